@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.calibrate.calibrating import Calibrated
+    from jetsel.calibrate.install import Installation
+    from jetsel.cli.daemon_reload import ReloadOutcome
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 Photos = Annotated[
@@ -120,9 +122,9 @@ def calibrate(
     jetsel calibration rollback.
     """
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.command import check_order, fit, job_of, record, recording_path
-    from jetsel.calibrate.condensed import condense
     from jetsel.calibrate.goal import Goal
+    from jetsel.calibrate.install import check_order, fit, install, job_of, record, recording_path
+    from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.cli.terminal import Output, console
     from jetsel.site.site import read_site
 
@@ -144,9 +146,10 @@ def calibrate(
         output.recorded(job, loaded)
         in_use = calibrations.incumbent(criterion)
         found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
-    wanted = force or policy is not None
-    answers = condense(loaded.recording, found.calibration.temperatures)
-    outcome = _finish(calibrations, found, answers, report or path.with_suffix(".html"), endpoint, force=wanted)
+    command = shlex.join(["jetsel", *sys.argv[1:]])
+    done = install(calibrations, loaded, found, command, force=force or policy is not None)
+    daemon = reload_daemon(calibrations, done.entry, endpoint) if done.entry is not None else None
+    outcome = _outcome(found, done, daemon, report or path.with_suffix(".html"))
     if json:
         print_json(outcome)
         return
@@ -170,46 +173,24 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
         typer.echo(line)
 
 
-def _finish(
-    calibrations: FamilyCalibrations,
-    found: Calibrated,
-    answers: bytes,
-    report: Path,
-    endpoint: str | None,
-    *,
-    force: bool,
-) -> dict[str, Any]:
-    """Install what is better, write the report where its libraries are installed, and return what --json prints."""
-    import msgspec
-
+def _outcome(found: Calibrated, done: Installation, daemon: ReloadOutcome | None, report: Path) -> dict[str, Any]:
+    """Write the report, and return what --json prints."""
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.report import render
-    from jetsel.cli.daemon_reload import reload_daemon
-    from jetsel.policies import installed
-    from jetsel.site.families import limits_of
 
-    installs = found.is_allowed and (found.is_better or force)
-    command = shlex.join(["jetsel", *sys.argv[1:]])
-    findings = msgspec.structs.replace(found.findings, installed=installs, command=command)
-    page = render(findings, limits_of(calibrations.config))
-    entry = None
-    if installs:
-        made = msgspec.structs.replace(found.calibration, not_offered=calibrations.not_offered)
-        entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
-    daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
+    entry = done.entry
     try:
-        if page is not None:
-            report.write_text(page, encoding="utf-8")
+        if done.page is not None:
+            report.write_text(done.page, encoding="utf-8")
     except OSError as fault:
-        done = "nothing was installed" if entry is None else f"number {entry.number} was installed"
-        raise CalibrationError(f"{report}: {fault.strerror}: {done}; name another file with --report") from fault
+        what = "nothing was installed" if entry is None else f"number {entry.number} was installed"
+        raise CalibrationError(f"{report}: {fault.strerror}: {what}; name another file with --report") from fault
     return {
         **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.message,
         "is_served": daemon is not None and daemon.is_served,
-        "report": None if page is None else str(report),
+        "report": None if done.page is None else str(report),
     }
 
 

@@ -28,9 +28,9 @@ def evaluate(
     Every model runs on every photograph, once: the same photographs are judged again without. Each policy is replayed
     on what the models said. Photographs that the calibration was made from flatter it: show it others.
     """
-    from jetsel.calibrate.command import clock_of, job_of, record, recording_path
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged
+    from jetsel.calibrate.install import clock_of, job_of, record, recording_path
     from jetsel.cli.terminal import Output
     from jetsel.site.site import read_site
 

@@ -15,7 +15,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from jetsel.calibrate.command import Job
+    from jetsel.calibrate.install import Job
     from jetsel.calibrate.record import Loaded
 
 WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are

@@ -17,7 +17,7 @@ from jetsel.base.files import write
 from jetsel.base.weights import Weights
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.candidates import Verdict, judged
-from jetsel.calibrate.command import Job, record
+from jetsel.calibrate.install import Job, record
 from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
 from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
 from jetsel.engines.building.builder import Builder

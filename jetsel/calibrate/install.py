@@ -1,4 +1,18 @@
-"""What `jetsel calibrate` and `jetsel evaluate` have done: photographs recorded, read back, and fitted."""
+"""From images to an installed calibration: `record`, `fit` and `install`, which `jetsel calibrate` calls in this order.
+
+The data has one shape at each step:
+
+1. `Job`: which images are shown to which models, and where they are recorded.
+2. The recording, an SQLite file (`calibrate/record`): each model's logits, embeddings and times for each image. It
+   survives an interruption, and is read by later versions.
+3. `Loaded`: the recording in memory as arrays, with its conditions and what was left out.
+4. `CrossValidated` (`cross_validation`): what each policy gives on images that it was not fitted on.
+5. `Decision` (`decision`): which policy is the best choice, and whether it replaces what is in use.
+6. `Calibrated`: the `Calibration` that is fitted on all images, as the daemon reads it, and the `Findings`, as the
+   report shows them.
+7. `Installed`: a numbered folder that never changes, with the calibration, the report and the condensed answers by
+   which other machines fit it to their times.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +22,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
 from jetsel.calibrate.classes import check_family
+from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.decision import Order
 from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
@@ -23,6 +40,8 @@ from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.features import table_hash
 from jetsel.image import Limits
+from jetsel.policies import installed
+from jetsel.policies.installed import Installed
 from jetsel.policies.registry import KINDS, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import Opened, open_meter
@@ -131,6 +150,35 @@ def fit(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
     )
     return calibrate(loaded, identity, order, clock_of(job, loaded), progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Installation:
+    """What came of a calibration. entry: None if it was not installed. page: the report in HTML, None without jinja."""
+
+    entry: Installed | None
+    page: str | None
+
+
+def install(
+    calibrations: FamilyCalibrations, loaded: Loaded, calibrated: Calibrated, command: str, *, force: bool
+) -> Installation:
+    """Install a calibration that is better than what is in use, and draw the report.
+
+    force: install it even if it may lose too much accuracy; limits are kept in any case. command: what was run, for the
+    report. Raises CalibrationError that names the repair; then nothing has changed.
+    """
+    from jetsel.calibrate.report import render
+
+    is_due = calibrated.is_allowed and (calibrated.is_better or force)
+    findings = msgspec.structs.replace(calibrated.findings, installed=is_due, command=command)
+    page = render(findings, limits_of(calibrations.config))
+    if not is_due:
+        return Installation(None, page)
+    made = msgspec.structs.replace(calibrated.calibration, not_offered=calibrations.not_offered)
+    answers = condense(loaded.recording, calibrated.calibration.temperatures)
+    entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
+    return Installation(entry, page)
 
 
 def clock_of(job: Job, loaded: Loaded) -> FeatureClock:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jetsel.base.config import Power
-from jetsel.calibrate.command import machine_of
+from jetsel.calibrate.install import machine_of
 from jetsel.calibrate.record.conditions import gather
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
