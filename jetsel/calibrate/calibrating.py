@@ -13,7 +13,6 @@ from jetsel.calibrate.assemble import Identity, assemble
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.decision import TOP, Order, decide
-from jetsel.calibrate.expecting import expected
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal
@@ -23,11 +22,13 @@ from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import TimeFeatures
+from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.calibrate.results import Judge
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.expected import Confidence, Expected, bins_of
 from jetsel.policies.kind import Plan
+from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -204,3 +205,16 @@ def _figures(comparison: Comparison) -> dict[str, object]:
         }
         for name, result in comparison.policies.items()
     }
+
+
+def expected(recording: Recording, run: Run, calibration: Calibration) -> Expected:
+    """Return the distributions. run: of the default policy under top1, on the photographs of the recording."""
+    confidences = {}
+    for place, model in enumerate(recording.models):
+        reached = run.ran[:, place]
+        if reached.any():
+            logits = recording.logits[place][reached].astype(np.float32)
+            sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
+            confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
+    columns = zip(recording.feature_names, recording.features.T, strict=True)
+    return Expected({name: bins_of(values) for name, values in columns}, confidences)

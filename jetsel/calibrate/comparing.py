@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing, Staying
+from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing, Reliability, Staying
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
-from jetsel.calibrate.reliability import reliability
+from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.results import Judge
 from jetsel.calibrate.sentences import sentences
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.multiplexer import HELD_OUT
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import fit_margin
+from jetsel.wire import Criterion
 
 
 def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Comparison:
@@ -94,3 +97,28 @@ def _staying(chances: NDArray[np.float32], right: NDArray[np.bool_], place: int)
     _, stays = fit_margin(chances[:, place], chances[:, -1], local, edge)
     gained = 100 * (np.where(stays, local, edge).astype(float) - edge)
     return Staying(float(stays.mean()), float(gained.mean()), mean_interval(gained))
+
+
+BINS = 15
+
+
+def reliability(recording: Recording, criterion: Criterion, temperatures: Mapping[str, float]) -> list[Reliability]:
+    """Return the error of each model's confidences over the whole recording."""
+    right = recording.right(criterion)
+    before = recording.confidences(criterion, dict.fromkeys(recording.models, 1.0))
+    after = recording.confidences(criterion, temperatures)
+    found = []
+    for i, model in enumerate(recording.models):
+        errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]
+        found.append(Reliability(model, temperatures[model], *errors))
+    return found
+
+
+def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:
+    """Expected calibration error: the mean gap of confidence and accuracy over equal bins (Guo et al., eq. 3).
+
+    confidences, right: (n,).
+    """
+    which = np.minimum((confidences * bins).astype(int), bins - 1)
+    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times the photographs in it
+    return float(np.abs(gaps).sum() / len(right))

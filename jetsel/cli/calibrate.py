@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from jetsel.calibrate.calibrating import Calibrated
     from jetsel.calibrate.install import Installation
     from jetsel.cli.daemon_reload import ReloadOutcome
+    from jetsel.policies.calibration import Calibration
     from jetsel.site.family_calibrations import FamilyCalibrations
+
 
 Photos = Annotated[
     Path,
@@ -160,16 +162,15 @@ def calibrate(
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
     from jetsel.cli.daemon_reload import reload_daemon
-    from jetsel.cli.retime import lines, outcome, retime
     from jetsel.cli.terminal import Output
 
     with Output(quiet=json) as output:
-        made, number = retime(calibrations, output.step)
+        made, number = _fit_to_this_machine(calibrations, output.step)
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     if json:
-        print_json(outcome(made, number, daemon.message))
+        print_json(_retimed(made, number, daemon.message))
         return
-    for line in (*lines(made, number), daemon.message):
+    for line in (*_retimed_lines(made, number), daemon.message):
         typer.echo(line)
 
 
@@ -224,3 +225,51 @@ def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | 
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"
+
+
+def _fit_to_this_machine(
+    calibrations: FamilyCalibrations, tell: Callable[[str, int, int], None]
+) -> tuple[Calibration, int]:
+    """Fit the calibration that came with the models again and install it; return it with its number.
+
+    Raises CalibrationError or EngineFailedError.
+    """
+    from jetsel.base.errors import CalibrationError
+    from jetsel.calibrate.retiming import Shipped
+    from jetsel.calibrate.retiming import retime as fit_again
+    from jetsel.policies import installed
+    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.families import limits_of
+
+    family, served = calibrations.served()
+    found = shipped(family)
+    if found is None:
+        raise CalibrationError(f"no calibration came with family {calibrations.family}: name photographs")
+    config = calibrations.config
+    made = fit_again(family, served, Shipped(found.usable(), found.directory), config, limits_of(config), tell)
+    return made, installed.install(made, calibrations.folder, calibrations.family).number
+
+
+def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
+    """Return what was measured and what is used now, in words."""
+    from jetsel.cli.terminal import milliseconds
+
+    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
+    return [
+        f"ms a photograph here: {times}",
+        *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
+        f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
+        f"installed as number {number}; back with: jetsel calibration rollback",
+    ]
+
+
+def _retimed(calibration: Calibration, number: int, daemon: str | None) -> dict[str, Any]:
+    """Return what --json prints. daemon: what it did about it."""
+    return {
+        "costs_ms": calibration.costs_ms,
+        "not_offered": calibration.not_offered,
+        "default_policy": calibration.default_policy,
+        "verdict": calibration.because,
+        "installed": number,
+        "daemon": daemon,
+    }

@@ -1,16 +1,35 @@
-"""`jetsel gateway` as a process: uvicorn on one address, until it is told to stop."""
+"""`jetsel gateway` as a process: its routes, served by uvicorn at one address until a signal stops it."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import AsyncIterator
 from functools import partial
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from jetsel.base.errors import ConfigError
-from jetsel.gateway.app import application
+from jetsel import image
+from jetsel.base.errors import ConfigError, JetselError
+from jetsel.client import AsyncClient
+from jetsel.gateway.catalogue import Catalogue
+from jetsel.gateway.classify import ClassifyApi
 from jetsel.gateway.connections import BoundedConnection, most_connections
+from jetsel.gateway.errors import refused
+from jetsel.gateway.inference import InferenceApi
+from jetsel.gateway.limits import Limits
+from jetsel.gateway.metrics import MetricsApi
+from jetsel.gateway.openapi import described
+from jetsel.gateway.page import PageApi
+from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import Settings
+from jetsel.gateway.thumbnails import Thumbnails
 
 BACKLOG = 128
 DRAIN_S = 10  # requests that are under way may end
@@ -43,3 +62,50 @@ def run(settings: Settings, opened: socket.socket) -> None:
         timeout_graceful_shutdown=DRAIN_S,
     )
     uvicorn.Server(config).run(sockets=[opened])
+
+
+MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a limit of its own
+
+
+def application(settings: Settings) -> Starlette:
+    """Return the ASGI application; its connection to the daemon opens with the first request that needs it."""
+    client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
+    limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
+    thumbnails = Thumbnails(settings.thumbnails, limits)
+    catalogue = Catalogue(client)
+    sender = Sender(client, catalogue, thumbnails)
+    routes = [
+        Route("/openapi.json", described),
+        Route("/metrics", MetricsApi(client).answer),
+        Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
+        *InferenceApi(client, catalogue, sender).routes(),
+        *PageApi(client, thumbnails).routes(),
+    ]
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        sender.close()
+        client.close()
+
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(
+                Limits,
+                token=settings.token,
+                behind_proxy=settings.behind_proxy,
+                max_body_mb=settings.max_body_mb,
+                concurrency=settings.concurrency,
+            )
+        ],
+        exception_handlers={JetselError: refused, HTTPException: _no_such},
+        lifespan=lifespan,
+    )
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    """A path or a method that there is not, in the form of every other error."""
+    assert isinstance(error, HTTPException)
+    words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists what there is"
+    return JSONResponse({"error": words, "code": "bad-request", "retry": False}, error.status_code, error.headers)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import typer
 
 from jetsel.cli.fleet.plan import plan
-from jetsel.cli.fleet.report import report
 from jetsel.cli.fleet.roll_out import roll_out, stop
-from jetsel.cli.fleet.status import status
+from jetsel.cli.fleet.status import report, status
 
 fleet = typer.Typer(no_args_is_help=True, help="Plans for many devices, and how they fare. See docs/fleet.md.")
 fleet.command()(status)

@@ -1,13 +1,14 @@
-"""`jetsel fleet status`: every device, its plan, and what is wrong."""
+"""`jetsel fleet status` and `report`: every device, its plan and what is wrong, on the terminal or as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.fleet.opened import Periods, opened, printable
+from jetsel.cli.fleet.opened import Days, DeadlineMs, Families, Gain, Periods, opened, printable
 from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Trusted, Url
 
@@ -53,3 +54,32 @@ def _row(one: DeviceStatus) -> list[str]:
         "-" if one.drift is None else f"{one.drift:.2f}",
         printable("; ".join(one.faults)),
     ]
+
+
+def report(
+    url: Url,
+    trust: Trusted,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
+    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    deadline_ms: DeadlineMs = None,
+    days: Days = 7.0,
+    gain: Gain = 0.005,
+    periods: Periods = 3.0,
+) -> None:
+    """Write a page: what is expected of plans in force and of those proposed, outcomes, drift, power, and faults.
+
+    It needs pip install 'jetsel[calibrate]' beside 'jetsel[fleet]'.
+    """
+    from jetsel.base.errors import ConfigError
+    from jetsel.base.files import replace
+    from jetsel.calibrate.report import NO_PAGE
+    from jetsel.fleet.manager.page import render_fleet
+
+    fleet = opened(url, trust, days)
+    found = render_fleet(
+        fleet.statuses(periods), fleet.proposals(fleet.planner(deadline_ms, gain), family), fleet.skipped
+    )
+    if found is None:
+        raise ConfigError(NO_PAGE)
+    replace(out, found.encode())
+    typer.echo(f"{out}: {len(fleet.devices)} devices")

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from jetsel.base.config import Config, fleet_folder
 from jetsel.base.endpoint import VARIABLE
 from jetsel.base.errors import ConfigError, JetselError, RepositoryError
-from jetsel.base.files import locked, read_bounded, repair_of
+from jetsel.base.files import locked, read_bounded, repair_of, replace
 from jetsel.client import Client
 from jetsel.fleet.agent import remembered
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.following import Follower
 from jetsel.fleet.agent.installing import Installer
-from jetsel.fleet.agent.spool import Spool
 from jetsel.fleet.agent.telling import counts_of, tell
 from jetsel.fleet.signing import read_key
-from jetsel.fleet.sinks import sink_of
+from jetsel.fleet.sinks import Sink, sink_of
 from jetsel.fleet.sources import source_of
-from jetsel.fleet.usage import Usage
+from jetsel.fleet.usage import Usage, usage_path
 from jetsel.wire.status import StatusReply
 
 MOST_TOKEN_BYTES = 4096
@@ -118,3 +119,57 @@ def _token(file: str | None) -> str | None:
         return read_bounded(Path(file), MOST_TOKEN_BYTES).decode().strip()
     except (OSError, ValueError) as fault:
         raise ConfigError(f"fleet.token_file: {file} cannot be read: {fault}") from None
+
+
+MOST_LINES = 500  # of one upload
+
+
+class Spool:
+    """A file of JSON lines, the oldest first; at most so many bytes."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self._path, self._most_bytes = path, most_bytes
+
+    def add(self, line: Usage) -> int:
+        """Append a line; return how many were dropped: damaged ones, and the oldest for it. Raises RepositoryError."""
+        found = self._lines()
+        lines = [*filter(_is_whole, found), msgspec.json.encode(line)]
+        before = len(found) + 1
+        while sum(map(len, lines)) + len(lines) > self._most_bytes and len(lines) > 1:
+            del lines[0]
+        self._write(lines)
+        return before - len(lines)
+
+    def send(self, sink: Sink) -> int:
+        """Send all lines, each upload named by its first; return how many. Raises RepositoryError where the way breaks.
+
+        What was sent and not yet taken off here is sent again under the same name, so that it counts once.
+        """
+        lines, sent = self._lines(), 0
+        while lines:
+            batch = lines[:MOST_LINES]
+            name = usage_path(msgspec.json.decode(batch[0], type=Usage))
+            sink.put(name, gzip.compress(b"\n".join(batch) + b"\n", mtime=0))
+            lines, sent = lines[len(batch) :], sent + len(batch)
+            self._write(lines)
+        return sent
+
+    def _lines(self) -> list[bytes]:
+        try:
+            return self._path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            replace(self._path, b"".join(line + b"\n" for line in lines))
+        except OSError as fault:
+            raise RepositoryError(f"{self._path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=Usage)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

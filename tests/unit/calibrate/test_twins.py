@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetsel.calibrate.twins import judge_twins
+from jetsel.calibrate.retiming import judge_twins
 
 TWINS = {"s-int8": "s", "l-int8": "l"}
 ACCURACY = {"s": 0.50, "s-int8": 0.48, "l": 0.90, "l-int8": 0.897}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.gateway.sites import refusal
+from jetsel.gateway.limits import refusal
 
 NAMES = frozenset({"jetson-3.example.org"})
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from jetsel.base.errors import RepositoryError
-from jetsel.fleet.agent.spool import MOST_LINES, Spool
+from jetsel.fleet.agent.round import MOST_LINES, Spool
 from jetsel.fleet.sinks import FolderSink
 from jetsel.fleet.usage import Limits, Usage
 
