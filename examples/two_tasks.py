@@ -63,7 +63,7 @@ def tell_of_groups(client: Client, state: Path) -> None:
 
 
 def asked(client: Client, path: Path, family: str, least_accuracy: float) -> str:
-    """Return what a task is told of a photograph, in words."""
+    """Return a task's answer about an image, in words."""
     try:
         answer = client.classify(path, family=family, least_accuracy=least_accuracy)
     except RequirementsError as refused:

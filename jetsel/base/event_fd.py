@@ -17,7 +17,7 @@ class EventFd:
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> None:
-        """Count one wait that has ended; the others are set again, for who waits is told of each once (EPOLLET)."""
+        """Count one wait that has ended; the others are set again: a waiting thread sees each once (EPOLLET)."""
         with contextlib.suppress(BlockingIOError):  # another thread, awake by the same event, was first
             count = os.eventfd_read(self.fd)
             if count > 1:

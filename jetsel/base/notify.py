@@ -1,4 +1,4 @@
-"""What the service manager is told of the daemon's life, by datagrams to $NOTIFY_SOCKET (sd_notify(3))."""
+"""Reports the daemon's life to the service manager, by datagrams to $NOTIFY_SOCKET (sd_notify(3))."""
 
 from __future__ import annotations
 

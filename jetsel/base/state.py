@@ -14,8 +14,8 @@ def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
     One place for the whole machine, the folder in $STATE_DIRECTORY (which systemd sets) or /var/lib/jetsel, for root
     and wherever /var/lib/jetsel exists, so that what a person installs is what the service reads; a person who may not
-    write there is told so and never sent elsewhere. On a machine without it, $XDG_DATA_HOME/jetsel (~/.local/share) of
-    the user who runs the command.
+    write there gets an error and is never sent elsewhere. On a machine without it, $XDG_DATA_HOME/jetsel
+    (~/.local/share) of the user who runs the command.
     """
     environment = os.environ if environment is None else environment
     state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several by colons

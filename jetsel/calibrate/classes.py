@@ -14,7 +14,7 @@ from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
 from jetsel.zoo import Family
 
-FEW_CLASSES = 50  # of a family: so many are listed by name
+FEW_CLASSES = 50  # of a family: up to this number are listed by name
 _UNKNOWN = re.compile(r"unknown label: '(.*)' is no class")
 
 

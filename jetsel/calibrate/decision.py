@@ -43,7 +43,7 @@ class Order:
 
     @property
     def has_top5(self) -> bool:
-        """Whether top5 says anything of so many classes."""
+        """Whether the family has enough classes for top5 to mean something."""
         return len(self.names) > TOP
 
 

@@ -39,7 +39,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
 
     precision, recall, f1: macro averages over the classes (section 4.2). coin: what the best mix of two single models
-    would be right on (by the same criterion) in the same mean time, None where no model is as fast: whoever does not
+    would be right on (by the same criterion) in the same mean time, None if no model is as fast: a policy that does not
     beat it knows nothing of the photographs.
     """
 

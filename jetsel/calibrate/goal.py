@@ -217,7 +217,7 @@ def _more(rival: Outcomes, gain: float, error: float) -> str:
 
 
 def _mean(values: NDArray[np.float64], errors: float) -> float:
-    """The mean, and so many of its standard errors more."""
+    """The mean, plus this number of its standard errors."""
     return float(values.mean()) + (errors * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0)
 
 

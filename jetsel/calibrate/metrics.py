@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.findings import Interval
 
-Z = 1.959964  # 95 % of a normal distribution lie within so many deviations
+Z = 1.959964  # 95 % of a normal distribution lie within this number of deviations
 
 
 def macro(truth: NDArray[np.int64], answered: NDArray[np.int64]) -> tuple[float, float, float]:

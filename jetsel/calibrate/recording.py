@@ -32,7 +32,7 @@ class Recording:
     included. embeddings: (n, width) float16 of the cheapest model, None where it has none. groups: (n,) photographs
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
     photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
-    measured. chooser_w: watts above idle while features are extracted, None likewise. objective: which cost counts.
+    measured. chooser_w: watts above idle while features are extracted, None if unknown. objective: which cost counts.
     is_scaled: whether the logits are divided by calibrated temperatures already.
     """
 

@@ -237,7 +237,7 @@ class _RecordedEdge:
         return model, self._result(model, len(probe))
 
     def _result(self, model: str, payload_bytes: int, number: int = -1) -> Result:
-        """Return what a request with so many bytes takes now."""
+        """Return what a request with this number of bytes takes now."""
         sent_bytes, world = payload_bytes + AROUND_BYTES, self._device.world
         server_ms = self._device.draw_ms(world.edge_factor * world.recording.costs_ms[model])
         total_ms = self._way_ms(sent_bytes) + server_ms

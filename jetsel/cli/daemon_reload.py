@@ -32,7 +32,8 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
     """Have the daemon read its files again, and return what it serves the family with then.
 
     chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
-    configuration's, or the one that the other commands find. A daemon that refuses is told of, not raised.
+    configuration's, or the one that the other commands find. If the daemon refuses, the outcome
+    says so; nothing is raised.
     """
     from jetsel.client import Client
 

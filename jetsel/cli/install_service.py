@@ -170,7 +170,7 @@ PLACES = {
     "udev": Path("/etc/udev/rules.d"),
     "grafana": Path("/usr/local/share/jetsel/grafana"),
 }
-"""Where what is no unit goes, by its folder: the administrator's places of sysusers.d(5), tmpfiles.d(5), udev(7)."""
+"""Where the other files go, by their folder: the administrator's places of sysusers.d(5), tmpfiles.d(5), udev(7)."""
 
 
 def system_files(executable: Path) -> dict[Path, str]:

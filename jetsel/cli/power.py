@@ -150,7 +150,7 @@ def calibrate(
     from jetsel.power.idle import measure_here, save
 
     power = section(config, sysfs, replay)
-    sensors(power).close()  # what is wrong with them is told before a minute has gone by
+    sensors(power).close()  # what is wrong with them is reported before a minute has gone by
     if not json:
         typer.echo(f"measuring for {seconds:.0f} s: leave the board alone")
     idle = measure_here(power, seconds, with_load)

@@ -32,7 +32,7 @@ def serve(config: ConfigFile = None) -> None:
     try:
         found = config_file.read(path)
     except ConfigError as error:
-        begin("error")  # whoever looks for it looks in the journal
+        begin("error")  # people look for it in the journal
         raise SystemExit(cannot_start(error)) from None
     status = 1
     try:

@@ -38,7 +38,8 @@ def top(
         float, typer.Option("--interval", "-i", min=0.1, max=3600, help="Seconds from one look to the next.")
     ] = 2.0,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="End after so many looks. Left out: go on.")
+        int | None,
+        typer.Option("--count", "-n", min=1, help="Updates to show (default: until q or Ctrl-C)."),
     ] = None,
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
@@ -67,7 +68,7 @@ def top(
 
 @contextlib.contextmanager
 def _screen() -> Iterator[tuple[Callable[[Group], None], Callable[[float], bool]]]:
-    """Give what shows a page, and what waits so many seconds and returns whether the user has ended it."""
+    """Give what shows a page, and what waits this number of seconds and returns whether the user has ended it."""
     from rich.live import Live
 
     from jetsel.cli.terminal import console

@@ -53,8 +53,9 @@ def watch(
     or a GStreamer pipeline ('nvarguscamerasrc ! ... ! appsink'). The newest frame alone is asked about, older ones
     are dropped; so it is with a file, which plays at its own rate as a camera would, and ends at its end.
 
-    A source or a daemon that goes away is waited for, which is told on stderr and as an event. Ctrl-C ends it, with a
-    summary. It needs pip install 'jetsel[gateway]'; docs/cameras.md has examples, Home Assistant among them.
+    If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event.
+    Ctrl-C ends it, with a summary. It needs pip install 'jetsel[gateway]'; docs/cameras.md has examples,
+    among them Home Assistant.
     """
     try:
         from jetsel.gateway.cameras.mqtt import Mqtt, broker_of, node_of

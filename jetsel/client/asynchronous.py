@@ -65,7 +65,7 @@ class Exchange:
             self._waiting.pop(request_id, None)
 
     def close(self, reason: JetselError | None = None) -> None:
-        """Hang up; whoever still waits gets the reason."""
+        """Close the connection; calls that still wait get the reason."""
         if not self.is_open:
             return
         self.is_open = False
@@ -94,7 +94,7 @@ class Exchange:
                 return
 
     def _settle(self, frame: bytes | None) -> None:
-        """Give a reply to whoever waits for it; those of callers that gave up are dropped."""
+        """Give a reply to the call that waits for it; replies to callers that gave up are dropped."""
         if frame is None:
             return
         try:

@@ -123,7 +123,7 @@ MOST_LOSSES = 2
 
 
 class CrowdedError(NoReplyError):
-    """A daemon listens, and so many wait to be let in that the kernel has no room for one more (connect(2), EAGAIN)."""
+    """A daemon listens, and the kernel's queue of waiting connections is full (connect(2), EAGAIN)."""
 
 
 class Attempts:

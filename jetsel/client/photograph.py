@@ -75,7 +75,7 @@ def _view(image: Any) -> memoryview:
             return view
     except (TypeError, ValueError):
         pass  # an array of a kind that offers no buffer
-    import numpy as np  # only here: whoever sends paths and bytes need not load it
+    import numpy as np  # only here: programs that send paths and bytes need not load it
 
     return np.ascontiguousarray(image).data
 

@@ -16,7 +16,7 @@ from jetsel.wire import Classify
 def policy_for(family: ServedFamily, request: Classify, low_battery: str | None = None) -> Policy:
     """The policy that this request asks for, or the default.
 
-    low_battery: what is told where the battery runs low, None where it does not. Raises UnknownModelError,
+    low_battery: the reason for saving energy, None if there is none. Raises UnknownModelError,
     UnknownPolicyError, and BadRequestError where what is named has nothing to choose, or is a model of the edge for a
     photograph that is to stay here.
     """

@@ -40,7 +40,7 @@ class Drift:
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
     def answered(self, policy: str, reply: Answer, every: int) -> bool:
-        """Note how sure the models were; return whether to look at this photograph: each so manyth, 0 for none."""
+        """Note how sure the models were; return whether to check this image: every Nth, 0 for none."""
         with self._lock:
             self._answers += 1
             if policy == self._default and reply.criterion == "top1":

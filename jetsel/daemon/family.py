@@ -138,7 +138,7 @@ class ServedFamily:
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
         running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
-            return  # each request is told why
+            return  # the error of each request says why
         best = running[-1]
         if self.fallback not in running:
             self._log_stand_in(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")

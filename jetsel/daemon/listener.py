@@ -1,6 +1,6 @@
 """The ipc socket's file: who owns it, its mode and group, and that nothing alive or foreign is ever removed.
 
-It makes the listening socket; whoever serves it takes the descriptor over.
+It makes the listening socket; the server takes the descriptor over.
 """
 
 from __future__ import annotations

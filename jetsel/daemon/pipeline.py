@@ -55,7 +55,7 @@ class Pipeline:
         serve_other: Callable[[Message, Status | Reload], None],
         probe_ended: Callable[[str], None],
     ) -> None:
-        """serve_other: answers what is not to classify. probe_ended: is told how the daemon's own request ended."""
+        """serve_other: answers what is not to classify. probe_ended: receives how the daemon's own request ended."""
         self._current = current
         self._admission = admission
         self._tally = tally
@@ -147,7 +147,7 @@ class Pipeline:
     def start(job: Job, in_queue: int = 1, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
         """Decode the photograph, compute the features that its policy reads, and let the policy begin.
 
-        in_queue: how many requests are admitted and not answered. unused: is told of a model here that ran although the
+        in_queue: how many requests are admitted and not answered. unused: receives a model here that ran although the
         answer was there already.
         """
         began = time.monotonic()
@@ -270,7 +270,7 @@ class Pipeline:
         self._send(route, encode(reply))
 
     def give_up(self) -> int:
-        """Tell who is not answered yet to ask again, and return how many they are; whoever works on it says no more."""
+        """Answer the requests in work with `shutting-down`; return their number. Later results are discarded."""
         jobs = [job for job in self._unanswered.copy() if job.route is not None]
         for job in jobs:
             self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))

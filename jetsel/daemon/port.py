@@ -44,7 +44,7 @@ class Port:
         self._lock = threading.Lock()  # of what follows; taken by who may hold a connection's lock, never before it
         self._connections: dict[int, Connection] = {}  # by descriptor
         self._held_bytes = 0  # for all together
-        self._is_full = False  # so that the log is told once, and others are accepted when one leaves
+        self._is_full = False  # so that it is logged once, and others are accepted when one leaves
         self._is_shut = False
         self._event_fd = EventFd()
         self._listening = socket.socket(fileno=listener.fd)
@@ -58,7 +58,7 @@ class Port:
         self._event_fd.set()
 
     def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
-        """Wait for news, at most so many pieces of it, and return the messages that they bring: mostly one each.
+        """Wait for at most this number of events, and return the messages that they bring: mostly one each.
 
         None of them where `wake` was called or a peer came; None where the time is over.
         """
@@ -79,7 +79,7 @@ class Port:
         return None
 
     def _read(self, connection: Connection, events: int) -> list[Message]:
-        """Give one peer its turn; it is hung up on where it is gone, or breaks the protocol."""
+        """Read from one peer; drop it if it is gone or breaks the protocol."""
         with connection.lock:
             try:
                 connection.has_left |= bool(events & _LEFT)
@@ -90,7 +90,7 @@ class Port:
                     self._listen_on(connection)
             except (OSError, ProtocolError, MemoryError) as error:
                 told = event("client-hung-up-on", client=connection.sender.name)
-                log.debug("%s was hung up on: %s", connection.sender.name, error, extra=told)
+                log.debug("%s was dropped: %s", connection.sender.name, error, extra=told)
                 self._drop(connection)
                 return []
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
@@ -144,7 +144,7 @@ class Port:
     def send(self, route: Route, frame: bytes) -> None:
         """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.
 
-        A reply to a peer that is gone is counted as lost, and so is what is kept for one that is hung up on.
+        A reply to a peer that is gone is counted as lost, and so is what is kept for a dropped one.
         """
         connection = route.connection
         with connection.lock:
@@ -159,7 +159,7 @@ class Port:
             self._count(connection)
 
     def _count(self, connection: Connection) -> None:
-        """Take up what a connection holds now; hang up on whoever holds most where that is too much in all."""
+        """Count what a connection holds now; drop the one that holds most if that is too much in all."""
         with self._lock:
             if self._connections.get(connection.fd) is connection:
                 held = connection.held_bytes
@@ -175,7 +175,7 @@ class Port:
     def _shed(self, connection: Connection, why: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
         told = event("peer-shed", client=client, held_mb=held_mb)
-        log.warning("%s is hung up on, with %.1f MB held for it: it %s", client, held_mb, why, extra=told)
+        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=told)
         with connection.lock:
             self._drop(connection)
 
@@ -207,7 +207,7 @@ class Port:
         return not waiting.poll(0)
 
     def shut(self) -> None:
-        """Accept nobody any more: who connects waits for whoever listens there next."""
+        """Accept nobody any more: new connections wait for the next process that listens there."""
         self._is_shut = True
 
     def close(self) -> None:

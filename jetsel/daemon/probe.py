@@ -33,7 +33,7 @@ class Probe:
         self._current = current
         self._backends = backends
         self._begin = begin
-        self._job: Job | None = None  # until it has ended and that is told
+        self._job: Job | None = None  # until it has ended and that is reported
         self._outcome: str | None = None
 
     def ask(self) -> str | None:

@@ -169,7 +169,7 @@ class ReloadRequests:
         self._waiting.put(asked)
 
     def close(self) -> None:
-        """Begin none any more; who waits for one that has not begun is told so."""
+        """Begin none any more; requests that wait for one that has not begun are answered so."""
         self._is_closed = True
         self.ask()
 

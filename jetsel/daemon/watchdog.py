@@ -1,4 +1,4 @@
-"""When the service manager is told that the daemon works: no thread of its own says it.
+"""When the daemon reports to the service manager that it works: no thread of its own does so.
 
 Each worker comes round once a second or more often. The one that finds a feeding due looks whether all of them have
 come round since the last one, and whether a request of the daemon's own was answered. Workers that hang feed nothing.

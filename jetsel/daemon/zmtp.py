@@ -98,11 +98,11 @@ READY = framed(COMMAND, _READY + _property(b"Socket-Type", b"ROUTER") + _propert
 MOST_PARTS = 63  # of a message
 READ_BYTES = 65_536  # that one read takes, but for the rest of a large frame
 READS = 8  # in one call: other connections wait for this thread
-IN_PLACE_BYTES = 1024  # a frame of so many that is not whole yet is read straight into memory of its own
+IN_PLACE_BYTES = 1024  # a frame of at least this size that is not whole yet is read straight into memory of its own
 
 
 class Connection:
-    """Reads and writes without waiting. Whoever calls holds `lock`."""
+    """Reads and writes without waiting. The caller holds `lock`."""
 
     def __init__(self, peer: socket.socket, sender: Identity, message_bytes: int) -> None:
         """message_bytes: the most that a message may have."""

@@ -44,7 +44,7 @@ class Link:
             return round(self._moments[1] / self._moments[0]) if self._seen else 0
 
     def estimate(self, sent_bytes: int) -> tuple[float, float] | None:
-        """Return mean and standard deviation of T_nw in ms for so many bytes, None where nothing was seen.
+        """Return mean and standard deviation of T_nw in ms for this number of bytes, None if nothing was measured.
 
         Before there is evidence it is twice the slowest time seen, more for more bytes: the paper's conservative
         2 x T_input.

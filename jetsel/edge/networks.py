@@ -83,7 +83,7 @@ class Recorded:
         return np.resize(np.roll(self.times_ms, -int(chance.integers(len(self.times_ms)))), n)
 
     def extra_ms(self, sent_bytes: float) -> float:
-        """Return how much longer so many bytes take than the times say: between sizes by a straight line."""
+        """Return how much longer this number of bytes takes than the times say: between sizes by a straight line."""
         return float(np.interp(sent_bytes, self.sizes, self.medians_ms)) if len(self.sizes) else 0.0
 
 

@@ -59,7 +59,7 @@ class Backends:
 
     def hosts(self) -> dict[str, HostReport]:
         """Return the state of the engine host of each backend that has one and was asked for."""
-        made = list(self._made.items())  # without the lock, which whoever makes one may hold for long
+        made = list(self._made.items())  # without the lock, which may be held for long while one is made
         return {name: report for name, backend in made if (report := backend.report()) is not None}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A model that is unloaded while nobody needs it: whoever asks for it has it loaded again, beside the requests."""
+"""A model that is unloaded while nobody needs it; a request for it loads it again, beside the other requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OnDemandEngine:
         *,
         name: str | None = None,
     ) -> None:
-        """Load it. load: returns the engine, or raises. changed: is told, by a thread of ours, that a later load ended.
+        """Load it. load: returns the engine, or raises. changed: called by a thread of ours when a later load ends.
 
         name: of a model that the first run loads; None loads it now. Raises what `load` raises.
         """
@@ -183,7 +183,7 @@ class OnDemandEngine:
 
 
 class _Closed(Place):
-    """The place of an engine that is unloaded: nobody is let in, and whoever tries has it loaded."""
+    """The place of an engine that is unloaded: nobody is admitted, and an attempt loads the engine."""
 
     def __init__(self, want: Callable[[], None]) -> None:
         super().__init__()

@@ -84,7 +84,7 @@ class OnnxEngine:
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer."""
-        session = self.session  # this caller's own: it lives until the run has ended, whoever closes meanwhile
+        session = self.session  # this caller's own: it outlives the run, even if another thread closes the engine
         if session is None:
             raise EngineFailedError(f"{self.name}: it was closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)

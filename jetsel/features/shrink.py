@@ -1,4 +1,4 @@
-"""The working resolution: a photograph shrunk to so many pixels at most, which is what every feature is computed on.
+"""The working resolution: an image shrunk to this number of pixels at most, which is what every feature is computed on.
 
 Why 4096 where a calibration says nothing else: the calibration photographs of the starter family are 64 x 64. A count
 of keypoints or the length of an edge depends on the resolution, so a large photograph has to be brought to theirs

@@ -86,7 +86,7 @@ class Limits:
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:
-        """Refuse, and leave the connection open: uvicorn throws the rest away, and whoever still sends can read why."""
+        """Refuse, and leave the connection open: uvicorn discards the rest, and the client can read why."""
         error = ImageTooLargeError(f"a body may have {self._most} bytes: send less, or raise --max-body-mb")
         return JSONResponse(body_of(error), 413)
 

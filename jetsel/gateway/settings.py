@@ -1,4 +1,4 @@
-"""What `jetsel gateway` is told: where it listens, whom it lets in, and what it accepts."""
+"""The settings of `jetsel gateway`: where it listens, which clients it admits, and what it accepts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph
 from jetsel.image.png import picture_of
 
-# The sender is told what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
+# The reply says what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
 _LOG_FATAL_ONLY = 1
 _set_log_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # it moved after OpenCV 4.10
 _set_log_level(_LOG_FATAL_ONLY)
@@ -66,7 +66,7 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
 
 
 def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the photograph with so many pixels at least, or with all that it has: decoded anew where it has fewer.
+    """Return the image with at least this number of pixels, or with all that it has: decoded anew where it has fewer.
 
     data: what it was decoded from. Raises as `decode` does.
     """

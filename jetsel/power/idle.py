@@ -146,7 +146,7 @@ def measure(
     step_w: float = 0.0,
     wait: Callable[[float], None] = time.sleep,
 ) -> Idle:
-    """Measure for about so many seconds (60 serve well), and return what was found.
+    """Measure for about this number of seconds (60 is a good value), and return what was found.
 
     board: by the table of boards, None where it is in none. busy: says in words why the machine is not at rest, None
     where it is; asked before and after each of 12 times. step_w: between two values that the sensor can tell apart.

@@ -16,7 +16,7 @@ QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thr
 PRICES = np.geomspace(0.003, 0.3, 24)  # of the most expensive model's time or energy, in shares of right answers
 BUDGETS = np.geomspace(0.04, 1.3, 36)  # mean times or energies wanted, as shares of the most expensive model's
 PASSES = 3
-FEW_MODELS = 8  # up to so many, cascades have four rungs; of more, three: the combinations grow too fast
+FEW_MODELS = 8  # up to this number, cascades have four rungs; of more, three: the combinations grow too fast
 
 
 class Outputs:
@@ -94,7 +94,7 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
 
 
 def tried_cascades(outputs: Outputs, most_rungs: int) -> list[Fitted]:
-    """Return every cascade that `fit_cascades` chooses from, with up to so many rungs; none twice."""
+    """Return every cascade that `fit_cascades` chooses from, with up to this number of rungs; none twice."""
     models, prices = range(len(outputs.costs)), PRICES / outputs.costs.max()
     choices = [_Rungs(rungs, outputs) for n in range(1, most_rungs + 1) for rungs in itertools.combinations(models, n)]
     climbed = {one.thresholds_at(float(price)): one for one in choices for price in prices}

@@ -31,7 +31,7 @@ def advance(
             signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
             _cut_short(run)
         except JetselError as error:
-            run.outcome = error.with_traceback(None)  # likewise
+            run.outcome = error.with_traceback(None)  # as above
         now_s = now()
         run.choice_ms += (now_s - began_s) * 1e3
         if run.outcome is not None:

@@ -50,7 +50,7 @@ class Record:
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 FRESH_S = 1.0  # so long a time says how long the next run takes, whatever was calibrated
-RECENT = 256  # runs from which it is told how long the next may take: a few seconds under load
+RECENT = 256  # runs from which the next one's time is estimated: a few seconds under load
 
 
 @dataclass(eq=False)

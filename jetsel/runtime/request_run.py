@@ -35,9 +35,9 @@ class RequestRun(Struct, eq=False):
     model_input: Callable[[str], NDArray[np.float32]]
     deadline_s: float | None = None
     request_id: str = ""  # for the log
-    owner: Any = None  # whoever started it finds it here again
-    is_counted: bool = True  # in what is told of the models' runs and times
-    unused: Callable[[str], None] = lambda _: None  # is told of a model that ran although the policy had gone on
+    owner: Any = None  # for the caller that started it
+    is_counted: bool = True  # in the reported runs and times of the models
+    unused: Callable[[str], None] = lambda _: None  # receives a model that ran although the policy had gone on
     outcome: Decision | Exception | None = None
     cut_short: bool = False
     choice_ms: float = 0.0

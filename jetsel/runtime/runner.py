@@ -22,11 +22,11 @@ Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
 
 
 class Runner(Protocol):
-    """A place where models run that do not block whoever asks. It may be given the photograph as it was sent."""
+    """A place where models run without blocking the caller. It may be given the photograph as it was sent."""
 
     @property
     def unavailable(self) -> str | None:
         """Why no run can be had now, None where one can."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Have this model look at the run's photograph. Never blocks nor raises: `arrived` is told what failed."""
+        """Have this model look at the run's photograph. Never blocks nor raises: `arrived` receives what failed."""

@@ -35,7 +35,7 @@ class Course:
 
 @dataclass
 class Progress:
-    """How far training came: epochs of so many, and the seconds that they took."""
+    """How far training came: epochs done, of how many, and the seconds that they took."""
 
     epochs: int = 0
     of: int = 0

@@ -87,7 +87,7 @@ class _Tensors(pickle.Unpickler):
 def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
     """Return the tensors by name, of float32 or int64; content: the file, called `name` in messages.
 
-    What a file can have allocated is bounded by its own size. Raises ManifestError for what is no such checkpoint.
+    What a file can have allocated is bounded by its own size. Raises ManifestError if it is not such a checkpoint.
     """
     file = io.BytesIO(content)
     try:

@@ -51,7 +51,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     the machine where the model was added.
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
-    source: where the model came from; notice: what whoever uses it must know, None where there is nothing. licence: the
+    source: where the model came from; notice: what its users must know, None if there is nothing. licence: the
     text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
     `jetsel models optimize` made it, or it was pulled in 8 bits.
     """

@@ -67,7 +67,7 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
         input_px=(side_px, side_px),
         spec=spec_of(preset),
         source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
-        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: torchvision leaves it to whoever uses "
+        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: torchvision leaves it to those who use "
         "them to find out whether the terms of that data allow the use.",
         example=example,
     )

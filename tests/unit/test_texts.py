@@ -1,10 +1,11 @@
-"""The list of texts holds what users see, and no docstring."""
+"""The list of texts holds what users see, and no docstring; nothing that people read uses phrases that puzzle them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from tests.texts import texts
+from tests.texts import ROOT, texts
 
 SOURCE = '''"""A command. It is not shown."""
 import typer
@@ -45,3 +46,19 @@ def test_each_text_has_its_kind_and_line(tmp_path: Path) -> None:
         ("pyproject.toml", 2, "package", "What it is"),
         ("systemd/go.service", 2, "package", "Go service"),
     ]
+
+
+PUZZLING = re.compile(
+    r"\b(whoever|so many(th)?|what is no|is told|hung up on|without a word|such a one|likewise)\b", re.IGNORECASE
+)
+
+
+def test_code_and_documents_use_no_phrase_that_puzzles_readers() -> None:
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    paths += [path for kind in ("py", "html", "js") for path in (ROOT / "jetsel").rglob(f"*.{kind}")]
+    found = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in paths
+        for match in PUZZLING.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()

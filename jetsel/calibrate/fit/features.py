@@ -114,6 +114,6 @@ def chosen_right(
 
 
 def sample(photographs: int, seed: int, most: int = SAMPLE) -> NDArray[np.int64]:
-    """Return the rows of at most so many photographs, drawn at random, in order."""
+    """Return the rows of at most this number of images, drawn at random, in order."""
     drawn = np.random.default_rng(seed).permutation(photographs)[:most]
     return np.sort(drawn)

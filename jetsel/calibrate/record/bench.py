@@ -87,7 +87,7 @@ class Bench:
     stop: Stop
 
     def photographs(self, count: int) -> list[tuple[int, str]]:
-        """Return id and path of so many random photographs, of those that the run was given and every model has seen.
+        """Return id and path of this number of random images, of those that the run was given and every model has seen.
 
         They are drawn by a hash of seed and content: so the same call chooses the same, a smaller count the first of
         them, and most of them again when photographs are added.

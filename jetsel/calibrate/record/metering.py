@@ -34,7 +34,7 @@ class Series:
     reason: str | None = None
 
     def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
-        """Take in a window of so many runs."""
+        """Take in a window of this number of runs."""
         self.energies_mj.append(energy_mj / runs)
         self.durations_ms.append(duration_ms / runs)
         self.runs += runs

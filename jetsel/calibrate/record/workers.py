@@ -37,7 +37,7 @@ PAGE = 256
 
 @dataclass(frozen=True)
 class Workers:
-    """So many threads, which say how far they are; what the taker wrote for an outcome is committed by the way."""
+    """A number of threads, which report their progress; what the taker wrote for an outcome is committed by the way."""
 
     store: Store
     threads: int

@@ -52,7 +52,7 @@ def render(findings: Findings, limits: Limits) -> str | None:
 
 
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
-    """Return a report of another command likewise: sentences, then charts and tables under their headings."""
+    """Return the report of another command: sentences, then charts and tables under their headings."""
     pages = _pages()
     return None if pages is None else pages.sections_page(command, title, sentences, sections)
 

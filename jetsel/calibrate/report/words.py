@@ -24,7 +24,7 @@ def clean(text: str) -> str:
 
 
 def short(name: str, most: int = 22) -> str:
-    """Return a name of at most so many characters: the beginning and the end of a long one."""
+    """Return a name of at most this number of characters: the beginning and the end of a long one."""
     name = clean(name).replace("\n", " ")
     return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2) :]}"
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Planner, Proposal
     from jetsel.fleet.manager.status import DeviceStatus
 
-Days = Annotated[
-    float, typer.Option(min=0.01, help="What a device told in so many days before its newest line counts.")
-]
-Periods = Annotated[float, typer.Option(min=1, help="A device that is silent for so many of its periods has a fault.")]
+Days = Annotated[float, typer.Option(min=0.01, help="Days of a device's reports that count, back from its newest.")]
+Periods = Annotated[float, typer.Option(min=1, help="Silent periods after which a device has a fault.")]
 DeadlineMs = Annotated[
     float | None, typer.Option(min=0, help="After which an answer counts as wrong, for devices that tell none.")
 ]

@@ -38,7 +38,7 @@ def roll_out(
         float, typer.Option(min=0, max=1, help="Go on though this share more of the requests fails.")
     ] = 0.01,
     slower: Annotated[
-        float, typer.Option(min=0, help="Go on though the 95th percentile is so many times what it was.")
+        float, typer.Option(min=0, help="Tolerated growth of the 95th percentile latency, as a factor.")
     ] = 1.5,
     wait: Annotated[
         bool, typer.Option("--wait", help="Go on until all devices have their plan, or something is against it.")

@@ -65,7 +65,7 @@ def add(
         typer.Option(metavar="NAME", help="The tensor with the logits. Left out: `logits`, or the only output."),
     ] = None,
     source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it came from. Left out: its file.")] = None,
-    notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What whoever uses it must know.")] = None,
+    notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What its users must know.")] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,

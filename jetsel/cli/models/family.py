@@ -75,7 +75,7 @@ def add_rungs(
 
 
 def tell(line: str) -> None:
-    """Say what is done next to whoever waits for it."""
+    """Print what is done next."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
 

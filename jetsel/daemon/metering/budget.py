@@ -39,7 +39,7 @@ class Budget:
         self._stepped_s = 0.0
 
     def set(self, limit_w: float | None, most: int) -> None:
-        """Hold this budget from now on, with so many levels."""
+        """Hold this budget from now on, with this number of levels."""
         self.limit_w, self._most = limit_w, most
         self.level = 0 if limit_w is None else min(self.level, most)
 
@@ -86,7 +86,7 @@ NO_STATE = "the battery does not tell whether it is being emptied"
 
 
 def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:
-    """Return what is told while the battery is being emptied below its reserve; None while it is not, or not known to.
+    """Return the reason for saving energy; None unless the battery is known to be below its reserve.
 
     reserve_percent: None where no reserve is configured.
     """

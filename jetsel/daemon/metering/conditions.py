@@ -12,8 +12,8 @@ from jetsel.power.machine import Facts, differences, throttled
 log = logging.getLogger("jetsel.power")
 
 SHORTLY_S = 10.0
-"""How long an alarm is told after it went off, and reasons must be gone before that is logged: heat comes and goes at a
-trip point."""
+"""How long an alarm is reported after it went off, and reasons must be gone before that is logged: heat comes and goes
+at a trip point."""
 
 BOARD = "the board"
 

@@ -122,7 +122,7 @@ class Metering:
 
     @property
     def low_battery(self) -> str | None:
-        """What is told while the battery is being emptied below its reserve, None while it is not known to be."""
+        """The reason for saving energy; None unless the battery is known to be below its reserve."""
         return low_battery(self.facts.battery, self._reserve_percent)
 
     @property

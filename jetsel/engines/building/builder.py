@@ -49,7 +49,7 @@ class Builder:
         """
         self.settings = settings
         self._limit_s = limit_s
-        # Nothing is reserved: what the builder itself holds would count; whoever serves checks the reserve.
+        # Nothing is reserved: what the builder itself holds would count; the daemon checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
         self._start = Start(interpreter, "tensorrt")
         self.about: Mapping[str, Any] = ask_about(self._start)
@@ -136,7 +136,7 @@ class Builder:
 
     @contextlib.contextmanager
     def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
-        """Give a host's memory, and how it is asked one thing; its end is told with its cause and what helps."""
+        """Give a host's memory, and how it is asked one thing; if it ends, the error has the cause and what helps."""
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
 

@@ -1,4 +1,4 @@
-"""The folder of engines for whoever builds: one builder at a time, each engine whole or not there."""
+"""The folder that engines are built into: one builder at a time, each engine whole or not there."""
 
 from __future__ import annotations
 

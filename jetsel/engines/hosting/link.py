@@ -35,7 +35,7 @@ class Link:
     """One end of a socketpair. Used by one thread at a time."""
 
     def __init__(self, connection: socket.socket, memory: Memory) -> None:
-        """memory: shared with the host, which is told its size with each message, and maps what has been added."""
+        """memory: shared with the host, which learns its size with each message, and maps what has been added."""
         connection.setblocking(False)
         self._socket = connection
         self._poll = select.poll()
@@ -63,7 +63,7 @@ class Link:
         self._send({"id": number, "do": kind, **request})
         reply = self._receive(give_up_s, stopped)
         if reply.get("id") != number or "ok" not in reply:
-            raise LinkBrokenError(f"it sent what is no reply to {kind}")
+            raise LinkBrokenError(f"it sent something else than a reply to {kind}")
         return reply
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Link:
         try:
             return msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise LinkBrokenError(f"it sent what is no JSON object: {error}") from None
+            raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
 
     def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
         """Return exactly `length` bytes, however they arrive."""

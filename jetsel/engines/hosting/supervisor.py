@@ -1,7 +1,7 @@
 """Keeps one engine host running: starts it, notices its end, kills it when it hangs, and starts it again.
 
 A thread of its own does that, and is the parent of every host: the kernel ends a host with the thread that started it.
-Whoever wants something of the host asks for it in a thread of their own, one at a time.
+Callers ask the host in threads of their own, one at a time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Supervisor:
         self._changed = changed
         self._rules = rules
         self.asking: set[int] = set()  # the threads in `ask`: each has a limit, and ends with the host
-        self._talking = threading.Lock()  # held by whoever uses the link, and by whoever ends a host
+        self._talking = threading.Lock()  # held while the link is used, and while a host is ended
         self._condition = threading.Condition()  # for what follows
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the host that runs
@@ -203,7 +203,7 @@ class Supervisor:
         process = self.process
         link_fd = -1 if process is None else process.link.fd
         if process is None or link_fd < 0:
-            self._sleep(None)  # whoever ends it rings
+            self._sleep(None)  # the thread that ends it wakes us
             return
         idle_s = time.monotonic() - self._last_word_s
         has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), link_fd)

@@ -31,7 +31,7 @@ class Canary:
     deadline_ms: float | None = None
 
     def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
-        """Return so many of one family, evenly drawn; none if there are none. Without labels they count for time."""
+        """Return at most this number of images of one family, evenly drawn. Without labels they count for time."""
         from jetsel.calibrate.record.photographs import find  # most rounds do without what it brings along
 
         folder = self.folder / family

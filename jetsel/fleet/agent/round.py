@@ -1,4 +1,4 @@
-"""One round of the agent, from the plan to what is told: the agent on one page, top to bottom."""
+"""One round of the agent, from the plan to the usage report: the agent on one page, top to bottom."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ MOST_LINES = 500  # of one upload
 
 
 class Spool:
-    """A file of JSON lines, the oldest first; at most so many bytes."""
+    """A file of JSON lines, the oldest first; of a limited size in bytes."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self._path, self._most_bytes = path, most_bytes

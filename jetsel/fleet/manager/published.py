@@ -67,7 +67,7 @@ class Cascades:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """One family. recording: of the models that can be planned, with the calibration's times; energies_mj likewise.
+    """One family. recording: of the models that can be planned, with the calibration's times; energies_mj: also its.
 
     labels: (n,) the class number of each photograph, None where that is not known; classes: class numbers by label.
     files: bytes by SHA-256, of each model and of what every device gets.

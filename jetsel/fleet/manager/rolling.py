@@ -56,8 +56,8 @@ class Step:
 class Rolling:
     """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it.
 
-    Whoever may write the repository could put an earlier signed state back, and so undo a stop. So the last serial is
-    kept on this machine too, and an earlier state is rejected.
+    Anybody who may write the repository could put an earlier signed state back, and so undo a stop. So the last serial
+    is kept on this machine too, and an earlier state is rejected.
     """
 
     def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str], serials: Path) -> None:

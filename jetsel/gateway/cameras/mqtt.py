@@ -154,7 +154,7 @@ class Mqtt:
             )
 
     def _discovery(self, what: str) -> dict[str, Any]:
-        """What Home Assistant is told of a sensor (its documentation: "MQTT discovery", "MQTT sensor")."""
+        """The description of a sensor for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""
         device = {"identifiers": [self._node], "name": self._name, "manufacturer": "jetsel", "model": "jetsel watch"}
         return {
             **_SENSORS[what],

@@ -22,9 +22,9 @@ _LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
 
 
 class Saver:
-    """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a full folder takes no more, and that is told.
+    """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a message says when the folder is full.
 
-    max_bytes: of all files in the folder, whoever put them there. below: a probability under which an answer is
+    max_bytes: of all files in the folder, of any origin. below: a probability under which an answer is
     doubtful, beside those that say in_doubt. told: gets a sentence when saving stops, and when it goes on.
     """
 

@@ -136,7 +136,7 @@ def _clocks(before: Known[list[Clock]], now: Known[list[Clock]]) -> Iterator[str
     earlier = {clock.name: clock for clock in before.value or ()}
     for clock in now.value or ():
         was = earlier.get(clock.name)
-        if was is None:  # its cores did not run: that is told
+        if was is None:  # its cores did not run: that is reported
             continue
         if abs(clock.highest_mhz - was.highest_mhz) > CLOCK_TOLERANCE * was.highest_mhz:
             from_to = f"from {was.highest_mhz:.0f} to {clock.highest_mhz:.0f} MHz"

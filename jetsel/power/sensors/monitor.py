@@ -79,7 +79,7 @@ class SupplyRail:
         return self._volts.read() * self._amps.read()
 
     def measure(self) -> Measured:
-        """Return power, voltage and current, these two None where power alone is told; raises RailError."""
+        """Return power, voltage and current, these two None if only power is known; raises RailError."""
         if self._power is None:
             volts, amps = self._volts.read(), self._amps.read()
             return Measured(volts * amps / 1e6, volts / 1e3, amps / 1e3)

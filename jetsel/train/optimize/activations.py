@@ -157,7 +157,7 @@ def counted(
 def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bool = True) -> list[list[int]]:
     """Return for each layer the channels whose score is at most the bound, the least active first.
 
-    So many stay as `least_left` says, and one at least; even: a multiple of four where there are more than 16.
+    `least_left` says how many stay, at least one; even: a multiple of four where there are more than 16.
     """
     found = []
     for _, score in scores:
