@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.candidates import judged
-from jetsel.calibrate.gains import Gain, gains_on
+from calibration.starter.calibrate import LIMITS, fitted
+from jetsel.calibrate.calibrating import Calibrated
+from jetsel.calibrate.candidates import Compare, judged
+from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.metrics import mean_interval
 from jetsel.calibrate.record import Options, Plan, find, load, loaded_models, record
 from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.results import Judge
+from jetsel.policies.catalogue import catalogue
 from jetsel.train.optimize import making
 from jetsel.train.optimize.making import facts_of
 from jetsel.train.optimize.material import Material
@@ -64,6 +68,16 @@ def beside_parents(title: str, test: Recording, models: Mapping[str, Model], fit
         print(f"| {name} | {share} | {beside} | {agrees} | {fit.costs_ms[name]:.2f} | {sizes} |")
 
 
+def comparing(family: Family, file: Path) -> Compare:
+    """Return what fits and compares every policy over some models of a recording."""
+    whole = load(file, family)
+
+    def compare(names: Sequence[str]) -> Calibrated:
+        return fitted(family, load(file, family, tuple(name for name in whole.recording.models if name in names)))
+
+    return compare
+
+
 def chosen(
     title: str,
     group: Sequence[str],
@@ -71,28 +85,33 @@ def chosen(
     parent: str,
     fit: Recording,
     tests: Mapping[str, Recording],
+    compare: Compare,
 ) -> None:
-    """Print which of a group are wanted on folds of the fit photographs, and what cascades gain by those on others."""
-    verdict = judged(fit.of_models([*served, *group]), parent, served, MAX_DROP, THETA_POINTS, {})
-    print(f"\n## {title}\n\non folds of the fit photographs these are wanted: {', '.join(verdict.entered) or 'none'}")
+    """Print which of a group are wanted on folds of the fit images, and what the best policy with them gives on others.
+
+    compare: fits on the fit images, over these models.
+    """
+    verdict = judged(fit.of_models([*served, *group]), parent, served, MAX_DROP, THETA_POINTS, {}, compare)
+    print(f"\n## {title}\n\non folds of the fit images these are wanted: {', '.join(verdict.entered) or 'none'}")
     print(f"Algorithm 1: {' -> '.join(verdict.algorithm_1)}")
-    compared("in ten folds of the fit photographs", verdict.gains)
+    if verdict.trade is not None:
+        print(f"\nin ten folds, {verdict.trade.after} beside {verdict.trade.before} without: {verdict.trade.reason}")
+    if not verdict.entered:
+        return
+    before, after = compare(served), compare([*served, *verdict.entered])
     for name, test in tests.items():
-        compared(f"fitted there, on {name}", gains_on(test, fit, served, verdict.entered))
+        ours, theirs = (_on(test, fit, one) for one in (after, before))
+        said = Goal().compare(ours, theirs)[1]
+        print(f"on {name}: {100 * ours.correct.mean():.2f} % in {ours.time_ms.mean():.2f} ms, {said}")
 
 
-def compared(title: str, found: Sequence[Gain]) -> None:
-    """Print what cascades gain at each mean time."""
-    print(f"\n{title}\n")
-    print("| within ms | without % | with % | points | as accurate in, times | points then | rungs |")
-    print("|---:|---:|---:|---:|---:|---:|---|")
-    for gain in found:
-        points = f"{gain.points:+.2f} ({gain.points_interval.low:+.2f} to {gain.points_interval.high:+.2f})"
-        then = f"{gain.time_points:+.2f} ({gain.time_interval.low:+.2f} to {gain.time_interval.high:+.2f})"
-        shares = f"{100 * gain.before:.2f} | {100 * gain.after:.2f}"
-        print(
-            f"| {gain.budget_ms:.2f} | {shares} | {points} | {gain.time_ratio:.2f} | {then} | {', '.join(gain.rungs)} |"
-        )
+def _on(test: Recording, fit: Recording, found: Calibrated) -> Outcomes:
+    """Return what a calibration's default gives on other images, with the times of the fit recording."""
+    calibration, names = found.calibration, list(found.calibration.costs_ms)
+    other = replace(test.of_models(names), costs_ms={name: fit.costs_ms[name] for name in names})
+    policy = catalogue(other.models, calibration)["top1"][calibration.default_policy["top1"]]
+    run = replay_all(policy, other, range(len(other.classes)), "top1", calibration.temperatures, other.models[-1])
+    return Judge(other, "top1", lambda _: 0.0).outcomes(run)
 
 
 def with_candidates(family: Family, new: Mapping[str, Model]) -> Family:

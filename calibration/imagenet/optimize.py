@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.candidates import beside_parents, chosen, made, recorded, with_candidates
+from calibration.candidates import beside_parents, chosen, comparing, made, recorded, with_candidates
 from calibration.imagenet.calibrate import listed
 from calibration.imagenet.reproduce import MAIN
 from calibration.starter.calibrate import LIMITS
@@ -78,7 +78,7 @@ def main() -> None:
         ("smaller inputs alone", [name for name in new if name not in eight]),
         ("both, and both at once", list(new)),
     ):
-        chosen(title, group, served, served[-1], fit, tests)
+        chosen(title, group, served, served[-1], fit, tests, comparing(whole, options.work / "fit.sqlite"))
 
 
 if __name__ == "__main__":

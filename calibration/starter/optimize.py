@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from calibration.candidates import beside_parents, chosen, made, recorded, with_candidates
+from calibration.candidates import beside_parents, chosen, comparing, made, recorded, with_candidates
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.record import Plan
 from jetsel.train.optimize.material import Plan as Wanted
@@ -51,7 +51,8 @@ def main() -> None:
         ("pruned alone", [name for name in new if name not in factorised]),
         ("both", list(new)),
     ):
-        chosen(title, group, served, PARENT, fit, {"the test photographs": test})
+        compare = comparing(whole, options.work / "fit.sqlite")
+        chosen(title, group, served, PARENT, fit, {"the test images": test}, compare)
 
 
 if __name__ == "__main__":

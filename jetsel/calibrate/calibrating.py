@@ -15,7 +15,7 @@ from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.decision import TOP, Order, decide
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.folds import assign_folds
-from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.mistakes import differing, mistakes
 from jetsel.calibrate.neighbourhood import nearest_in_other_folds
@@ -42,12 +42,13 @@ Progress = Callable[[str, int, int], None]
 class Calibrated:
     """The calibration on all photographs, and what was found on held-out ones.
 
-    is_better: whether it is to replace what is in use; always if nobody chose that. is_allowed: whether it keeps every
-    limit, without which it is never installed.
+    outcomes: of the winner there. is_better: whether it is to replace what is in use; always if nobody chose that.
+    is_allowed: whether it keeps every limit, without which it is never installed.
     """
 
     calibration: Calibration
     findings: Findings
+    outcomes: Outcomes
     is_better: bool
     is_allowed: bool
 
@@ -99,7 +100,7 @@ def calibrate(
         current=current,
         is_allowed=order.goal.keeps(decision.outcomes),
     )
-    return Calibrated(calibration, findings, decision.is_better, findings.is_allowed)
+    return Calibrated(calibration, findings, decision.outcomes, decision.is_better, findings.is_allowed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,32 +1,32 @@
-"""Whether a cheaper rung earns its place: candidates beside the model they come from, and policies with and without.
+"""Whether a cheaper model earns its place: candidates beside the model they come from, and a calibration with them.
 
-Everything is judged on photographs that no candidate has learned from; what policies gain, by cross-validation.
+Everything is judged on images that no candidate has learned from; what policies gain, by cross-validation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.findings import Interval
-from jetsel.calibrate.folds import assign_folds
-from jetsel.calibrate.gains import Gain, front, gains
-from jetsel.calibrate.metrics import mean_interval, share_interval
+from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.metrics import mean_interval, share_interval, undominated
 from jetsel.calibrate.recording import Recording
 from jetsel.premodel import select_models
 
-FOLDS, SEED = 10, 2018
+Compare = Callable[[Sequence[str]], Calibrated]
+"""Fits and compares every policy over these models, by cross-validation, as `jetsel calibrate` does."""
 
 
 class Judged(Struct, frozen=True):
-    """One model on the photographs held out.
+    """One model on the images held out.
 
     drop: points of accuracy under the parent's, with the interval of a paired difference. agreement: the share of the
-    parent's answers that it gives. left_out: why it may not enter, None where it may. in_front: right more often than
-    each faster model by more than the noise; in_algorithm_1, in_cascade: the chain, or a best cascade, has it.
+    parent's answers that it gives. left_out: why it may not enter, None if it may. in_front: right more often than
+    each faster model by more than the noise; in_algorithm_1: the chain has it; in_policy: the best policy runs it.
     """
 
     name: str
@@ -39,11 +39,31 @@ class Judged(Struct, frozen=True):
     left_out: str | None = None
     in_front: bool = False
     in_algorithm_1: bool = False
-    in_cascade: bool = False
+    in_policy: bool = False
+
+
+class Trade(Struct, frozen=True):
+    """The best policy without the candidates, and with them, by the decision of `jetsel calibrate`.
+
+    is_better: whether the second would replace the first; reason: in words. models: those that the second runs.
+    """
+
+    before: str
+    after: str
+    before_top1: float
+    after_top1: float
+    before_ms: float
+    after_ms: float
+    is_better: bool
+    reason: str
+    models: list[str]
 
 
 class Verdict(Struct, frozen=True):
-    """What candidates came to. photographs: held out; served: the family as it is; the models cheapest first."""
+    """What candidates came to. photographs: held out; served: the family as it is; the models cheapest first.
+
+    trade: None if there is no candidate that may enter.
+    """
 
     parent: str
     photographs: int
@@ -51,13 +71,13 @@ class Verdict(Struct, frozen=True):
     models: list[Judged]
     algorithm_1: list[str]
     front: list[tuple[float, float, str]]
-    gains: list[Gain]
+    trade: Trade | None
 
     @property
     def entered(self) -> list[str]:
-        """The candidates that the front, Algorithm 1 or a cascade wants."""
+        """The candidates that the front, Algorithm 1 or the best policy has."""
         new = [one for one in self.models if one.name not in self.served]
-        return [one.name for one in new if one.in_front or one.in_algorithm_1 or one.in_cascade]
+        return [one.name for one in new if one.in_front or one.in_algorithm_1 or one.in_policy]
 
 
 def judged(
@@ -67,32 +87,54 @@ def judged(
     max_drop: float,
     theta_points: float,
     refused: Mapping[str, str],
+    compare: Compare,
 ) -> Verdict:
     """Judge every model of the recording that is not `served`.
 
     max_drop: points under the parent that a candidate may lose. refused: candidates that are left out, and why. Raises
-    CalibrationError where the photographs are too few.
+    CalibrationError if the images are too few.
     """
-    groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
-    fold_of = assign_folds(groups, FOLDS, SEED)
     models = [_judged(recording, name, parent) for name in recording.models]
     reasons = {one.name: refused.get(one.name) or _too_far(one, parent, max_drop) for one in models}
     more = [name for name in recording.models if name not in served and reasons[name] is None]
     beside = recording.of_models([*served, *more])
     links, _ = select_models(beside.right("top1"), beside.costs(), beside.models, theta_points)
-    found, compared = front(beside, beside.models), gains(recording, served, more, fold_of)
-    rungs = {rung for gain in compared for rung in gain.rungs}
+    ahead = _front(beside, beside.models)
+    names = [name for _, _, name in ahead]  # a model that another one beats in time and accuracy only takes time here
+    trade = _trade(compare([name for _, _, name in _front(beside, served)]), compare(names)) if more else None
     placed = [
         replace(
             one,
             left_out=None if one.name in served else reasons[one.name],
             in_front=one.name in beside.models and _is_ahead(beside, one.name),
             in_algorithm_1=one.name in links,
-            in_cascade=one.name in rungs,
+            in_policy=trade is not None and trade.is_better and one.name in trade.models,
         )
         for one in sorted(models, key=lambda one: one.mean_ms)
     ]
-    return Verdict(parent, len(recording.classes), list(served), placed, list(links), found, compared)
+    return Verdict(parent, len(recording.classes), list(served), placed, list(links), ahead, trade)
+
+
+def _front(recording: Recording, models: Sequence[str]) -> list[tuple[float, float, str]]:
+    """Return mean ms, share right and name of the models that none beats in both, fastest first."""
+    shares = dict(zip(recording.models, recording.right("top1").mean(axis=0).tolist(), strict=True))
+    return undominated((recording.costs_ms[name], shares[name], name) for name in models)
+
+
+def _trade(before: Calibrated, after: Calibrated) -> Trade:
+    is_better, reason = Goal().compare(after.outcomes, before.outcomes)
+    ours, theirs = (one.findings.comparisons["top1"].policies[one.findings.winner] for one in (before, after))
+    return Trade(
+        before.findings.winner,
+        after.findings.winner,
+        ours.top1,
+        theirs.top1,
+        ours.time_ms.mean,
+        theirs.time_ms.mean,
+        is_better,
+        reason,
+        [name for name, share in theirs.runs.items() if share > 0],
+    )
 
 
 def _judged(recording: Recording, name: str, parent: str) -> Judged:

@@ -12,25 +12,16 @@ if TYPE_CHECKING:
 
     from jetsel.calibrate.candidates import Judged
     from jetsel.calibrate.findings import Interval
-    from jetsel.calibrate.gains import Gain
     from jetsel.cli.models.optimizing import Found
 
 
 def tables_of(found: Found) -> list[Listing]:
-    """Return the models, what cascades gain, how each candidate was made, and those that are not there."""
+    """Return the models, the best policies, how each candidate was made, and those that are not there."""
     recipes = [[name, fact.recipe] for name, fact in found.facts.items() if fact.recipe is not None]
     failed = [[name, reason] for name, reason in found.failed.items()]
     models = ["top-1 %", "points under it", "agrees %", "ms", "MB", "MB gzipped", "million operations"]
     engines = ["TensorRT ms"] if isinstance(found.engines, dict) else []
-    gains = [
-        "within ms",
-        "without, top-1 %",
-        "with, top-1 %",
-        "points",
-        "as accurate in, times",
-        "points then",
-        "rungs",
-    ]
+    policies = ["policy", "top-1 %", "ms", "its models"]
     return [
         Listing(
             f"Models beside {found.verdict.parent}, on {found.verdict.photographs:,} photographs held out",
@@ -38,7 +29,7 @@ def tables_of(found: Found) -> list[Listing]:
             [_row(one, found) for one in found.verdict.models],
             (len(models) + len(engines) + 1,),
         ),
-        Listing("Cascades without and with candidates", gains, [_gain_row(gain) for gain in found.verdict.gains], (6,)),
+        Listing("The best policy without and with candidates", ["", *policies], _trade_rows(found), (1, 4)),
         Listing("How each was made", ["candidate", "recipe"], recipes, (1,)),
         Listing("Not made", ["candidate", "reason"], failed, (1,)),
     ]
@@ -62,7 +53,10 @@ def sentences(found: Found) -> list[str]:
         said = [f"none of {len(new)} candidates is wanted: each is slower, or right less often, than what is there"]
     else:
         said = [f"{len(verdict.entered)} of {len(new)} candidates are wanted: {', '.join(verdict.entered)}"]
-        said += [_gain_sentence(gain) for gain in verdict.gains[:1]]
+    if verdict.trade is not None:
+        trade = verdict.trade
+        word = "would replace" if trade.is_better else "would not replace"
+        said.append(f"with candidates, {trade.after} {word} {trade.before}, the best policy without: {trade.reason}")
     said.append(f"Algorithm 1 chooses {' -> '.join(verdict.algorithm_1)}")
     if isinstance(found.engines, str):
         said.append(f"no times by TensorRT: {found.engines}")
@@ -74,7 +68,7 @@ def sentences(found: Found) -> list[str]:
 def _row(one: Judged, found: Found) -> list[str]:
     fact = found.facts[one.name]
     half = 50 * (one.top1_interval.high - one.top1_interval.low)
-    places = {"front": one.in_front, "Algorithm 1": one.in_algorithm_1, "cascade": one.in_cascade}
+    places = {"front": one.in_front, "Algorithm 1": one.in_algorithm_1, "best policy": one.in_policy}
     wanted = ", ".join(name for name, is_there in places.items() if is_there) or "nothing"
     engines = [] if isinstance(found.engines, str) else [_device_ms(found.engines.get(one.name))]
     return [
@@ -95,24 +89,13 @@ def _device_ms(told: float | str | None) -> str:
     return milliseconds(told) if isinstance(told, float) else "-"
 
 
-def _gain_row(gain: Gain) -> list[str]:
-    return [
-        milliseconds(gain.budget_ms),
-        f"{100 * gain.before:.2f}",
-        f"{100 * gain.after:.2f}",
-        f"{gain.points:+.2f} ({_to(gain.points_interval)})",
-        f"{gain.time_ratio:.2f}",
-        f"{gain.time_points:+.2f} ({_to(gain.time_interval)})",
-        " -> ".join(gain.rungs),
-    ]
-
-
-def _gain_sentence(gain: Gain) -> str:
-    return (
-        f"within {milliseconds(gain.budget_ms)} ms, the time of the best single model, the best cascade is right on "
-        f"{100 * gain.before:.2f} % without them and on {100 * gain.after:.2f} % with them ({gain.points:+.2f} points, "
-        f"{_to(gain.points_interval)}); one as accurate takes {gain.time_ratio:.2f} times the time"
-    )
+def _trade_rows(found: Found) -> list[list[str]]:
+    trade = found.verdict.trade
+    if trade is None:
+        return []
+    before = ["without", trade.before, f"{100 * trade.before_top1:.2f}", milliseconds(trade.before_ms), ""]
+    after = ["with", trade.after, f"{100 * trade.after_top1:.2f}", milliseconds(trade.after_ms)]
+    return [before, [*after, ", ".join(trade.models)]]
 
 
 def _to(interval: Interval) -> str:

@@ -16,8 +16,10 @@ from jetsel.base.errors import CalibrationError, JetselError, UnknownModelError,
 from jetsel.base.files import write
 from jetsel.base.weights import Weights
 from jetsel.calibrate import record as recording
+from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.candidates import Verdict, judged
-from jetsel.calibrate.install import Job, record
+from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.install import Job, fit, record
 from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
 from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
 from jetsel.engines.building.builder import Builder
@@ -116,8 +118,14 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
         loaded = record(job, output.step, stop)
     facts = {name: facts_of(model) for name, model in shown.items()}
     refused = _over_target(asked, loaded.recording.costs_ms, facts)
-    output.step("comparing cascades with and without", 0, 1)
-    verdict = judged(loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused)
+
+    def compare(names: Sequence[str]) -> Calibrated:
+        only = recording.load(job.path, job.family, tuple(name for name in loaded.recording.models if name in names))
+        return fit(job, only, Goal(), "top1", THETA_POINTS, None, None, output.step)
+
+    verdict = judged(
+        loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused, compare
+    )
     return Found(verdict, shown, failed, facts, engines, loaded.times.noisy)
 
 

@@ -9,7 +9,7 @@ from jetsel.cli.calibrate import outcome_lines
 from jetsel.cli.terminal import console
 from tests.unit.calibrate.report import sample
 
-FOUND = Calibrated(None, sample.findings(), is_better=True, is_allowed=True)  # type: ignore[arg-type]
+FOUND = Calibrated(None, sample.findings(), None, is_better=True, is_allowed=True)  # type: ignore[arg-type]
 OUTCOME = {"verdict": "chain wins", "winner": "chain", "rival": "single:xl", "is_allowed": True, "installed": None}
 OUTCOME |= {"daemon": None, "report": None, "is_served": False}
 
