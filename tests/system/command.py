@@ -13,4 +13,4 @@ def jetsel(*arguments: object, env: dict[str, str] | None = None) -> subprocess.
     """Run the command to its end. No daemon of the user's is found, and nothing depends on the terminal's width."""
     environment = {**os.environ, "XDG_RUNTIME_DIR": "/nonexistent", "COLUMNS": "200", **(env or {})}
     command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
