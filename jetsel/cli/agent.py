@@ -17,9 +17,9 @@ agent = typer.Typer(no_args_is_help=True, help="This device's side of a reposito
 
 @agent.command()
 def run(config: ConfigFile = None, json: Json = False) -> None:
-    """Do one round: take the plan, install and try out what it says, tell how the device fares.
+    """Do one round of the agent: take the plan, install it, try it out, and report how the device is doing.
 
-    What cannot be done now is done in a later round; jetsel-agent.timer runs one every quarter of an hour.
+    What cannot be done now is done in a later round. `jetsel-agent.timer` runs a round every quarter of an hour.
     """
     from jetsel.fleet.agent.round import run_round
     from jetsel.site import config_file
@@ -31,7 +31,9 @@ def run(config: ConfigFile = None, json: Json = False) -> None:
 
 @agent.command()
 def prove(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With a folder of models for each family.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of models, with one folder for each family.")
+    ],
     config: ConfigFile = None,
 ) -> None:
     """Run each model of a folder once, and fit what was published as its calibration to the times here.

@@ -27,26 +27,24 @@ Photos = Annotated[
     typer.Argument(
         metavar="PHOTOS",
         exists=True,
-        help="A folder with one folder of photographs for each class, or a CSV of path,label.",
+        help="Folder with one folder of images for each class, or a CSV of path,label.",
     ),
 ]
 FamilyName = Annotated[
     str | None,
-    typer.Option(
-        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
-    ),
+    typer.Option("--family", metavar="NAME", help="Model family (default: the configured one)."),
 ]
 LabelMap = Annotated[
     Path | None,
-    typer.Option(metavar="CSV", exists=True, help="Lines of folder,label for folders that are called otherwise."),
+    typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels."),
 ]
 RecordingFile = Annotated[
     Path | None,
-    typer.Option("--recording", metavar="FILE", help="Where to record. Left out: beside the calibrations."),
+    typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations)."),
 ]
 LabelsFrom = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="Without labels: calibrate for agreement with this model's answers."),
+    typer.Option(metavar="MODEL", help="Model whose answers replace labels."),
 ]
 
 
@@ -56,30 +54,28 @@ def calibrate(
         typer.Argument(
             metavar="PHOTOS",
             exists=True,
-            help="A folder with one folder of photographs for each class, or a CSV of path,label.",
+            help="Folder with one folder of images for each class, or a CSV of path,label.",
         ),
     ] = None,
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
     objective: Annotated[
-        Literal["time", "energy"], typer.Option(help="What to save; energy needs a sensor and its idle power measured.")
+        Literal["time", "energy"], typer.Option(help="What to save. Energy needs a sensor and measured idle power.")
     ] = "time",
     criterion: Annotated[
-        Literal["top1", "top5"], typer.Option(help="What counts as right when it is decided whether to install.")
+        Literal["top1", "top5"], typer.Option(help="What counts as right for the decision to install.")
     ] = "top1",
     max_time_ms: Annotated[
-        float | None, typer.Option(min=0.001, help="The most accurate policy within this mean time.")
+        float | None, typer.Option(min=0.001, help="Choose the most accurate policy within this mean time.")
     ] = None,
     max_energy_mj: Annotated[
         float | None,
-        typer.Option(min=0.001, help="The most accurate policy within this mean energy, above idle power."),
+        typer.Option(min=0.001, help="Choose the most accurate policy within this mean energy above idle power."),
     ] = None,
     min_accuracy: Annotated[
         float | None,
-        typer.Option(
-            min=0, max=1, help="The policy that costs least of the objective and is right on this share, 0 to 1."
-        ),
+        typer.Option(min=0, max=1, help="Choose the cheapest policy that is right on at least this share, 0 to 1."),
     ] = None,
     may_lose: Annotated[
         float,
@@ -95,33 +91,33 @@ def calibrate(
     ] = 0.5,
     recording: RecordingFile = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the report. Left out: beside the recording.")
+        Path | None, typer.Option(metavar="FILE", help="Report to write (default: beside the recording).")
     ] = None,
     retime: Annotated[
         bool,
         typer.Option(
             "--retime",
-            help="Without PHOTOS: fit the calibration that came with the models to their times on this machine.",
+            help="Without PHOTOS: fit the shipped calibration to the models' times on this machine.",
         ),
     ] = False,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Install this policy, as it is fitted here, in place of the best one."),
+        typer.Option(metavar="NAME", help="Policy to install instead of the best one."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Install even what may lose too much accuracy; limits are kept.")
+        bool, typer.Option("--force", help="Install even if accuracy may be lost. Limits still hold.")
     ] = False,
     json: Json = False,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
 ) -> None:
-    """Fit the chooser to your own labelled photographs, and install it if it costs less and is as accurate.
+    """Fit the policies to your own labelled images, and install the best one if it pays.
 
-    Every model looks at every photograph once; that is kept in one file, and goes on where it was if it is
-    interrupted. Then every policy is compared on photographs that it was not fitted on. The best is installed if
-    it costs less than what is in use and loses at most a small margin of accuracy, see --may-lose, or if it is surely
-    more accurate and costs no more. A family without a calibration gets the best one in any case. Go back with:
-    jetsel calibration rollback.
+    Every model runs on every image once. The results are kept in one file, so an interrupted command continues where
+    it stopped. Then every policy is compared on images that it was not fitted on. The best one is installed if it
+    costs less than the one in use and loses at most a small margin of accuracy (see --may-lose), or if it is surely
+    more accurate and costs no more. A family without a calibration gets the best one in any case. To go back: jetsel
+    calibration rollback.
     """
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.goal import Goal

@@ -23,7 +23,7 @@ calibration = typer.Typer(no_args_is_help=True, help="See a family's calibration
 
 @calibration.command("list")
 def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json: Json = False) -> None:
-    """List a family's calibrations, the newest first, and which of them is in use."""
+    """List a family's calibrations, the newest first, and mark the one in use."""
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -50,13 +50,16 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
 
 @calibration.command()
 def show(
-    number: Annotated[int | None, typer.Argument(min=0, help="Which one; 0: what came with the models.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that it says, a line for each fact.")] = False,
+    number: Annotated[
+        int | None,
+        typer.Argument(min=0, help="Number of the calibration; 0 is the shipped one (default: the one in use)."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every field.")] = False,
     family: FamilyName = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show the gist of one calibration, or --all; left out, the number is that of the one in use."""
+    """Show the main figures of one calibration, or all of it with --all."""
     from jetsel.policies.calibration import as_plain
     from jetsel.site.site import read_site
 
@@ -109,14 +112,18 @@ def gist(found: Calibration) -> dict[str, str]:
 def rollback(
     to: Annotated[
         int | None,
-        typer.Option(min=0, metavar="NUMBER", help="The one to use; 0: what came with the models. Left out: the last."),
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="Number of the calibration to use; 0 is the shipped one (default: the previous one).",
+        ),
     ] = None,
     family: FamilyName = None,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
     json: Json = False,
 ) -> None:
-    """Have the calibration used that was in use before the current one, and tell a running daemon.
+    """Use the calibration that was in use before the current one, and reload a running daemon.
 
     Nothing is deleted: --to goes forward again as well.
     """

@@ -53,41 +53,46 @@ class OnDoubt(str, Enum):
 
 
 def classify(
-    images: Annotated[
-        list[Path], typer.Argument(metavar="IMAGE", help="Image files: JPEG, PNG or WebP; of a folder, all in it.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, in the order given.")] = False,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="JPEG, PNG or WebP files, or folders of them.")],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each image, in the order given.")
+    ] = False,
     family: AskedFamily = None,
     model: Annotated[
-        str | None, typer.Option(help="Run this model and no other.", autocompletion=served_models)
+        str | None, typer.Option(help="Model to run; no other runs.", autocompletion=served_models)
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="Who chooses the models; see `jetsel status`.")] = None,
-    top_k: Annotated[int, typer.Option(min=1, max=1000, help="How many labels to return.")] = 5,
-    deadline_ms: Annotated[
-        float | None, typer.Option(min=0, help="Answer each image within this many milliseconds, or say so.")
+    policy: Annotated[
+        str | None, typer.Option(help="Policy that chooses the models (default: the family's; see `jetsel status`).")
     ] = None,
-    criterion: Annotated[Criterion, typer.Option(help="Right is the first label, or one of five.")] = Criterion.top1,
+    top_k: Annotated[int, typer.Option(min=1, max=1000, help="Number of labels to return.")] = 5,
+    deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each answer, in ms.")] = None,
+    criterion: Annotated[
+        Criterion, typer.Option(help="What counts as right: the first label, or one of the first five.")
+    ] = Criterion.top1,
     on_doubt: Annotated[
-        OnDoubt | None, typer.Option(help="Where no model is expected to be right: use the best, or refuse.")
+        OnDoubt | None, typer.Option(help="If no model is likely to be right: use the fallback, or refuse.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how each choice was made.")] = False,
-    on_device: Annotated[bool, typer.Option("--on-device", help="Send no photograph to an edge.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each choice was made.")] = False,
+    on_device: Annotated[bool, typer.Option("--on-device", help="Do not send the image to an edge server.")] = False,
     least_accuracy: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Answer by a path with this accuracy by calibration, or say so.")
+        float | None, typer.Option(min=0, max=1, help="Accuracy that the answer must have by calibration, 0 to 1.")
     ] = None,
     most_energy_mj: Annotated[
-        float | None, typer.Option(min=0, help="Answer by a path that takes this much in the mean at most, or say so.")
+        float | None, typer.Option(min=0, help="Mean energy that the answer may take by calibration, in mJ.")
     ] = None,
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=1000, help="Images under way at once.")] = 16,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, max=1000, help="Number of images in work at a time.")
+    ] = 16,
     timeout_ms: TimeoutMs = 30_000,
-    max_image_mb: Annotated[float, typer.Option(help="The daemon's [server] max_image_mb.")] = 16,
+    max_image_mb: Annotated[
+        float, typer.Option(help="Largest image to send, in MB: the daemon's [server] max_image_mb.")
+    ] = 16,
 ) -> None:
-    """Tell what each photograph shows.
+    """Print what each image shows.
 
-    The exit status is 0 only if every image was answered. Where only one image is given, all that is known of its
-    answer is shown.
+    A single image is shown with all details of its answer. The exit status is 0 only if every image was answered.
     """
     import asyncio  # here, for every command imports this file, and the daemon needs none of it
 

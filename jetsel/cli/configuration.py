@@ -20,7 +20,7 @@ WIDTH = 100  # of a comment
 
 
 def config(config: ConfigFile = None) -> None:
-    """Print and explain every setting, as TOML: the file's values, and the defaults of all that it leaves out.
+    """Print every setting as TOML, with its meaning, range, default and present value.
 
     To begin a file of your own: jetsel config > jetsel.toml
     """

@@ -52,18 +52,18 @@ class Asked(NamedTuple):
 
 
 def demo(
-    policy: Annotated[str | None, typer.Option(help="Who chooses the models; left out, the family's default.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy that chooses the models (default: the family's).")] = None,
     models: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Show the family of ImageNet from this folder; fetched with pip where it is not there."
+            metavar="DIR", help="Folder of the ImageNet family, which is downloaded with pip if it is not there."
         ),
     ] = None,
 ) -> None:
-    """Start a daemon of its own, classify a few pictures, tell which model answered each and why, and stop it.
+    """Start a daemon of its own, classify a few images, show which model answered each and why, and stop the daemon.
 
-    Beside the default policy stands the most expensive model alone, or `chain` if the family offers it. Nothing needs
-    to be set up, and nothing but the models in DIR is left behind.
+    The default policy is compared with the most expensive model, or with `chain` if the family offers it. Nothing
+    needs to be set up, and nothing but the models in DIR is left behind.
     """
     from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon

@@ -23,9 +23,9 @@ STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "failed": "bold red
 
 
 def doctor(config: ConfigFile = None, json: Json = False) -> None:
-    """Look at the whole installation when something does not work, and say what helps.
+    """Check the whole installation, and print what helps. Nothing is changed.
 
-    It changes nothing. Exit status: 1 where something failed, else 0; a warning is no failure.
+    The exit status is 1 if a check failed; warnings do not count.
     """
     from jetsel.cli.checks import board, daemon, installation, models, tensorrt
 

@@ -14,7 +14,9 @@ ALL = "all"
 
 def evaluate(
     photos: Photos,
-    policy: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Which policies; all: each of them.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Policies to judge; all for each of them.")
+    ] = None,
     criterion: Annotated[Literal["top1", "top5"], typer.Option(help="What counts as right.")] = "top1",
     family: FamilyName = None,
     label_map: LabelMap = None,
@@ -23,10 +25,10 @@ def evaluate(
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
-    """Judge the calibration in use on labelled photographs, beside every single model and the bounds.
+    """Judge the calibration in use on labelled images, beside every single model and the bounds.
 
-    Every model runs on every photograph, once: the same photographs are judged again without. Each policy is replayed
-    on what the models said. Photographs that the calibration was made from flatter it: show it others.
+    Every model runs on every image once; judging the same images again needs no model. Each policy is replayed on the
+    recorded answers. Use other images than those of the calibration, which would look too good.
     """
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged

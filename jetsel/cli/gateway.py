@@ -12,25 +12,30 @@ from jetsel.cli.options import Endpoint
 
 
 def gateway(
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where it listens.")] = "127.0.0.1:8000",
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address to listen at.")] = "127.0.0.1:8000",
     endpoint: Endpoint = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="A file with a secret; requests must send it: Authorization: Bearer SECRET.")
+        Path | None, typer.Option(help="File with the token that requests must send: Authorization: Bearer TOKEN.")
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A reverse proxy checks who asks: listen anywhere, accept any Host.")
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Rely on a reverse proxy for access control: listen at any address, accept any Host."
+        ),
     ] = False,
-    max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="The largest body of a request.")] = 64.0,
-    concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Requests at once, open pages among them.")] = 256,
-    timeout_ms: Annotated[float, typer.Option(min=1, help="Of one photograph, retries included.")] = 30_000.0,
+    max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="Largest request body, in MB.")] = 64.0,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Most requests at a time, open pages included.")
+    ] = 256,
+    timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of one image, retries included.")] = 30_000.0,
     thumbnails: Annotated[
-        int, typer.Option(min=0, max=1000, help="Photographs that are kept small, in memory, for the page.")
+        int, typer.Option(min=0, max=1000, help="Number of thumbnails kept in memory for the page.")
     ] = 0,
 ) -> None:
     """Serve HTTP: Open Inference Protocol v2, POST /classify, /metrics for Prometheus, and a page.
 
-    It asks the daemon as every client does; either may be started, stopped or restarted without the other. It needs
-    pip install 'jetsel[gateway]'.
+    The gateway is a client of the daemon; either can be started, stopped or restarted without the other. It needs pip
+    install 'jetsel[gateway]'.
     """
     try:
         from jetsel.base.notify import Notifier

@@ -36,10 +36,14 @@ class ServiceError(JetselError):
 
 
 def install_service(
-    user: Annotated[bool, typer.Option("--user", help="Run it for you alone, without root.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print all that would be done; change nothing.")] = False,
-    prefix: Annotated[Path, typer.Option(metavar="ROOT", help="Put the files below this folder; run nothing.")] = ROOT,
-    remove: Annotated[bool, typer.Option("--remove", help="Stop the service, remove its files, keep data.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="Install for this user, without root.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False,
+    prefix: Annotated[
+        Path, typer.Option(metavar="ROOT", help="Write the files below this folder, and run nothing.")
+    ] = ROOT,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Stop the service and remove its files; data stays.")
+    ] = False,
 ) -> None:
     """Have systemd start the daemon, keep it running, and hold its socket while it starts again.
 

@@ -14,8 +14,8 @@ ConfigFile = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="The jetsel.toml to read. Left out: $JETSEL_CONFIG, ~/.config/jetsel/jetsel.toml or "
-        "/etc/jetsel/jetsel.toml, whichever is there first, else built-in defaults.",
+        help="Configuration file (default: $JETSEL_CONFIG, ~/.config/jetsel/jetsel.toml or "
+        "/etc/jetsel/jetsel.toml, else built-in defaults).",
     ),
 ]
 DaemonConfig = Annotated[
@@ -28,21 +28,17 @@ Endpoint = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Where the daemon listens: ipc:///path/of/the.sock. Left out: $JETSEL_ENDPOINT, your own "
-        "daemon's socket, or /run/jetsel/jetsel.sock, whichever is there first.",
+        help="Address of the daemon, as ipc:///path/of/the.sock (default: $JETSEL_ENDPOINT, your own "
+        "daemon's socket, or /run/jetsel/jetsel.sock).",
     ),
 ]
 FamilyName = Annotated[
     str | None,
-    typer.Option(
-        "--family", metavar="NAME", help="The family of models. Left out: the configuration's default family."
-    ),
+    typer.Option("--family", metavar="NAME", help="Model family (default: the configured one)."),
 ]
-AskedFamily = Annotated[str | None, typer.Option("--family", help="The family of models to ask.")]
+AskedFamily = Annotated[str | None, typer.Option("--family", help="Model family (default: the daemon's).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
-TimeoutMs = Annotated[
-    float, typer.Option(min=1, help="Give up on a call after this many milliseconds, retries included.")
-]
+TimeoutMs = Annotated[float, typer.Option(min=1, help="Time limit of a call in ms, retries included.")]
 
 
 def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 Sysfs = Annotated[
     Path | None,
-    typer.Option(metavar="ROOT", help="Where to read in place of /sys: a copy of a board's tree, or a simulated one."),
+    typer.Option(metavar="ROOT", help="Folder to read instead of /sys: a copy of a board's tree, or a simulated one."),
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Play this recording of `jetsel power record` in place of reading sensors."),
+    typer.Option(metavar="FILE", help="Recording of `jetsel power record` to play instead of reading sensors."),
 ]
 
 
@@ -93,11 +93,9 @@ def rails_table(seen: Snapshot) -> Table:
 
 
 def record(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The CSV file to write; it must not exist yet.")],
-    seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="How long to record. Left out: until Ctrl-C, which keeps all of it.")
-    ] = None,
-    rate_hz: Annotated[float, typer.Option("--rate", min=0.1, max=1000, help="Rows a second.")] = 100.0,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="CSV file to write; it must not exist.")],
+    seconds: Annotated[float | None, typer.Option(min=0.1, help="Seconds to record (default: until Ctrl-C).")] = None,
+    rate_hz: Annotated[float, typer.Option("--rate", min=0.1, max=1000, help="Rows per second.")] = 100.0,
     sysfs: Sysfs = None,
     replay: Replay = None,
     config: ConfigFile = None,
@@ -128,11 +126,11 @@ def record(
 
 
 def calibrate(
-    seconds: Annotated[float, typer.Option(min=15, max=3600, help="How long to measure; longer is more exact.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=15, max=3600, help="Seconds to measure; longer is more exact.")] = 60.0,
     with_load: Annotated[
         bool,
         typer.Option(
-            "--with-load", help="Measure although other programs work: what they take counts as idle power from now on."
+            "--with-load", help="Measure although other programs work. Their power then counts as idle power."
         ),
     ] = False,
     json: Json = False,

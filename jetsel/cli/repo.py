@@ -16,19 +16,30 @@ if TYPE_CHECKING:
 
 repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="A folder, or s3://BUCKET/FOLDER and what else fsspec opens.")]
-ReadUrl = Annotated[str, typer.Argument(metavar="URL", help="The same, or http(s)://HOST/FOLDER.")]
+Url = Annotated[
+    str,
+    typer.Argument(metavar="URL", help="Repository: a folder, s3://BUCKET/FOLDER, or another URL that fsspec opens."),
+]
+ReadUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="Repository: a folder, http(s)://HOST/FOLDER, s3://BUCKET/FOLDER, or another URL that fsspec opens.",
+    ),
+]
 Keys = Annotated[
     list[Path],
-    typer.Option("--sign", metavar="FILE", help="A private key to sign with; twice while one takes the other's place."),
+    typer.Option("--sign", metavar="FILE", help="Private key to sign with; repeatable, to replace a key."),
 ]
-Trusted = Annotated[
-    list[Path], typer.Option("--trust", metavar="FILE", help="A public key that may have signed it; may be repeated.")
-]
+Trusted = Annotated[list[Path], typer.Option("--trust", metavar="FILE", help="Trusted public key; repeatable.")]
 
 
 @repo.command()
-def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key; FILE.pub is the public.")]) -> None:
+def key(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Private key to write; FILE.pub becomes the public one.")
+    ],
+) -> None:
     """Make a pair of keys: the private one signs here, the public one goes to the devices."""
     from jetsel.fleet.signing import make_key, public_of
 
@@ -50,15 +61,15 @@ def init(url: Url, sign: Keys) -> None:
 @repo.command()
 def publish(
     url: Url,
-    family: Annotated[str, typer.Option(metavar="NAME", help="The family, see jetsel models list.")],
+    family: Annotated[str, typer.Option(metavar="NAME", help="Model family; see `jetsel models list`.")],
     sign: Keys,
     trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Publish a family's models with the calibration in use as its next version; equal files are stored once.
+    """Publish a family's models, with the calibration in use, as its next version.
 
-    What is there must be signed by one of these keys, or by one that --trust names.
+    Equal files are stored once. The repository must be signed by one of these keys, or by one that --trust names.
     """
     from jetsel.base.config import calibrations_folder
     from jetsel.base.errors import UnknownFamilyError, did_you_mean
@@ -142,10 +153,10 @@ def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
 def gc(
     url: Url,
     trust: Trusted,
-    younger_than_s: Annotated[float, typer.Option(min=0, help="Keep what is younger: it may be in use.")] = 3600.0,
+    younger_than_s: Annotated[float, typer.Option(min=0, help="Minimum age in seconds of what is removed.")] = 3600.0,
     json: Json = False,
 ) -> None:
-    """Remove what no published bundle names: earlier versions, and what a killed publish left."""
+    """Remove files that no published bundle needs: earlier versions, and leftovers of an interrupted publish."""
     from jetsel.fleet.publishing import garbage
     from jetsel.fleet.signing import read_key
     from jetsel.fleet.storage import Storage

@@ -13,8 +13,8 @@ from jetsel.cli.options import ConfigFile
 def serve(config: ConfigFile = None) -> None:
     """Run the daemon until it is stopped (Ctrl-C or SIGTERM).
 
-    Without any configuration it serves the starter family at $JETSEL_ENDPOINT, or on a socket of your own, which the
-    other commands find by themselves.
+    Without a configuration it serves the starter family at $JETSEL_ENDPOINT, or on a socket of your own that the other
+    commands find by themselves.
     """
     from jetsel.daemon.signals import Signals
 

@@ -47,13 +47,15 @@ def reload(
     timeout_ms: TimeoutMs = 60_000,
     daemon_pid: Annotated[
         int | None,
-        typer.Option(min=2, metavar="PID", help="Give up when this process has ended: for systemd's ExecReload=."),
+        typer.Option(
+            min=2, metavar="PID", help="Process to watch: give up when it has ended. For systemd's ExecReload=."
+        ),
     ] = None,
 ) -> None:
-    """Have the daemon read its configuration, models and calibrations again.
+    """Make the daemon read its configuration, models and calibrations again.
 
-    Only root, the daemon's own user and the configured admin group may. Where
-    something is wrong with the new files, the daemon goes on with what it has, and says why.
+    Only root, the daemon's own user and the configured admin group may do this. If something is wrong with the new
+    files, the daemon keeps what it has, and says why.
     """
     from jetsel.client import Client
 

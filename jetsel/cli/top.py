@@ -35,7 +35,7 @@ SCROLL = {b"\x1b[A": -1, b"k": -1, b"\x1b[B": 1, b"j": 1, b"\x1b[5~": -20, b"\x1
 
 def top(
     interval: Annotated[
-        float, typer.Option("--interval", "-i", min=0.1, max=3600, help="Seconds from one look to the next.")
+        float, typer.Option("--interval", "-i", min=0.1, max=3600, help="Seconds between two updates.")
     ] = 2.0,
     count: Annotated[
         int | None,
@@ -44,10 +44,10 @@ def top(
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
 ) -> None:
-    """Watch what the daemon does: requests a second, where their time goes, the queue, the models and the power.
+    """Watch the daemon: requests per second, where their time goes, the queue, the models and the power.
 
-    In a terminal it takes the screen until q or Ctrl-C; arrows and Page Up or Down scroll. Where the output is no
-    terminal, each look is printed as a block of text. A daemon that goes away is waited for.
+    In a terminal it fills the screen until q or Ctrl-C; arrows and Page Up or Down scroll. Elsewhere each update is
+    printed as a block of text. A daemon that goes away is waited for.
     """
     from jetsel.client import Client
 

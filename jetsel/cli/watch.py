@@ -20,42 +20,63 @@ GATE = "Skip a frame that differs less from the last one asked about, in the mea
 
 def watch(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", envvar="JETSEL_SOURCE", help="See above; 0 is /dev/video0.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            envvar="JETSEL_SOURCE",
+            help="Camera, URL, folder, video file or pipeline; see above. 0 is /dev/video0.",
+        ),
     ],
-    every: Annotated[float, typer.Option(min=0, max=86_400, help="The least seconds between two questions.")] = 0.0,
+    every: Annotated[float, typer.Option(min=0, max=86_400, help="Minimum seconds between two requests.")] = 0.0,
     region: Annotated[
-        str | None, typer.Option(metavar="X,Y,W,H", help="Look at this part, in shares from 0 to 1.")
+        str | None, typer.Option(metavar="X,Y,W,H", help="Part of the frame to classify, in shares from 0 to 1.")
     ] = None,
-    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Frames in a row that a new label needs.")] = 3,
+    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames that a new label needs.")] = 3,
     skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
-    stall_s: Annotated[float, typer.Option(min=1, max=600, help="A source without frames for so long is away.")] = 5.0,
-    name: Annotated[str | None, typer.Option(help="Of the camera, in events and topics. Left out: SOURCE's.")] = None,
+    stall_s: Annotated[
+        float, typer.Option(min=1, max=600, help="Seconds without a frame after which the source counts as away.")
+    ] = 5.0,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the camera in events and topics (default: from SOURCE).")
+    ] = None,
     family: AskedFamily = None,
-    policy: Annotated[str | None, typer.Option(help="The policy that chooses.")] = None,
-    model: Annotated[str | None, typer.Option(help="Run this model.", autocompletion=served_models)] = None,
-    deadline_ms: Annotated[float | None, typer.Option(min=0, help="Answer a frame within this, or not at all.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Keep them in this folder.", rich_help_panel=SAVING)] = None,
-    save_mb: Annotated[float, typer.Option(min=0.1, help="Stop at so much.", rich_help_panel=SAVING)] = 1000.0,
+    policy: Annotated[str | None, typer.Option(help="Policy that chooses the models (default: the family's).")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model to run; no other runs.", autocompletion=served_models)
+    ] = None,
+    deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each frame, in ms.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Folder for images of doubtful answers.", rich_help_panel=SAVING)
+    ] = None,
+    save_mb: Annotated[
+        float, typer.Option(min=0.1, help="Largest size of that folder, in MB.", rich_help_panel=SAVING)
+    ] = 1000.0,
     save_below: Annotated[
-        float, typer.Option(min=0, max=1, help="The probability that is doubtful.", rich_help_panel=SAVING)
+        float, typer.Option(min=0, max=1, help="Probability below which an answer is doubtful.", rich_help_panel=SAVING)
     ] = 0.5,
-    mqtt: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="The broker.", rich_help_panel=MQTT)] = None,
-    mqtt_user: Annotated[str | None, typer.Option(help="Who publishes.", rich_help_panel=MQTT)] = None,
-    mqtt_password_file: Annotated[Path | None, typer.Option(help="Has the password.", rich_help_panel=MQTT)] = None,
-    mqtt_tls: Annotated[bool, typer.Option("--mqtt-tls", help="By TLS; port 8883.", rich_help_panel=MQTT)] = False,
+    mqtt: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="MQTT broker.", rich_help_panel=MQTT)] = None,
+    mqtt_user: Annotated[str | None, typer.Option(help="User name at the broker.", rich_help_panel=MQTT)] = None,
+    mqtt_password_file: Annotated[
+        Path | None, typer.Option(help="File with the password.", rich_help_panel=MQTT)
+    ] = None,
+    mqtt_tls: Annotated[
+        bool, typer.Option("--mqtt-tls", help="Connect by TLS (default port: 8883).", rich_help_panel=MQTT)
+    ] = False,
     endpoint: Endpoint = None,
-    timeout_ms: Annotated[float, typer.Option(min=1, help="Give up on a question after this.")] = 10_000.0,
-    max_image_mb: Annotated[float, typer.Option(min=0.01, help="The daemon's [server] max_image_mb.")] = 16.0,
+    timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = 10_000.0,
+    max_image_mb: Annotated[
+        float, typer.Option(min=0.01, help="Largest image to send, in MB: the daemon's [server] max_image_mb.")
+    ] = 16.0,
 ) -> None:
-    """Watch a camera: print an event, one JSON object a line, whenever its label changes.
+    """Watch a camera, and print an event, one JSON object a line, when its label changes.
 
-    SOURCE is a camera (/dev/video0), a URL (rtsp://..., http://...), a folder that fills with pictures, a video file,
-    or a GStreamer pipeline ('nvarguscamerasrc ! ... ! appsink'). The newest frame alone is asked about, older ones
-    are dropped; so it is with a file, which plays at its own rate as a camera would, and ends at its end.
+    SOURCE is a camera (/dev/video0), a URL (rtsp://..., http://...), a folder that receives images, a video file, or a
+    GStreamer pipeline ('nvarguscamerasrc ! ... ! appsink'). Only the newest frame is classified; older ones are
+    dropped. A video file plays at its own rate, as a camera would.
 
-    If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event.
-    Ctrl-C ends it, with a summary. It needs pip install 'jetsel[gateway]'; docs/cameras.md has examples,
-    among them Home Assistant.
+    If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event. Ctrl-C
+    ends it, with a summary. It needs pip install 'jetsel[gateway]'. docs/cameras.md has examples, among them Home
+    Assistant.
     """
     try:
         from jetsel.gateway.cameras.mqtt import Mqtt, broker_of, node_of

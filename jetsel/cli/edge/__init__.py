@@ -9,7 +9,7 @@ from jetsel.cli.edge.open_network import open_network
 from jetsel.cli.edge.trace import trace
 from jetsel.cli.edge.triton_repository import triton_repository
 
-edge = typer.Typer(no_args_is_help=True, help="The bigger machine that [edge] names.")
+edge = typer.Typer(no_args_is_help=True, help="The edge server that [edge] names.")
 edge.command()(trace)
 edge.command()(measure)
 edge.command()(open_network)

@@ -25,14 +25,17 @@ PATIENCE_MS = 60_000.0
 
 def measure(
     photos: Photos,
-    px: Annotated[list[int] | None, typer.Option(min=16, max=9999, help="Shorter sides to reduce to, too.")] = None,
+    px: Annotated[
+        list[int] | None,
+        typer.Option(min=16, max=9999, help="Shorter side in pixels at which to measure too; repeatable."),
+    ] = None,
     label_map: LabelMap = None,
     config: ConfigFile = None,
 ) -> None:
-    """Ask each model of the edge about labelled photographs, and print what that says for the configuration.
+    """Measure the accuracy of each model of the edge server on labelled images, and print it for the configuration.
 
-    `accuracy` is of photographs as they are, `accuracy_at_px` of the same ones reduced to a shorter side, which is how
-    they are sent where a deadline leaves no time for the whole.
+    `accuracy` is for whole images, `accuracy_at_px` for images reduced to a shorter side, which are sent if a deadline
+    leaves no time for the whole.
     """
     from jetsel.calibrate.record.photographs import find
     from jetsel.cli.edge.opened import check_models, opened

@@ -26,15 +26,17 @@ IPAddressAllow={addresses}
 
 
 def open_network(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print all that would be done; change nothing.")] = False,
-    prefix: Annotated[Path, typer.Option(metavar="ROOT", help="Put the file below this folder; run nothing.")] = ROOT,
-    remove: Annotated[bool, typer.Option("--remove", help="Close it again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False,
+    prefix: Annotated[
+        Path, typer.Option(metavar="ROOT", help="Write the file below this folder, and run nothing.")
+    ] = ROOT,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the drop-in again.")] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Let the daemon's service reach the edge that the configuration names, by a drop-in for systemd.
+    """Let the daemon's service reach the configured edge server, by a drop-in for systemd.
 
-    It may then send to the addresses of edge.url, and to the name servers where that is a name, and to no other. Give
-    it again when these change. The daemon is started again.
+    The service may then send to the addresses of edge.url, to the name servers if it holds a name, and to no other.
+    Run the command again when these change. It restarts the daemon.
     """
     from jetsel.site import config_file
 

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def trace(
-    photo: Annotated[Path, typer.Argument(help="What is sent: a photograph of a usual size.", show_default=False)],
-    count: Annotated[int, typer.Option(min=1, help="How often it is sent.")] = 300,
-    every_ms: Annotated[float, typer.Option(min=0, help="How long from one to the next, at least.")] = 100.0,
-    patience_ms: Annotated[float, typer.Option(min=1, help="A time that is longer counts as so long.")] = 2000.0,
-    model: Annotated[str | None, typer.Option(help="Which of the edge's models; the first.")] = None,
+    photo: Annotated[Path, typer.Argument(help="Image to send, of a usual size.", show_default=False)],
+    count: Annotated[int, typer.Option(min=1, help="Number of requests.")] = 300,
+    every_ms: Annotated[float, typer.Option(min=0, help="Least time from one request to the next, in ms.")] = 100.0,
+    patience_ms: Annotated[float, typer.Option(min=1, help="Longer times are capped at this value, in ms.")] = 2000.0,
+    model: Annotated[str | None, typer.Option(help="Model of the edge server (default: the first).")] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Record how long a photograph's way to the edge and its answer's way back take, for `jetsel simulate --network`.
+    """Record how long images take to the edge server and answers back, for `jetsel simulate --network`.
 
-    Each line is a time in ms, less what the server says that it worked, and the bytes that were sent: those of the
-    photograph as it is, and reduced, by turns. Where power is measured, and idle power is known, it tells what 1,000
-    bytes take: edge.mj_per_kb.
+    Each line has a time in ms, without the server's own time, and the bytes that were sent: the whole image and
+    reduced ones, by turns. If power is measured and idle power is known, it also prints the energy of 1,000 bytes,
+    edge.mj_per_kb.
     """
     from jetsel.base.files import open_regular
     from jetsel.cli.edge.opened import ask, check_models, opened

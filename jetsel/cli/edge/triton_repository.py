@@ -12,13 +12,17 @@ from jetsel.cli.options import ConfigFile
 
 
 def triton_repository(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write, which must not be there yet.")],
-    family: Annotated[str | None, typer.Option(metavar="NAME", help="The models' family; the default one.")] = None,
-    model: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A model of it; all unless named.")] = None,
-    python_backend: Annotated[
-        bool, typer.Option("--python-backend", help="For a Triton that has its Python backend alone.")
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist.")],
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Model family (default: the configured one).")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Model to write; repeatable (default: all of the family).")
+    ] = None,
+    python_backend: Annotated[bool, typer.Option("--python-backend", help="Use Triton's Python backend.")] = False,
+    tensorrt: Annotated[
+        bool, typer.Option("--tensorrt", help="Run the models with TensorRT on the edge server's GPU.")
     ] = False,
-    tensorrt: Annotated[bool, typer.Option("--tensorrt", help="Have the edge's GPU run them with TensorRT.")] = False,
     config: ConfigFile = None,
 ) -> None:
     """Write a model repository for NVIDIA Triton, and print what to add to the device's jetsel.toml.

@@ -8,7 +8,7 @@ from jetsel.cli.fleet.plan import plan
 from jetsel.cli.fleet.roll_out import roll_out, stop
 from jetsel.cli.fleet.status import report, status
 
-fleet = typer.Typer(no_args_is_help=True, help="Plans for many devices, and how they fare. See docs/fleet.md.")
+fleet = typer.Typer(no_args_is_help=True, help="Plans for many devices, and their state. See docs/fleet.md.")
 fleet.command()(status)
 fleet.command()(plan)
 fleet.command("roll-out")(roll_out)

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 Days = Annotated[float, typer.Option(min=0.01, help="Days of a device's reports that count, back from its newest.")]
 Periods = Annotated[float, typer.Option(min=1, help="Silent periods after which a device has a fault.")]
 DeadlineMs = Annotated[
-    float | None, typer.Option(min=0, help="After which an answer counts as wrong, for devices that tell none.")
+    float | None, typer.Option(min=0, help="Deadline in ms for devices that report none: later answers count as wrong.")
 ]
 Families = Annotated[
     list[str],
     typer.Option(
-        "--family", metavar="NAME", help="What devices shall hold; may be repeated. Left out: what each has, else all."
+        "--family",
+        metavar="NAME",
+        help="Family that devices should hold; repeatable (default: what each has, else all).",
     ),
 ]
-Gain = Annotated[float, typer.Option(min=0, max=1, help="A plan changes for so much more accuracy, a share, or more.")]
+Gain = Annotated[
+    float, typer.Option(min=0, max=1, help="Minimum accuracy gain, as a share, that justifies a new plan.")
+]
 
 
 class Opened:

@@ -20,18 +20,19 @@ def plan(
     url: Url,
     trust: Trusted,
     write: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the proposals for jetsel fleet roll-out.")
+        Path | None, typer.Option(metavar="FILE", help="File to write the proposals to, for jetsel fleet roll-out.")
     ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show only what would change: models that come and go.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show only the models that would be added or removed.")] = False,
     family: Families = [],  # noqa: B006  # typer makes a list of its own
     deadline_ms: DeadlineMs = None,
     days: Days = 7.0,
     gain: Gain = 0.005,
     json: Json = False,
 ) -> None:
-    """Propose for each device the models and cascades that answer most of its requests right and in time.
+    """Propose models and cascades for each device that answer most of its requests right and in time.
 
-    Within its storage, memory, power and time, by its own traffic and times. Nothing is changed.
+    A proposal keeps the device's limits of storage, memory, power and time, and goes by its own traffic and times.
+    Nothing is changed.
     """
     import msgspec
 

@@ -26,31 +26,31 @@ def roll_out(
     sign: Keys,
     trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
     plans: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Begin with what jetsel fleet plan --write kept.")
+        Path | None, typer.Option(metavar="FILE", help="Proposals to begin with, from jetsel fleet plan --write.")
     ] = None,
     waves: Annotated[
-        str, typer.Option(help="With --plans: how many devices have their plan after each wave.")
+        str, typer.Option(help="With --plans: number of devices that have their plan after each wave.")
     ] = "1,10%,100%",
     failed: Annotated[
-        float, typer.Option(min=0, max=1, help="Go on though this share of devices took its plan back.")
+        float, typer.Option(min=0, max=1, help="Tolerated share of devices that took their plan back.")
     ] = 0.0,
     errors: Annotated[
-        float, typer.Option(min=0, max=1, help="Go on though this share more of the requests fails.")
+        float, typer.Option(min=0, max=1, help="Tolerated increase of the share of failed requests.")
     ] = 0.01,
     slower: Annotated[
         float, typer.Option(min=0, help="Tolerated growth of the 95th percentile latency, as a factor.")
     ] = 1.5,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Go on until all devices have their plan, or something is against it.")
+        bool, typer.Option("--wait", help="Continue until all devices have their plan, or a wave fails.")
     ] = False,
-    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: how often to look.")] = 60.0,
+    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: seconds between two looks.")] = 60.0,
     json: Json = False,
 ) -> None:
-    """Give the next wave of devices their plans, once those before have installed theirs and fare no worse.
+    """Give the next wave of devices their plans, if the devices before have installed theirs and do no worse.
 
-    Each call looks, and does one step. Exit status 1 where something is against going on. The state lies in the
-    repository: any manager goes on with it, one at a time. KEY.rollouts, beside the first private key, keeps the
-    last state's serial, and an earlier state is rejected.
+    Each call does one step. The exit status is 1 if something speaks against the next wave. The state is kept in the
+    repository, so that any manager can continue, one at a time. KEY.rollouts, beside the first private key, keeps the
+    serial of the last state; an earlier state is rejected.
     """
     check_libraries()
     from jetsel.fleet.manager.rolling import Allowed, Rolling
@@ -78,12 +78,12 @@ def stop(
     sign: Keys,
     trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
     revert: Annotated[
-        bool, typer.Option("--revert", help="Give devices the families back that they had before.")
+        bool, typer.Option("--revert", help="Give the devices back the families that they had before.")
     ] = False,
-    because: Annotated[str, typer.Option(help="Why, for people.")] = "stopped by hand",
+    because: Annotated[str, typer.Option(help="Reason, for people.")] = "stopped by hand",
     json: Json = False,
 ) -> None:
-    """Stop a roll-out: no further wave goes out."""
+    """Stop a roll-out: no further wave starts."""
     check_libraries()
     from jetsel.fleet.manager.rolling import Rolling
     from jetsel.fleet.signing import read_key

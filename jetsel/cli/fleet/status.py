@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False) -> None:
-    """Show devices: when each was heard of, its plans by their serials, its limits, and its faults.
+    """Show each device: its last report, the serials of its plans, its limits and its faults.
 
-    Exit status 1 where an upload was skipped or a device has a fault.
+    The exit status is 1 if an upload was skipped or a device has a fault.
     """
     fleet = opened(url, trust)
     found = fleet.statuses(periods)
@@ -59,14 +59,14 @@ def _row(one: DeviceStatus) -> list[str]:
 def report(
     url: Url,
     trust: Trusted,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="HTML page to write.")],
     family: Families = [],  # noqa: B006  # typer makes a list of its own
     deadline_ms: DeadlineMs = None,
     days: Days = 7.0,
     gain: Gain = 0.005,
     periods: Periods = 3.0,
 ) -> None:
-    """Write a page: what is expected of plans in force and of those proposed, outcomes, drift, power, and faults.
+    """Write a page: what plans in force and proposed ones promise, outcomes, drift, power and faults.
 
     It needs pip install 'jetsel[calibrate]' beside 'jetsel[fleet]'.
     """

@@ -24,14 +24,16 @@ def _checked(onnx: Path) -> Path:
 def add(
     onnx: Annotated[
         Path,
-        typer.Argument(metavar="FILE.onnx", help="The model, its weights inside.", callback=_checked, is_eager=True),
+        typer.Argument(
+            metavar="FILE.onnx", help="ONNX file with its weights inside.", callback=_checked, is_eager=True
+        ),
     ],
     labels: Annotated[
         Path,
         typer.Option(
             metavar="FILE",
-            help="Its classes in the order of its outputs: a text of one name a line, a JSON list of names, or the "
-            "labels file of another model (identifier, tab, names).",
+            help="Class names in the order of the outputs: one on each line, a JSON list, or another "
+            "model's labels file.",
         ),
     ],
     mean: Annotated[str, typer.Option(metavar="A,B,C", help="Of each channel, in units of 0 to 1.")],
@@ -39,40 +41,40 @@ def add(
     name: Name = None,
     family: FamilyName = None,
     folder: Folder = None,
-    version: Annotated[str, typer.Option(metavar="N.N.N", help="Of the model.")] = "1.0.0",
+    version: Annotated[str, typer.Option(metavar="N.N.N", help="Version of the model.")] = "1.0.0",
     input_px: Annotated[
         str | None,
-        typer.Option("--input", metavar="WxH", help="The size that it was trained for, where the file leaves it open."),
+        typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open."),
     ] = None,
     resize: Annotated[
         Literal["shorter-side", "stretch"],
-        typer.Option(help="Scale both sides alike and crop, or each to the input's."),
+        typer.Option(help="Scale both sides alike and crop, or stretch to the input."),
     ] = "shorter-side",
     resize_px: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Scale the shorter side to this, then crop. Left out: until the input is covered."
-        ),
+        typer.Option(min=1, metavar="N", help="Shorter side after scaling, before the crop (default: the input's)."),
     ] = None,
     interpolation: Annotated[
         Interpolation,
-        typer.Option(help="As in its training; the antialiased ones are Pillow's, and so torchvision's."),
+        typer.Option(help="Interpolation of the training. The antialiased ones are Pillow's, as in torchvision."),
     ] = "antialiased-bilinear",
-    crop: Annotated[Literal["center", "none"], typer.Option(help="What is kept after scaling.")] = "center",
-    channels: Annotated[Literal["rgb", "bgr"], typer.Option(help="The order of the input's channels.")] = "rgb",
+    crop: Annotated[Literal["center", "none"], typer.Option(help="Part that is kept after scaling.")] = "center",
+    channels: Annotated[Literal["rgb", "bgr"], typer.Option(help="Order of the input's channels.")] = "rgb",
     output: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The tensor with the logits. Left out: `logits`, or the only output."),
+        typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
     ] = None,
-    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it came from. Left out: its file.")] = None,
-    notice: Annotated[str | None, typer.Option(metavar="TEXT", help="What its users must know.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Origin of the model (default: the file's name).")
+    ] = None,
+    notice: Annotated[str | None, typer.Option(metavar="TEXT", help="Notice for users of the model.")] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Check a model by running it, and add it with its labels to a folder that the daemon reads.
 
-    It is copied: the file that you name is not needed any more. Whatever fails, nothing is added.
+    The file is copied. If anything fails, nothing is added.
     """
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file

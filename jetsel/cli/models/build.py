@@ -22,28 +22,32 @@ def build(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Which models. Left out: all that the configuration runs on tensorrt."
+            metavar="[NAME]...", help="Models to build (default: all that the configuration runs on tensorrt)."
         ),
     ] = None,
-    family: Annotated[str | None, typer.Option(metavar="NAME", help="Only models of this family.")] = None,
+    family: Annotated[str | None, typer.Option(metavar="NAME", help="Family of the models.")] = None,
     precision: Annotated[
-        Literal["fp32", "fp16", "int8"] | None, typer.Option(help="Left out: [host] precision, fp16 as jetsel comes.")
+        Literal["fp32", "fp16", "int8"] | None,
+        typer.Option(help="Precision of the engine (default: [host] precision)."),
     ] = None,
     photographs: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", exists=True, file_okay=False, help="Compare on these. Left out: on a few that jetsel has."
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Images to compare on (default: a few that ship with jetsel).",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build what stands already, too.")] = False,
-    limit_s: Annotated[float, typer.Option(min=1, help="Give up on a model after this many seconds.")] = 14_400.0,
+    force: Annotated[bool, typer.Option("--force", help="Build engines that exist already, too.")] = False,
+    limit_s: Annotated[float, typer.Option(min=1, help="Time limit for each model, in seconds.")] = 14_400.0,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Build the engines that TensorRT runs, for this very device, each in a process of its own.
+    """Build TensorRT engines for this device, each in a process of its own.
 
-    Each is compared with ONNX Runtime on photographs, and refused where its answers differ; what stands already is left
-    alone. Exit status 1 where one fails; the rest are built.
+    Each engine is compared with ONNX Runtime on images, and rejected if its answers differ. Existing engines are kept.
+    The exit status is 1 if a model failed; the others are built.
     """
     from jetsel.base.config import host_settings
     from jetsel.base.errors import JetselError

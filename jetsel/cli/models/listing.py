@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
-    """List every model that the configuration's folders hold, by family, cheapest first, with its notice."""
+    """List the models in the configured folders by family, cheapest first, with their notices."""
     from jetsel.site.site import read_site
 
     zoo = read_site(config).zoo

@@ -11,13 +11,13 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 
 
 def optimize(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to make cheaper ones of.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model to make cheaper ones from.")],
     photos: Annotated[
         Path,
         typer.Option(
             metavar="PHOTOS",
             exists=True,
-            help="A folder with a folder of photographs per class, or a CSV of path,label.",
+            help="Folder with one folder of images for each class, or a CSV of path,label.",
         ),
     ],
     learn_on: Annotated[
@@ -25,46 +25,48 @@ def optimize(
         typer.Option(
             metavar="DIR",
             exists=True,
-            help="Photographs to learn from, without labels. Left out: a third of PHOTOS, which then judge nothing.",
+            help="Images to learn from, without labels (default: a third of PHOTOS, which then judge nothing).",
         ),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Of int8, fp16, smaller, clustered (those where it is left out); pruning: plain, distorted, l1, "
+            help="Methods: int8, fp16, smaller, clustered (the default); pruning: plain, distorted, l1, "
             "outliers; factorising: svd, one-d, separable.",
         ),
     ] = None,
     max_drop: Annotated[
-        float, typer.Option(min=0, metavar="POINTS", help="Of accuracy that a candidate may lose beside MODEL.")
+        float, typer.Option(min=0, metavar="POINTS", help="Points of accuracy that a candidate may lose.")
     ] = 30.0,
-    target_ms: Annotated[
-        float | None, typer.Option(min=0.001, metavar="MS", help="What a photograph may take.")
+    target_ms: Annotated[float | None, typer.Option(min=0.001, metavar="MS", help="Target latency, in ms.")] = None,
+    target_mb: Annotated[
+        float | None, typer.Option(min=0.001, metavar="MB", help="Target size of the file, in MB.")
     ] = None,
-    target_mb: Annotated[float | None, typer.Option(min=0.001, metavar="MB", help="What a file may have.")] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Of fine-tuning, for each that is pruned or factorised.")] = 16,
-    minutes: Annotated[float, typer.Option(min=0.1, help="Of fine-tuning at most, for each.")] = 20.0,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of fine-tuning for each pruned or factorised model.")] = 16,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Time limit of fine-tuning for each model, in minutes.")
+    ] = 20.0,
     add: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Put this candidate into the folder that the daemon reads; repeatable."),
+        typer.Option(metavar="NAME", help="Candidate to add to the folder that the daemon reads; repeatable."),
     ] = None,
     family: Annotated[
-        str | None, typer.Option(metavar="NAME", help="MODEL's, where several have one so called.")
+        str | None, typer.Option(metavar="NAME", help="Family of MODEL, if the name is ambiguous.")
     ] = None,
     label_map: Annotated[
         Path | None,
-        typer.Option(metavar="CSV", exists=True, help="Lines of folder,label for folders that are called otherwise."),
+        typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels."),
     ] = None,
     work: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where candidates are kept. Left out: beside the calibrations.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for candidates (default: beside the calibrations).")
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Make cheaper models of one, measure them on photographs held out, and say which are worth having.
+    """Make cheaper models from one, measure them on held-out images, and report which are worth having.
 
-    Nothing that is served changes unless --add names it. The same command goes on where it was interrupted. Pruning,
+    Nothing that is served changes unless --add names it. An interrupted command continues where it stopped. Pruning,
     factorising and fp16 need pip install 'jetsel[export]'.
     """
     from jetsel.base.errors import CalibrationError

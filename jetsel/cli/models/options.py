@@ -12,23 +12,23 @@ Folder = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="The folder to add to. Left out: the first of [models] paths that you may write to, else the folder "
-        "`models` beside your calibrations.",
+        help="Folder to add to (default: the first of [models] paths that you may write to, else "
+        "`models` beside your calibrations).",
     ),
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="What requests call the model. Left out: what the source does."),
+    typer.Option("--name", metavar="NAME", help="Name used in requests (default: the source's name)."),
 ]
 FamilyName = Annotated[
     str | None,
     typer.Option(
         "--family",
         metavar="NAME",
-        help="The family of all models with these labels. Left out: the one that has them, else what the source says.",
+        help="Family of the model (default: the one with these labels, else the source's).",
     ),
 ]
-Replace = Annotated[bool, typer.Option("--replace", help="Put it in the place of the family's model of this name.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace the family's model of this name.")]
 
 
 MOST = 8.0  # in units of 0 to 1 no mean is over 1, and no deviation near this

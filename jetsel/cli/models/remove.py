@@ -21,13 +21,13 @@ def remove(
     family: Annotated[
         str | None, typer.Option("--family", metavar="NAME", help="Family to remove, or of the model NAME.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Remove a model, or a whole family: manifests and weights, and labels where no other model uses them.
+    """Remove a model, or a whole family: manifests, weights, and labels that no other model uses.
 
-    A calibration belongs to the models that it was made with, and is refused without one of them.
+    A calibration belongs to the models that it was made with, and is rejected without one of them.
     """
     from jetsel.base.errors import ManifestError
     from jetsel.site.site import read_site

@@ -18,21 +18,24 @@ if TYPE_CHECKING:
 
 def train_head(
     photos: Annotated[
-        Path, typer.Argument(metavar="PHOTOS", exists=True, file_okay=False, help="A folder with a folder per class.")
+        Path,
+        typer.Argument(
+            metavar="PHOTOS", exists=True, file_okay=False, help="Folder with one folder of images for each class."
+        ),
     ],
     backbone: Annotated[
-        str, typer.Option(metavar="NAME", help="efficientnet-lite, or a family whose models give embeddings.")
+        str, typer.Option(metavar="NAME", help="Family whose models give embeddings.")
     ] = "efficientnet-lite",
     family: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call the family. Left out: as the folder is called.")
+        str | None, typer.Option(metavar="NAME", help="Name of the new family (default: the folder's).")
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Train a last layer for classes of your own, for each model of a family, and add them as a family like any other.
+    """Train a last layer for classes of your own, for each model of a family, and add the result as a new family.
 
-    The backbone stays as it is, and its file is shared. A fifth of the photographs is held out to tell the accuracy;
-    then each head is trained on all. Needs scikit-learn: pip install 'jetsel[train]'.
+    The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
+    then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
     from jetsel.base.errors import CalibrationError
     from jetsel.base.files import sha256_of
