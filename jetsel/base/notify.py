@@ -93,7 +93,7 @@ class Notifier:
         except OSError as error:
             if not self._has_failed:
                 told = event("service-manager-lost")
-                log.warning("the service manager cannot be told (%s): %s", lines[0], error, extra=told)
+                log.warning("cannot report to the service manager (%s): %s", lines[0], error, extra=told)
             self._has_failed = True
             return False
         self._has_failed = False

@@ -15,7 +15,7 @@ from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
 from jetsel.zoo import Family
 
 FEW_CLASSES = 50  # of a family: up to this number are listed by name
-_UNKNOWN = re.compile(r"unknown label: '(.*)' is no class")
+_UNKNOWN = re.compile(r"unknown label: '(.*)' is not a class")
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:

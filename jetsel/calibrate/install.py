@@ -203,9 +203,7 @@ def _calibrate_into(job: Job, found: Found, opened: Opened, tell: Tell, stop: St
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise CalibrationError(
-            f"{job.path.parent}: {fault.strerror}: say where to record with --recording FILE"
-        ) from fault
+        raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:

@@ -84,7 +84,7 @@ class Output:
         if self._tasks:  # stopping what was never started would print an empty line
             self._bars.stop()
         if kind is KeyboardInterrupt:
-            self._console.print(f"{self._stopped}; the same command goes on where it was")
+            self._console.print(f"{self._stopped}; the same command continues")
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:

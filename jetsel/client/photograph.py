@@ -68,7 +68,7 @@ def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
 def _view(image: Any) -> memoryview:
     """Return the memory, rows one after another; what lies otherwise, such as a crop or a flipped view, is copied."""
     if not isinstance(image, bytes | bytearray | memoryview) and not hasattr(image, "__array_interface__"):
-        raise BadImageError(f"a {type(image).__name__} is no image: give a path, encoded bytes or a uint8 array")
+        raise BadImageError(f"a {type(image).__name__} is not an image: pass a path, encoded bytes or a uint8 array")
     try:
         view = memoryview(image)
         if view.c_contiguous:

@@ -137,7 +137,7 @@ def _remove_stale(path: Path, named_by: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"{named_by}: {path} is there and is no socket: move it away, or choose another endpoint")
+        raise ConfigError(f"{named_by}: {path} exists and is not a socket: move it away, or choose another endpoint")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
         # Nobody holds the lock, and still somebody may listen: a service manager, or one whose lock was cleaned away.
         if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)

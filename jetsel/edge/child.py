@@ -217,7 +217,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     """Return what it answered; raises EdgeAnswerError for too much, and for a redirect: images go to no other host."""
     if 300 <= response.status < 400:
         where = response.headers.get("Location", "")
-        raise EdgeAnswerError(f"it redirects to {where!r}, which is not followed: give the address itself in edge.url")
+        raise EdgeAnswerError(f"it redirects to {where!r}, which is not followed: set edge.url to the final address")
     body = b""
     async for piece in response.content.iter_any():
         body += piece

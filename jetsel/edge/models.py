@@ -32,7 +32,9 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     if importlib.util.find_spec("aiohttp") is None:
         raise ConfigError(f"edge.url: asking an edge needs aiohttp: {pip_install('edge')}")
     if not edge.models:
-        raise ConfigError('edge.models: name what is asked there, as in [edge.models.xl] then remote = "starter.xl"')
+        raise ConfigError(
+            'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
+        )
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
     return Edge(Start(edge.urls, token, remotes(config, family)))
 

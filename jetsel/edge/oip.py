@@ -133,7 +133,7 @@ def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
     for entry in output["data"]:
         probability, wnid, _ = str(entry).split(":", 2)
         if wnid not in number_of:
-            raise EdgeAnswerError(f"{remote.name} answered {wnid!r}, which is no class of the family here")
+            raise EdgeAnswerError(f"{remote.name} answered {wnid!r}, which is not a class of the family here")
         found[number_of[wnid]] = float(probability)
     total = sum(found.values())
     if not found or min(found.values()) < 0 or not total <= 1 + SLACK:

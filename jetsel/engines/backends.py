@@ -45,7 +45,7 @@ class Backends:
     def get(self, backend: str) -> Backend:
         """Return the backend of this name; raises ConfigError where there is none."""
         if backend not in BACKENDS:
-            raise ConfigError(f"models.backend: {backend!r} is no backend; known here: {', '.join(BACKENDS)}")
+            raise ConfigError(f"models.backend: {backend!r} is not a backend; known here: {', '.join(BACKENDS)}")
         with self._lock:
             if backend not in self._made:
                 module, _, attribute = BACKENDS[backend].partition(":")

@@ -62,4 +62,6 @@ def with_head(engine: Engine, weights: Weights) -> Engine:
         return HeadedEngine(engine, Head.read(weights.head.path))
     except (OSError, ValueError, LookupError) as error:
         engine.close()
-        raise EngineFailedError(f"{weights.name}: {weights.head.path}: is no head: {error}; train it again") from error
+        raise EngineFailedError(
+            f"{weights.name}: {weights.head.path}: is not a head: {error}; train it again"
+        ) from error

@@ -54,12 +54,12 @@ def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | Non
         repair = "export it without its softmax"
         if before_softmax is not None:
             repair += f", or add it with --output {before_softmax}"
-        raise EngineFailedError(f"{engine.name} answers probabilities where logits are due: {repair}")
+        raise EngineFailedError(f"{engine.name} answers probabilities instead of logits: {repair}")
     if output.embedding is None:
         return None
     if output.embedding.ndim != 2:
         raise EngineFailedError(
-            f"{engine.name}: its output embedding has {output.embedding.ndim} sides where (n, width) is due: "
+            f"{engine.name}: its output embedding has {output.embedding.ndim} dimensions instead of (n, width): "
             "export it flat, or rename it"
         )
     return int(output.embedding.shape[1])

@@ -53,7 +53,7 @@ class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len({file.name for file in self.files}) != len(self.files):
-            raise ValueError("files: a name stands there twice")
+            raise ValueError("files: a name occurs twice")
 
     def files_for(self, models: Collection[str]) -> tuple[File, ...]:
         """Return the files that a device with these models needs: theirs, and those that are no model's."""
@@ -84,7 +84,7 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len({entry.family for entry in self.bundles}) != len(self.bundles):
-            raise ValueError("bundles: a family stands there twice")
+            raise ValueError("bundles: a family occurs twice")
 
     def entry(self, family: str) -> Entry | None:
         """Return the family's bundle, None where there is none."""
@@ -116,7 +116,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len({one.bundle.family for one in self.families}) != len(self.families):
-            raise ValueError("families: a family stands there twice")
+            raise ValueError("families: a family occurs twice")
 
 
 class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

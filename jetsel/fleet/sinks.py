@@ -32,7 +32,7 @@ class FolderSink:
         path = self._folder / name
         try:
             if not self._folder.is_dir():  # a share that is not mounted: what was written there would be lost
-                raise RepositoryError(f"{self._folder}: is no folder: mount it, or name another place")
+                raise RepositoryError(f"{self._folder}: is not a folder: mount it, or choose another one")
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, content)
         except OSError as fault:

@@ -87,7 +87,9 @@ class InferenceApi:
 
     async def _infer(self, request: Request) -> Response:
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise BadRequestError("the body is compressed: photographs are already, send it as it is")
+            raise BadRequestError(
+                "the body is compressed: send it uncompressed, since image files are compressed already"
+            )
         body, json_bytes = await request.body(), json_bytes_of(request)
         if len(body) > LARGE_BYTES:
             asked, images = await asyncio.to_thread(tensors.read, body, json_bytes)

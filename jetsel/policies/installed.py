@@ -134,7 +134,9 @@ def _named(number: int) -> str:
 
 def _versions(folder: Path, family: str) -> Versions:
     if not _FAMILY.fullmatch(family):
-        raise CalibrationError(f"{family!r} is no name of a family: letters a to z, digits, and _ . - after the first")
+        raise CalibrationError(
+            f"{family!r} is not a valid family name: use letters a to z, digits, and _ . - after the first"
+        )
     return Versions(folder / family, CalibrationError)
 
 

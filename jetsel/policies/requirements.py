@@ -194,4 +194,4 @@ class Requirements:
         told = [one.nearest(offers) for one in self._required(budget_ms)]
         told += [f"{' and '.join(names)} cannot be asked: {reason}" for reason, names in by_reason.items()]
         told += [] if self.no_edge is None else [f"no edge can be asked: {self.no_edge}"]
-        return RequirementsError(f"no path has all that was asked for: {'; '.join(told)}; ask for less")
+        return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")

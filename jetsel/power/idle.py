@@ -85,7 +85,7 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     try:
         idle = msgspec.json.decode(data, type=Idle)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-        raise CalibrationError(f"{path}: is no measurement of idle power ({fault}): {REPAIR}") from fault
+        raise CalibrationError(f"{path}: is not a measurement of idle power ({fault}): {REPAIR}") from fault
     if idle.format != FORMAT:
         raise CalibrationError(f"{path}: has format {idle.format}, not {FORMAT}, which is read here: {REPAIR}")
     if sorted(idle.rails) != sorted(rails):

@@ -48,7 +48,7 @@ class _Tensor:
         last = self.offset + sum((side - 1) * step for side, step in sides)
         is_within = self.offset >= 0 and last < len(numbers) and math.prod(self.shape) <= len(numbers)
         if not is_within or any(side < 1 or step < 0 for side, step in sides):
-            raise ValueError("a tensor lies outside of its storage")
+            raise ValueError("a tensor is outside of its storage")
         steps = [step * numbers.itemsize for step in self.stride]
         return np.array(np.lib.stride_tricks.as_strided(numbers[self.offset :], self.shape, steps))
 
@@ -58,7 +58,7 @@ class _Plain(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> NoReturn:
         """Refuse every name."""
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no tensor")
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
 
 
 class _Tensors(pickle.Unpickler):
@@ -76,7 +76,7 @@ class _Tensors(pickle.Unpickler):
             return _Tensor
         if module == "torch" and name in _KINDS:
             return _KINDS[name]
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no tensor")
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
 
     def persistent_load(self, pid: Any) -> _Storage:
         """Return the storage of this key, the same one each time."""
@@ -123,6 +123,6 @@ def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:
 def _fill(storage: _Storage, file: io.BytesIO) -> None:
     (count,) = struct.unpack("<q", file.read(8))
     if count != storage.count:
-        raise ValueError(f"a storage has {count} numbers where {storage.count} are due")
+        raise ValueError(f"a storage has {count} numbers instead of {storage.count}")
     numbers = file.read(count * storage.kind.itemsize)
     storage.numbers = np.frombuffer(numbers, storage.kind, count)

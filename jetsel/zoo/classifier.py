@@ -50,7 +50,7 @@ def _only_input(name: str, model: ModelProto) -> ValueInfoProto:
     if len(inputs) != 1:
         names = ", ".join(value.name for value in inputs) or "none"
         raise ManifestError(
-            f"{name}: takes {len(inputs)} inputs ({names}) where one is due, the photograph: export it so"
+            f"{name}: takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input"
         )
     value: ValueInfoProto = inputs[0]
     if value.type.tensor_type.elem_type != _FLOAT:

@@ -50,7 +50,7 @@ class Labels:
         seen: dict[str, int] = {}
         for number, wnid in enumerate(wnids, 1):
             if seen.setdefault(wnid, number) != number:
-                raise ManifestError(f"{path}, line {number}: {wnid} stands on line {seen[wnid]} already")
+                raise ManifestError(f"{path}, line {number}: {wnid} is on line {seen[wnid]} already")
         synonyms = tuple(names for _, names in rows)
         first = tuple(names.split(",")[0].strip() for names in synonyms)
         return cls(wnids, first, synonyms, hashlib.sha256(content).hexdigest())
@@ -84,7 +84,7 @@ def table_of(names: Sequence[str], source: str) -> bytes:
     first = [name.split(",")[0].strip() for name in names]
     for number, (name, shown) in enumerate(zip(names, first, strict=True), 1):
         if not shown or len(name.splitlines()) > 1 or "\t" in name:
-            raise ManifestError(f"{source}, class {number}: {name[:40]!r} is no name; write one class a line")
+            raise ManifestError(f"{source}, class {number}: {name[:40]!r} is not a name; write one class on each line")
     if not names:
         raise ManifestError(f"{source}: no classes; write one a line, in the order of the model's outputs")
     times = Counter(first)
@@ -123,7 +123,7 @@ def _listed(path: Path, text: str) -> list[str]:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"{path}: begins as a JSON list and is none: {error}") from None
+        raise ManifestError(f"{path}: begins like a JSON list, but is not one: {error}") from None
     if not all(isinstance(name, str) for name in names):
         raise ManifestError(f'{path}: a JSON list of names is due, as in ["tabby", "espresso"]')
     return list(names)

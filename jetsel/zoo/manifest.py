@@ -81,7 +81,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
             raise ValueError(f"outputs: {list(self.outputs)} must hold logits, and no name twice")
         if ("embedding" in self.outputs) != (self.embedding_width is not None):
-            raise ValueError("embedding_width: a number where outputs hold embedding, and null where they do not")
+            raise ValueError("embedding_width: must be a number if outputs has embedding, else null")
         if self.latency_ms is None and self.multiply_accumulates is None:
             raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
         if (self.tensors_sha256 is None) != (self.recipe is None):

@@ -41,17 +41,17 @@ def model_in(content: bytes, name: str) -> ModelProto:
     from google.protobuf.message import DecodeError
 
     if content[4:8] == _ORT_FORMAT:
-        raise ManifestError(f"{name}: no ONNX file but one of ONNX Runtime's own format; export the model again")
+        raise ManifestError(f"{name}: not an ONNX file but one of ONNX Runtime's own format; export the model again")
     try:
         model: ModelProto = onnx.ModelProto.FromString(content)
     except DecodeError as error:
-        raise ManifestError(f"{name}: no ONNX file: {error}; export the model again") from None
+        raise ManifestError(f"{name}: not an ONNX file: {error}; export the model again") from None
     if not model.HasField("graph"):
-        raise ManifestError(f"{name}: no ONNX file: it holds no graph; export the model again")
+        raise ManifestError(f"{name}: not an ONNX file: it holds no graph; export the model again")
     for message in _messages(model):
         if isinstance(message, onnx.TensorProto) and (message.external_data or message.data_location):
             raise ManifestError(
-                f"{name}: its weights lie in another file, which sha256 does not cover; put them into one: "
+                f"{name}: its weights are in another file, which sha256 does not cover; put them into one: "
                 'onnx.save(onnx.load("model.onnx"), "whole.onnx")'
             )
     return model

@@ -246,5 +246,5 @@ def test_it_serves_from_when_it_is_open_and_says_how_many(subject: Subject, tiny
 
 
 def test_an_unknown_backend_is_refused_with_those_that_are_known(tmp_path: Path, models: Models) -> None:
-    with pytest.raises(ConfigError, match=f"'abacus' is no backend; known here: {', '.join(BACKENDS)}"):
+    with pytest.raises(ConfigError, match=f"'abacus' is not a backend; known here: {', '.join(BACKENDS)}"):
         models.backends.open("abacus", weights_of(tiny_file(tmp_path)), concurrency=1, threads=1)

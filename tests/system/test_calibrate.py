@@ -180,7 +180,7 @@ def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home,
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
         assert process.returncode == 130
-    assert "the same command goes on where it was" in said
+    assert "the same command continues" in said
     (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
     kept = content(recording)["predictions"]
     done = jetsel(*command)

@@ -72,7 +72,7 @@ def test_candidates_are_made_measured_and_added_when_asked_for(home: Path) -> No
     ("more", "said"),
     [
         (["--methods", "int4"], "there is no int4"),
-        (["--target-ms", "1000"], "keeps the target as it is"),
+        (["--target-ms", "1000"], "meets the target already"),
         (["--add", "s-int5"], "there is no candidate s-int5"),
     ],
 )

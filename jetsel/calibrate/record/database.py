@@ -58,7 +58,7 @@ _TABLES = (
 )
 
 _REPAIRS = {
-    "not a database": "is no recording of jetsel; name another file",
+    "not a database": "is not a recording of jetsel; name another file",
     "locked": "another process records into it; wait until it has ended",
     "full": "the disk is full; free some space and run the same command again, it goes on where it was",
     "readonly": "may not be written; name a file in a folder of your own",
@@ -147,7 +147,7 @@ def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str])
     columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
     meta = dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
     if meta.get("format") != FORMAT:
-        raise CalibrationError(f"{path}: is no recording of jetsel; name another file")
+        raise CalibrationError(f"{path}: is not a recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
         is_old = meta["version"] in ("1", "2")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"

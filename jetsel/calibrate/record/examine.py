@@ -83,7 +83,7 @@ class Examiner:
         if name != cheapest.name or cheapest.embedding_width is None:
             return logits, None
         if output.embedding is None:
-            raise EngineFailedError(f"{name} gives no embedding and its manifest says that it does: export it again")
+            raise EngineFailedError(f"{name} gives no embedding, although its manifest lists one: export it again")
         return logits, _halved(name, output.embedding[0])
 
 

@@ -28,11 +28,11 @@ def class_numbers(labels: Labels, label_map: Path | None) -> dict[str, int]:
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
         if len(cells) != 2:
             raise CalibrationError(
-                f"{label_map}, line {line}: {len(cells)} columns where folder,label are due, as in: my cats,tabby"
+                f"{label_map}, line {line}: {len(cells)} columns instead of folder,label, as in: my cats,tabby"
             )
         if key(cells[1]) not in found:
             raise CalibrationError(
-                f"{label_map}, line {line}: {cells[1]!r} is no class of the family; write an identifier or an "
+                f"{label_map}, line {line}: {cells[1]!r} is not a class of the family; write an identifier or an "
                 "English name of its labels file"
             )
         mapped[key(cells[0])] = found[key(cells[1])]
@@ -156,7 +156,7 @@ def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_label
         return Skipped(path, "no label: it lies in no class folder; move it into the folder of its class")
     number = numbers.get(key(label))
     if number is None:
-        return Skipped(path, f"{UNKNOWN}: {label!r} is no class of the family; rename it or add it to a label map")
+        return Skipped(path, f"{UNKNOWN}: {label!r} is not a class of the family; rename it or add it to a label map")
     return Labelled(path, number, label)
 
 
@@ -180,7 +180,7 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]
     for line, cells in csv_rows(source, ("path", "label")):
         if len(cells) > 2 or (need_labels and len(cells) != 2):
             raise CalibrationError(
-                f"{source}, line {line}: {len(cells)} columns where path,label are due, as in: cats/1.jpg,tabby"
+                f"{source}, line {line}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby"
             )
         yield source.parent / cells[0], cells[1] if need_labels else None
 

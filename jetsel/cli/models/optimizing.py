@@ -136,7 +136,7 @@ def _check_added(asked: Asked, family: Family, parent: Model, planned: Sequence[
     for name in asked.add:
         if name in taken:
             repair = f"remove it first with: jetsel models remove {name} --family {family.name}"
-            raise CalibrationError(f"--add: {name} stands in {taken[name]} already; {repair}")
+            raise CalibrationError(f"--add: {name} exists in {taken[name]} already; {repair}")
         if name not in names:
             near = did_you_mean(name, names)
             raise UnknownModelError(f"--add: there is no candidate {name}{near}; there are {', '.join(names)}")
@@ -152,7 +152,7 @@ def _share(asked: Asked, parent: Weights, threads: int) -> float | None:
     if not shares:
         return None
     if min(shares) >= 1:
-        raise CalibrationError(f"{parent.name} keeps the target as it is: ask for less, or name no target")
+        raise CalibrationError(f"{parent.name} meets the target already: choose a smaller target, or none")
     return max(round(MARGIN * min(shares), 2), LEAST_SHARE)
 
 

@@ -39,7 +39,7 @@ def triple(text: str) -> tuple[float, float, float]:
     try:
         first, second, third = (float(part) for part in text.split(","))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no three numbers with commas, as in 0.485,0.456,0.406") from None
+        raise typer.BadParameter(f"{text!r} is not three numbers with commas, as in 0.485,0.456,0.406") from None
     if max(first, second, third) > MOST:
         meant = ",".join(f"{number / 255:.3f}" for number in (first, second, third))
         raise typer.BadParameter(f"{text!r} is in levels of 0 to 255, and units of 0 to 1 are due: {meant}")
@@ -50,7 +50,7 @@ def size(text: str) -> tuple[int, int]:
     """Read `224x192` as width and height in pixels; raises BadParameter."""
     found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no width and height, as in 224x224")
+        raise typer.BadParameter(f"{text!r} is not a width and height, as in 224x224")
     return int(found[1]), int(found[2])
 
 

@@ -114,7 +114,7 @@ class HostProcess:
             reply = self.exchange("hello", request, start.hello_s, stopped=stopped)
         except LinkBrokenError as error:
             raise EngineFailedError(
-                f"{where} never said hello: {error} ({self.kill(0.2)}); see: jetsel doctor"
+                f"{where} did not start up: {error} ({self.kill(0.2)}); see: jetsel doctor"
             ) from None
         if not reply["ok"]:
             said = str(reply["message"])

@@ -138,7 +138,7 @@ def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
     try:
         plain = expanding.decompress(content, MAX_EXPANDED_BYTES)
     except zlib.error as fault:
-        raise ValueError(f"it is no gzip: {fault}") from None
+        raise ValueError(f"it is not a gzip file: {fault}") from None
     if not expanding.eof:
         raise ValueError(f"it is cut short, or expands to more than {MAX_EXPANDED_BYTES} bytes")
     device, rows = PurePosixPath(upload.name).parent.name, []

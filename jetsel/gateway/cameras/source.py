@@ -75,7 +75,7 @@ def source_of(text: str) -> Source:
     if path.suffix.lower() in PICTURES:
         raise ConfigError(f"{text}: it is one picture: jetsel classify {text}")
     if path.is_file() and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
-        raise ConfigError(f"{text}: it is no video that OpenCV can read: convert it, for example to Motion JPEG (.avi)")
+        raise ConfigError(f"{text}: OpenCV cannot read it as a video: convert it, for example to Motion JPEG (.avi)")
     return Source("file", text, text)
 
 

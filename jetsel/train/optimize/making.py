@@ -189,7 +189,7 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
         if agreement < LEAST_AGREEMENT:
             raise CalibrationError(
                 f"it gives {100 * agreement:.0f} % of the answers of {said.name}, and {100 * LEAST_AGREEMENT:.0f} % "
-                "are the least: leave more of it, or let it learn from more photographs"
+                "is the minimum: keep more of the model, or use more images to learn from"
             )
         latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
         seen = replace(tried, latency_ms=latency_ms)

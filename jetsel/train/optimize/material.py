@@ -81,7 +81,7 @@ def check_enough(count: int) -> None:
     """Raise CalibrationError where so few photographs to learn from mean nothing."""
     if count < FEWEST:
         raise CalibrationError(
-            f"{count} photographs to learn from, where {FEWEST} are the least: add photographs, or name others to "
+            f"{count} images to learn from, and {FEWEST} are the minimum: add images, or name others to "
             "learn from (--learn-on of jetsel models optimize)"
         )
 

@@ -64,5 +64,5 @@ def test_an_idle_host_that_leaves_a_ping_unanswered_is_killed(make: Make, tmp_pa
 
 def test_a_host_that_never_says_hello_is_killed_and_the_reason_told(make: Make, tmp_path: Path) -> None:
     backend = make(hosts.interpreter(tmp_path, hosts.NEVER_HELLO), Rules(hello_s=0.5))
-    with pytest.raises(EngineFailedError, match=r"never said hello: it did not answer in time .*jetsel doctor"):
+    with pytest.raises(EngineFailedError, match=r"did not start up: it did not answer in time .*jetsel doctor"):
         load(backend, tiny(tmp_path))

@@ -38,7 +38,7 @@ def test_the_family_that_has_the_classes_is_named(tmp_path: Path) -> None:
 
 
 def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
-    left_out = [("a", "unknown label: 'lily' is no class of the family; rename it"), ("b", "unreadable: empty")]
+    left_out = [("a", "unknown label: 'lily' is not a class of the family; rename it"), ("b", "unreadable: empty")]
     loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 0, 2])))
     assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1)", "no photographs of rose"]  # type: ignore[arg-type]
     alone = SimpleNamespace(left_out=[], recording=SimpleNamespace(classes=np.array([1, 1])))
@@ -50,6 +50,6 @@ def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
 
 
 def test_a_misspelt_class_names_the_one_that_is_near() -> None:
-    left_out = [("a", "unknown label: 'rsoe' is no class of the family; rename it")]
+    left_out = [("a", "unknown label: 'rsoe' is not a class of the family; rename it")]
     loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 1, 2])))
     assert remarks(loaded, FLOWERS)[0].endswith("rsoe (1) (did you mean rose?)")  # type: ignore[arg-type]

@@ -159,7 +159,7 @@ def test_a_file_that_is_no_model_is_named_before_options_that_are_missing(tmp_pa
     text = tmp_path / "notes.onnx"
     text.write_text("no model")
     ended = CliRunner().invoke(app, ["models", "add", str(text)])
-    assert (ended.exit_code, "no ONNX file" in ended.output) == (1, True)
+    assert (ended.exit_code, "not an ONNX file" in ended.output) == (1, True)
 
 
 @pytest.mark.parametrize(

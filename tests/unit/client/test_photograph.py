@@ -97,8 +97,8 @@ def test_an_image_that_names_its_channels_is_believed() -> None:
         (np.uint8(7), "shape"),
         (np.zeros((0, 3, 3), np.uint8), "empty"),
         (b"", "empty"),
-        (None, "NoneType is no image"),
-        ([[1, 2], [3, 4]], "list is no image"),
+        (None, "NoneType is not an image"),
+        ([[1, 2], [3, 4]], "list is not an image"),
     ],
 )
 def test_what_is_no_photograph_is_refused(image: Any, said: str) -> None:

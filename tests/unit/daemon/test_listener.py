@@ -86,7 +86,7 @@ def test_a_live_one_of_another_process_is_refused_by_that_process(path: Path) ->
 
 def test_what_is_no_socket_is_never_removed(path: Path) -> None:
     path.write_text("dear diary")
-    assert f"{path} is there and is no socket" in refused(path)
+    assert f"{path} exists and is not a socket" in refused(path)
     assert path.read_text() == "dear diary"
     assert not path.with_name("j.sock.lock").exists()
 

@@ -86,7 +86,7 @@ def test_numbers_are_put_where_the_mapping_says() -> None:
 @pytest.mark.parametrize(
     ("remote", "answer", "words"),
     [
-        (RANKED, ranked("0.7:n9:dog"), "no class of the family"),
+        (RANKED, ranked("0.7:n9:dog"), "not a class of the family"),
         (RANKED, ranked("0.7:n1:cat", "0.7:n2:dog"), "1.4 of probability"),
         (RANKED, ranked("nan:n1:cat"), "nan of probability"),
         (LOGITS, vector([1, 2, 3]), "4 finite ones are due"),

@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_refused_with_the_repair(
 def test_a_damaged_file_is_refused_with_the_repair(tmp_path: Path, data: bytes | None) -> None:
     path = save(IDLE, tmp_path)
     path.write_bytes(path.read_bytes()[:-40] if data is None else data)
-    with pytest.raises(CalibrationError, match=r"is no measurement of idle power .* run `jetsel power calibrate`"):
+    with pytest.raises(CalibrationError, match=r"is not a measurement of idle power .* run `jetsel power calibrate`"):
         load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
 
 

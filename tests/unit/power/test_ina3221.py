@@ -67,7 +67,7 @@ def test_a_rail_that_says_nothing_or_rubbish_is_dropped_and_the_rest_serve(tmp_p
     (dropped,) = detected.dropped
     assert dropped.name == "VDD_IN"
     assert "curr1_input" in dropped.reason
-    assert "no number" in dropped.reason
+    assert "not a number" in dropped.reason
 
 
 def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path: Path) -> None:

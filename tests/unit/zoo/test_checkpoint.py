@@ -53,7 +53,7 @@ def test_tensors_are_those_that_were_saved() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
-    "runs code": (lambda: checkpoint(b"cos\nsystem\n(" + text("true") + b"tR"), "os.system, which is no tensor"),
+    "runs code": (lambda: checkpoint(b"cos\nsystem\n(" + text("true") + b"tR"), "os.system, which is not a tensor"),
     "runs code in its facts": (lambda: HEAD[:-1] + b"cos\nsystem\n.", "os.system"),
     "another function of torch": (lambda: checkpoint(b"ctorch.hub\nload\n(tR"), "torch.hub.load"),
     "other values": (lambda: checkpoint(number(3)), "other things than tensors"),
@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: checkpoint(tensor(shape=numbers(9999, 9999), stride=numbers(0, 0))),
         "outside of its storage",
     ),
-    "another count": (lambda: checkpoint(count=7), "7 numbers where 6 are due"),
+    "another count": (lambda: checkpoint(count=7), "7 numbers instead of 6"),
     "a huge count": (lambda: checkpoint(tensor(count=1 << 30), count=1 << 30), "buffer"),
 }
 

@@ -19,7 +19,7 @@ def read(tmp_path: Path, text: str) -> Labels:
 
 def test_two_classes_may_share_a_name_but_no_identifier(tmp_path: Path) -> None:
     assert read(tmp_path, "n02012849\tcrane\nn03126707\tcrane\n").names == ("crane", "crane")
-    with pytest.raises(ManifestError, match=r"line 3: a stands on line 1 already"):
+    with pytest.raises(ManifestError, match=r"line 3: a is on line 1 already"):
         read(tmp_path, "a\tone\nb\ttwo\na\tthree\n")
 
 
@@ -70,11 +70,11 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("tabby\n\nespresso\n", "class 2: '' is no name"),
+        ("tabby\n\nespresso\n", "class 2: '' is not a name"),
         ("tabby\ncup\tespresso\n", "class 2"),
         ("", "no classes"),
         ('["tabby", 3]', "a JSON list of names is due"),
-        ('["tabby"', "begins as a JSON list and is none"),
+        ('["tabby"', "begins like a JSON list"),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
     ],
 )

@@ -45,11 +45,11 @@ def test_it_is_one_plain_file_when_closed(path: Path) -> None:
 def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("milk, bread, and more than a hundred bytes of other things to buy " * 4)
-    refused(text, "is no recording of jetsel; name another file")
+    refused(text, "is not a recording of jetsel; name another file")
     other = tmp_path / "other.db"
     change(other, "CREATE TABLE meta (id INTEGER)")
     before = other.read_bytes()
-    refused(other, "is no recording of jetsel; name another file")
+    refused(other, "is not a recording of jetsel; name another file")
     assert other.read_bytes() == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "other.db"]
 
@@ -85,7 +85,7 @@ def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> N
     path = tmp_path / "recording.db"
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA journal_mode=WAL")
-    with pytest.raises(CalibrationError, match="is no recording"), opened_to_read(path, OURS):
+    with pytest.raises(CalibrationError, match="is not a recording"), opened_to_read(path, OURS):
         pass
     create_or_open(path, OURS, 4096).close()
     with opened_to_read(path, OURS) as file:

@@ -73,10 +73,10 @@ def test_a_label_map_gives_folders_of_other_names_their_classes(tmp_path: Path) 
         ("n2/b.jpg", 1, "n2"),
     ]
     label_map.write_text("my cats,tabby\nbirds,crane\n")
-    with pytest.raises(CalibrationError, match=r"map\.csv, line 2: 'crane' is no class of the family; write"):
+    with pytest.raises(CalibrationError, match=r"map\.csv, line 2: 'crane' is not a class of the family; write"):
         find(photographs, LABELS, label_map, True)
     label_map.write_text("my cats\n")
-    with pytest.raises(CalibrationError, match="line 1: 1 columns where folder,label are due"):
+    with pytest.raises(CalibrationError, match="line 1: 1 columns instead of folder,label"):
         find(photographs, LABELS, label_map, True)
 
 
@@ -95,7 +95,7 @@ def test_without_labels_a_csv_may_have_one_column_and_every_image_at_any_depth_c
     assert seen(found) == [("a.jpg", None, None), ("lynx/b.jpg", None, None), ("n1/c.jpg", None, None)]
     source.write_text("path\na.jpg\nb.jpg\n")
     assert [p.path.name for p in find(source, LABELS, None, False).photographs] == ["a.jpg", "b.jpg"]
-    with pytest.raises(CalibrationError, match="line 2: 1 columns where path,label are due"):
+    with pytest.raises(CalibrationError, match="line 2: 1 columns instead of path,label"):
         find(source, LABELS, None, True)
 
 

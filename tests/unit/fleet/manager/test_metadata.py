@@ -51,7 +51,7 @@ def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storag
         b'{"device":"bad","series":"s","sequence":1,"at_s":0,"plan":0,"limits":{"storage_mb":1},"requests":{"ok":%d}}'
     )
     hostile = {
-        "no gzip": b"\x00junk",
+        "not a gzip": b"\x00junk",
         "cut short": gzip.compress(line % 1)[:-9],
         "not understood": gzip.compress(line % 1 + b"\n{"),
         "2**53": gzip.compress(line % 2**60),
@@ -70,7 +70,7 @@ def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storag
         *(f"usage/bad/s-{number}.jsonl.gz" for number in range(len(hostile))),
         "usage/bad/*.jsonl.gz",
     }
-    assert "no gzip" in skipped["usage/bad/s-0.jsonl.gz"]
+    assert "not a gzip" in skipped["usage/bad/s-0.jsonl.gz"]
     assert "another device" in skipped["usage/bad/s-4.jsonl.gz"]
     assert "a line has more than" in skipped["usage/bad/s-6.jsonl.gz"]
 

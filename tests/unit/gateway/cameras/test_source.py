@@ -38,7 +38,7 @@ def test_what_lies_on_the_disk_tells_its_kind(tmp_path: Path) -> None:
     ("text", "repair"),
     [
         ("nowhere.mp4", "no such file"),
-        ("text.mp4", "no video"),
+        ("text.mp4", "as a video"),
         ("ftp://door/stream", "rtsp, rtsps, http"),
         ("cat.jpg", "jetsel classify cat.jpg"),
         ("videotestsrc ! appsink", "GStreamer"),  # PyPI's OpenCV has none

@@ -45,5 +45,5 @@ def test_one_that_fails_costs_itself_alone_and_the_others_are_made_once(tmp_path
 
 def test_too_few_photographs_to_learn_from_are_told_with_what_to_do(tmp_path: Path) -> None:
     shown = material(tmp_path, 49)
-    with pytest.raises(CalibrationError, match=r"49 photographs to learn from, where 50 are the least.*--learn-on"):
+    with pytest.raises(CalibrationError, match=r"49 images to learn from, and 50 are the minimum.*--learn-on"):
         shown.levels(PARENT.manifest.input)
