@@ -184,10 +184,10 @@ def cannot_start(error: JetselError) -> int:
 
 
 def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("the daemon ends of a defect of jetsel's", exc_info=(kind, error, trace), extra=event("crashed"))
+    log.critical("the daemon ends because of a defect in jetsel", exc_info=(kind, error, trace), extra=event("crashed"))
 
 
 def _thread_ended(what: threading.ExceptHookArgs) -> None:
     name, error = "?" if what.thread is None else what.thread.name, what.exc_value or what.exc_type()
     told = event("thread-ended", thread=name)
-    log.critical("thread %s ended of a defect of jetsel's", name, exc_info=error, extra=told)
+    log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=told)

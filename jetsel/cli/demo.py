@@ -108,7 +108,7 @@ def _pulled(folder: Path) -> Path | None:
     try:
         pull_family(Config(), None, folder, None, replace=False, json=False)
     except JetselError as error:
-        typer.echo(f"it cannot be had, so the starter family is shown: {error}")
+        typer.echo(f"it cannot be downloaded, so the starter family is shown: {error}")
         return None
     return folder
 

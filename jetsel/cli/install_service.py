@@ -160,7 +160,7 @@ def run_commands(commands: list[str], runs: bool) -> None:
         if done.returncode != 0 and command == line:
             raise ServiceError(f"`{command}` failed: {words}; see why: journalctl -u jetsel -n 50")
         if done.returncode != 0:
-            typer.echo(f"       which failed, and need not stop anything: {words}")
+            typer.echo(f"       this failed, which need not matter: {words}")
 
 
 _IN_WHEEL = Path(__file__).parents[1] / "systemd_units"

@@ -148,5 +148,5 @@ def unexpected(error: Exception, request_id: str | None) -> JetselError:
         log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))
         return shortage
     told = event("request-failed", request_id=request_id)
-    log.error("a request failed for a defect of jetsel's", exc_info=error, extra=told)
+    log.error("a request failed because of a defect in jetsel", exc_info=error, extra=told)
     return InternalError(f"jetsel failed on this request: its log has the reason under id {request_id}")

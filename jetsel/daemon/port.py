@@ -184,7 +184,7 @@ class Port:
         lost = len(connection.unsent)
         if lost:
             told = event("replies-lost", count=lost)
-            log.warning("replies are lost: who asked is gone, or does not read", extra=told)
+            log.warning("replies are lost: the client is gone, or does not read", extra=told)
         with self._lock:
             self.lost_replies += lost
             connection.unsent.clear()

@@ -211,7 +211,7 @@ class ReloadRequests:
         except JetselError as error:
             ended = error
         except Exception:  # the net of reloads: whatever one breaks, who asked is answered
-            log.exception("a reload failed for a defect of jetsel's", extra=event("reload-failed"))
+            log.exception("a reload failed because of a defect in jetsel", extra=event("reload-failed"))
             ended = InternalError("jetsel failed on this reload: its log has the reason")
         took_s = time.monotonic() - began_s
         self._tally.reloaded(took_s, ended)

@@ -48,6 +48,6 @@ def _retime(names: list[str], config: Path | None) -> None:
         except (OSError, subprocess.SubprocessError) as error:
             said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
             told = event("retiming-failed", family=name, reason=said)
-            log.warning("family %s goes on with another machine's times: %s", name, said, extra=told)
+            log.warning("family %s keeps another machine's times: %s", name, said, extra=told)
             continue
         log.info("family %s: %s", name, done.stdout.strip().splitlines()[0], extra=event("retimed", family=name))

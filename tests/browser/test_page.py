@@ -94,7 +94,7 @@ def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have
     for _ in range(3):
         ActionChains(browser.driver).send_keys(Keys.TAB).perform()
         names.append(browser.driver.switch_to.active_element.accessible_name)
-    assert names == ["Drop a photograph here, or choose one", "Family", "Who chooses"]
+    assert names == ["Drop an image here, or choose one", "Family", "Policy"]
     assert browser.check("headless") == []
 
 

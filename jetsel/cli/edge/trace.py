@@ -67,9 +67,9 @@ def trace(
             meter.look()
             time.sleep(max(0.0, every_ms / 1e3 - (time.monotonic() - begun_s)))
         if failed:
-            typer.echo(f"{failed} of {count} did not come; the last: {last}", err=True)
+            typer.echo(f"{failed} of {count} requests failed; the last: {last}", err=True)
         if server_told < count - failed:
-            typer.echo("the server does not say how long it worked: that is in the times, too", err=True)
+            typer.echo("the server does not report its own time, so the times include it", err=True)
         typer.echo(meter.tell(carried_bytes), err=True)
 
 

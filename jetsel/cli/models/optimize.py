@@ -121,4 +121,4 @@ def optimize(
     if added:
         typer.echo(f"added to {target}: {', '.join(add or [])}; next: jetsel reload, and jetsel calibrate PHOTOS")
     elif found.verdict.entered:
-        typer.echo(f"to have them, the same command with --add {' --add '.join(found.verdict.entered)}")
+        typer.echo(f"to add them, run the same command with --add {' --add '.join(found.verdict.entered)}")

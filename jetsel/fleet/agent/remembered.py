@@ -77,7 +77,7 @@ def read(path: Path) -> Remembered:
         pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
         log.error(
-            "%s: cannot be read (%s): all plans are taken for new",
+            "%s: cannot be read (%s): all plans count as new",
             path,
             fault,
             extra=event("fleet-forgotten", path=path),

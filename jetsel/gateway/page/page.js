@@ -12,11 +12,11 @@ let heardAt = Date.now();
 let shown = null; // the URL of the picture that is shown
 
 const POLICIES = {
-  "cascade": "It asks the cheapest model first, and a larger one only while the answer is not sure enough.",
-  "cascade-averaged": "It asks the cheapest model first, goes on while the answer is not sure enough, and averages what they said.",
-  "chain": "It looks at cheap features of the photograph, and asks the model that did best on the most similar calibration photographs.",
+  "cascade": "It runs the cheapest model first, and a larger one only if the answer is not sure enough.",
+  "cascade-averaged": "It runs the cheapest model first, a larger one if the answer is not sure enough, and averages their answers.",
+  "chain": "It computes cheap features of the image, and runs the model that did best on the most similar calibration images.",
   "chain-paper": "As chain, with the settings of Taylor et al.",
-  "embedding": "It asks the cheapest model, and then the one that did best on the photographs that look most alike to it.",
+  "embedding": "It runs the cheapest model, and then the one that did best on the images that are most similar to it.",
 };
 const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
 
@@ -95,7 +95,7 @@ function figures(id, rows) {
 function showNow(status, rate) {
   const total = status.stages_ms && status.stages_ms.total;
   figures("now", [
-    ["answers a second", rate === null ? "-" : rate.toFixed(1)],
+    ["answers per second", rate === null ? "-" : rate.toFixed(1)],
     ["median latency", ms(total && total.p50_ms)],
     ["95th percentile", ms(total && total.p95_ms)],
     ["99th percentile", ms(total && total.p99_ms)],
@@ -103,9 +103,9 @@ function showNow(status, rate) {
     ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
     ["in the queue", String(status.in_queue)],
   ]);
-  draw("rate", [{ x: history.at, y: history.rate, mode: "lines", name: "answers a second", line: { color: colour("main") } }],
-    { yaxis: { rangemode: "tozero", title: { text: "answers a second" } } },
-    rate === null ? "Answers a second over time; none yet" : `Answers a second over time; now ${rate.toFixed(1)}`);
+  draw("rate", [{ x: history.at, y: history.rate, mode: "lines", name: "answers per second", line: { color: colour("main") } }],
+    { yaxis: { rangemode: "tozero", title: { text: "answers per second" } } },
+    rate === null ? "Answers per second over time; none yet" : `Answers per second over time; now ${rate.toFixed(1)}`);
 }
 
 function showShares(status) {
@@ -129,7 +129,7 @@ function showFront(status) {
     return none("front");
   }
   const used = family.default_policy.top1;
-  at("front-words").textContent = `On the photographs of its calibration, held out. In use: ${used}; ${family.because}.`;
+  at("front-words").textContent = `On held-out images of its calibration. In use: ${used}; ${family.because}.`;
   const kind = (isUsed, name, size, symbol, tone) => {
     const chosen = points.filter((one) => (one.policy === used) === isUsed);
     return {
@@ -168,7 +168,7 @@ function showDrift(status) {
   const drift = family && family.drift;
   const words = at("drift-words");
   if (!drift) {
-    words.textContent = "The calibration does not say what it expects: calibrate again to have them compared.";
+    words.textContent = "The calibration does not hold what it expects: calibrate again to compare them.";
     return none("drift");
   }
   words.className = drift.hint ? "wrong" : "";
@@ -254,10 +254,10 @@ function listen() {
   });
   events.addEventListener("away", (event) => {
     heardAt = Date.now();
-    away(`No answer from the daemon: ${JSON.parse(event.data).error}. This page goes on by itself when it is back.`);
+    away(`No answer from the daemon: ${JSON.parse(event.data).error}. This page continues when it is back.`);
   });
   setInterval(() => {
-    if (Date.now() - heardAt > SILENT_MS) away("No answer from the gateway: start it with jetsel gateway. This page goes on by itself when it is back.");
+    if (Date.now() - heardAt > SILENT_MS) away("No answer from the gateway: start it with jetsel gateway. This page continues when it is back.");
   }, 1000);
 }
 
@@ -285,8 +285,8 @@ function why(answer) {
   for (const ran of answer.ran) steps.append(element("li", `${ran.model} ran (${ran.because}): ${percent(ran.confidence)} sure, ${ms(ran.latency_ms)}.`));
   steps.append(element("li", `${answer.because}.`));
   box.append(steps);
-  if (answer.in_doubt) box.append(element("p", "No model was expected to be right on this photograph, so the fallback answered.", { class: "wrong" }));
-  if (answer.cut_short) box.append(element("p", "The deadline ended it before the policy was done.", { class: "wrong" }));
+  if (answer.in_doubt) box.append(element("p", "No model was likely to be right on this image, so the fallback answered.", { class: "wrong" }));
+  if (answer.cut_short) box.append(element("p", "The deadline passed before the policy had finished.", { class: "wrong" }));
   if (explained.policy_because) box.append(element("p", `Why this policy: ${explained.policy_because}.`, { class: "quiet" }));
   const energy = answer.energy_mj === null ? `Energy: not known, ${answer.energy_reason}.` : `Energy: ${answer.energy_mj.toFixed(1)} mJ above idle, estimated by the calibration.`;
   box.append(element("p", energy, { class: "quiet" }));
@@ -295,7 +295,7 @@ function why(answer) {
 
 function showAnswer(answer, url) {
   const box = element("div", null, { class: "answer" });
-  box.append(element("img", null, { src: url, alt: "the photograph that was asked about" }));
+  box.append(element("img", null, { src: url, alt: "the image of this request" }));
   const words = element("div");
   words.append(element("h3", `${answer.label}, ${percent(answer.probability)} sure`));
   words.append(bars(answer.top_k.map((one) => [one.label, one.probability, percent(one.probability)])));
@@ -309,7 +309,7 @@ function showAnswer(answer, url) {
   const features = (answer.explanation && answer.explanation.features) || null;
   times.append(element("h4", "Features that the policy used"));
   if (features) times.append(bars(Object.entries(features).map(([name, value]) => [name, 0, value.toPrecision(4)])));
-  else times.append(element("p", "None: this policy goes by what the models say.", { class: "quiet" }));
+  else times.append(element("p", "None: this policy uses the models' answers.", { class: "quiet" }));
   box.append(words, times);
   at("answer").replaceChildren(box);
 }
