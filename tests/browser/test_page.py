@@ -59,11 +59,11 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     until(lambda: f"Why {expected.model}?" in text(browser, "answer"))
     said = text(browser, "answer")
     assert said.startswith(expected.label)
-    assert "Policy: cascade." in said
+    assert f"Policy: {expected.policy}." in said
     assert all(f"{ran.model} ran ({ran.because})" in said for ran in expected.ran)
     assert expected.because in said
     assert "Where the" in said
-    assert "None: this policy goes by what the models say." in said
+    assert "None: this policy uses the models' answers." in said
     Select(browser.driver.find_element(By.ID, "policy")).select_by_value("chain")
     drop(browser, tmp_path / "another.jpg")
     until(lambda: "Policy: chain." in text(browser, "answer"))
