@@ -96,8 +96,8 @@ def test_candidates_are_never_judged_by_what_they_learned_from(home: Path, tmp_p
 def test_too_few_photographs_are_refused_before_anything_is_made(home: Path, tmp_path: Path) -> None:
     few = put(tmp_path / "few", 40)
     for more, said in (
-        (["--photos", str(few)], "100 are the least"),
-        (["--photos", str(home / "photos"), "--learn-on", str(few)], "50 are the least"),
+        (["--photos", str(few)], "100 are the minimum"),
+        (["--photos", str(home / "photos"), "--learn-on", str(few)], "50 are the minimum"),
     ):
         done = jetsel("models", "optimize", "s", *more, "--work", str(tmp_path / "work"))
         assert done.returncode != 0

@@ -17,7 +17,7 @@ from jetsel.base.files import write
 from jetsel.base.weights import Weights
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.calibrate.candidates import Verdict, judged
+from jetsel.calibrate.candidates import Compare, Verdict, judged
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.install import Job, fit, record
 from jetsel.cli.models.candidates import BACKEND, Candidate, order_of
@@ -85,11 +85,6 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
     given = recording.find(asked.photos, family.labels, asked.label_map, need_labels=True)
     paths = {one.path: one.class_number for one in given.photographs}
     learn, held = _parted(asked, family, list(paths))
-    if len(held) < FEWEST_JUDGED:
-        raise CalibrationError(
-            f"{asked.photos}: {len(held)} photographs are left to judge by, and {FEWEST_JUDGED} are the least: add "
-            "photographs, or name others to learn from with --learn-on"
-        )
     check_enough(len(learn))
     folder.mkdir(parents=True, exist_ok=True)
     _same_photographs(asked, folder)
@@ -118,15 +113,21 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
         loaded = record(job, output.step, stop)
     facts = {name: facts_of(model) for name, model in shown.items()}
     refused = _over_target(asked, loaded.recording.costs_ms, facts)
-
-    def compare(names: Sequence[str]) -> Calibrated:
-        only = recording.load(job.path, job.family, tuple(name for name in loaded.recording.models if name in names))
-        return fit(job, only, Goal(), "top1", THETA_POINTS, None, None, output.step)
-
+    compare = _comparing(job, loaded.recording.models, output)
     verdict = judged(
         loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused, compare
     )
     return Found(verdict, shown, failed, facts, engines, loaded.times.noisy)
+
+
+def _comparing(job: Job, models: Sequence[str], output: Output) -> Compare:
+    """Return what fits and compares every policy over some of the recorded models."""
+
+    def compare(names: Sequence[str]) -> Calibrated:
+        only = recording.load(job.path, job.family, tuple(name for name in models if name in names))
+        return fit(job, only, Goal(), "top1", THETA_POINTS, None, None, output.step)
+
+    return compare
 
 
 def _check_added(asked: Asked, family: Family, parent: Model, planned: Sequence[Recipe]) -> None:
@@ -157,12 +158,19 @@ def _share(asked: Asked, parent: Weights, threads: int) -> float | None:
 
 
 def _parted(asked: Asked, family: Family, paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Return what is learned from, and what is judged by."""
+    """Return the images to learn from, and those to judge by; raises CalibrationError if these are too few."""
     if asked.learn_on is None:
-        return drawn(paths, LEARNED_FROM)
-    others = recording.find(asked.learn_on, family.labels, None, need_labels=False)
-    judge = set(paths)
-    return [one.path for one in others.photographs if one.path not in judge], list(paths)
+        learn, held = drawn(paths, LEARNED_FROM)
+    else:
+        others = recording.find(asked.learn_on, family.labels, None, need_labels=False)
+        judge = set(paths)
+        learn, held = [one.path for one in others.photographs if one.path not in judge], list(paths)
+    if len(held) < FEWEST_JUDGED:
+        raise CalibrationError(
+            f"{asked.photos}: {len(held)} images are left to judge by, and {FEWEST_JUDGED} are the minimum: add "
+            "images, or name others to learn from with --learn-on"
+        )
+    return learn, held
 
 
 def _same_photographs(asked: Asked, folder: Path) -> None:

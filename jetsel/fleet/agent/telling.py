@@ -29,30 +29,10 @@ def tell(
 ) -> Usage:
     """Return the next line.
 
-    status: None where the daemon did not answer, and why. before: its status before the canary was asked, by which
-    answers are counted; None where it did not answer then.
+    status: None if the daemon did not answer; why: the reason. before: its status before the canary was asked, by which
+    answers are counted; None if it did not answer then.
     """
-    plan = _installed(installer)
-    config = installer.config
-    limits = Limits(
-        storage_mb=config.fleet.storage_mb,
-        memory_mb=config.fleet.memory_mb,
-        budget_w=config.power.budget_w,
-        deadline_ms=config.fleet.deadline_ms,
-    )
-    line = Usage(
-        device=device,
-        series=known.series,
-        sequence=known.sequence + 1,
-        at_s=round(time.time(), 1),
-        plan=plan.serial if plan is not None else 0,
-        limits=limits,
-        trial=known.waits or known.trial,
-        daemon=why,
-        storage_used_mb=round(installer.used_bytes() / 1e6, 3),
-        storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),
-        dropped=known.dropped,
-    )
+    line = _standing(device, installer, known, why)
     if status is None:
         return line
     was = known.counts if _same_daemon(known.counts, status) else Counts()
@@ -70,6 +50,31 @@ def tell(
         power_mode=None if power is None else power.power_mode,
         battery_percent=None if power is None or power.battery is None else power.battery.percent,
         memory_mb=status.resident_mb,
+    )
+
+
+def _standing(device: str, installer: Installer, known: Remembered, why: str | None) -> Usage:
+    """Return the line without what the daemon reports: plan, limits, storage."""
+    plan = _installed(installer)
+    config = installer.config
+    limits = Limits(
+        storage_mb=config.fleet.storage_mb,
+        memory_mb=config.fleet.memory_mb,
+        budget_w=config.power.budget_w,
+        deadline_ms=config.fleet.deadline_ms,
+    )
+    return Usage(
+        device=device,
+        series=known.series,
+        sequence=known.sequence + 1,
+        at_s=round(time.time(), 1),
+        plan=plan.serial if plan is not None else 0,
+        limits=limits,
+        trial=known.waits or known.trial,
+        daemon=why,
+        storage_used_mb=round(installer.used_bytes() / 1e6, 3),
+        storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),
+        dropped=known.dropped,
     )
 
 
