@@ -26,7 +26,8 @@ def daemon(models: Path | None = None) -> Iterator[Client]:
 
     models: a folder of models that it serves beside those that it finds by itself.
 
-    It is stopped, and its folder removed, however the block is left: SIGTERM and SIGHUP included.
+    It is stopped, and its folder removed, with the calibrations that it makes, however the block is left: SIGTERM and
+    SIGHUP included.
     Raises InternalError with the daemon's last words where it does not come up.
     """
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -42,8 +43,10 @@ def daemon(models: Path | None = None) -> Iterator[Client]:
 def _started(folder: Path, models: Path | None) -> Iterator[Client]:
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
-    paths = "" if models is None else f'[models]\npaths = ["{models.resolve()}"]\n'
-    config.write_text(f'[server]\nendpoint = "{endpoint}"\n{paths}', encoding="utf-8")
+    # A first start fits the shipped calibration to this machine's times: that is not left in the owner's folder.
+    lines = ["[server]", f'endpoint = "{endpoint}"', "[models]", f'calibrations = "{folder}/calibrations"']
+    lines += [] if models is None else [f'paths = ["{models.resolve()}"]']
+    config.write_text("\n".join([*lines, ""]), encoding="utf-8")
     command = python_command("jetsel", "serve", "--config", str(config))
     log = folder / "log"
     with log.open("wb") as words:

@@ -155,7 +155,7 @@ ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
             "Overflow",
         ),
         (b"7" * 9_000_000, "more than"),
-        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "no class of the family"),
+        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "not a class of the family"),
     ],
     ids=["garbage", "nested", "without end", "endless", "labels"],
 )

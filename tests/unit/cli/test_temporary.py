@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.base.config import parse
 from jetsel.base.errors import InternalError
 from jetsel.cli import temporary
+
+
+def test_its_calibrations_go_with_it() -> None:
+    with temporary.daemon() as client:
+        file = Path(client.status().config or "")
+        assert parse(file.read_text(encoding="utf-8")).models.calibrations == str(file.parent / "calibrations")
+    assert not file.parent.exists()
 
 
 @pytest.mark.parametrize(
