@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jetsel.base import endpoint as endpoints
 from jetsel.base.config import SYSTEM_CONFIG, Config, parse
 from jetsel.base.errors import ConfigError
 
@@ -28,13 +27,11 @@ def applied(given: Path | None) -> Config:
 
 
 def endpoint_of(given: str | None, config: Path | None) -> str | None:
-    """Return where a command asks the daemon: the address given, $JETSEL_ENDPOINT, or that of the file `config`.
+    """Return where a command asks the daemon: the address given, or that of the file `config`.
 
-    None, if none of them names one: then a client looks at the usual places.
+    None, if neither names one: then a client looks at $JETSEL_ENDPOINT and the usual places.
     """
-    if given is not None or config is None or os.environ.get(endpoints.VARIABLE):
-        return given
-    return read(config).server.endpoint
+    return given if given is not None or config is None else read(config).server.endpoint
 
 
 def read(path: Path | None) -> Config:

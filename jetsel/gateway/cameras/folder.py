@@ -32,15 +32,15 @@ class Folder:
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:
         self._path, self._limits, self._stop, self._told = Path(path), limits, stop, told
         self._last: Stamp | None = None
-        self._unfinished: dict[Stamp, float] = {}  # since when, of time.monotonic()
+        self._unfinished: dict[Stamp, tuple[float, str]] = {}  # since when, of time.monotonic(), and what is wrong
         self._given_up: set[Stamp] = set()
         self._frame: np.ndarray | None = None
 
     def grab(self) -> bool:
         """Return whether a new image is there, after a moment if none is."""
         stamps = self._stamps()
-        self._unfinished = {stamp: since_s for stamp, since_s in self._unfinished.items() if stamp in stamps}
         self._given_up &= stamps
+        self._give_up(stamps)
         for stamp in sorted(stamps - self._given_up, reverse=True)[:_TRIED]:
             if self._last is not None and stamp <= self._last:
                 break
@@ -48,18 +48,24 @@ class Folder:
                 data = image.read_file(self._path / stamp[1], self._limits)
                 self._frame = image.decode(data, self._limits, self._limits.max_pixels).bgr
             except (OSError, JetselError) as error:
-                self._note_unfinished(stamp, error)
+                since_s, _ = self._unfinished.get(stamp, (time.monotonic(), ""))
+                self._unfinished[stamp] = since_s, str(error)
             else:
                 self._last = stamp
+                self._unfinished.pop(stamp, None)
                 return True
         self._stop.wait(_LOOK_S)
         return False
 
-    def _note_unfinished(self, stamp: Stamp, error: Exception) -> None:
-        now_s = time.monotonic()
-        if now_s - self._unfinished.setdefault(stamp, now_s) > _UNFINISHED_S:
-            self._given_up.add(stamp)
-            self._told(f"{stamp[1]} is skipped: {error}")
+    def _give_up(self, stamps: set[Stamp]) -> None:
+        """Report the files that have been no whole image for too long, even if a newer image was taken meanwhile."""
+        late_s = time.monotonic() - _UNFINISHED_S
+        for stamp, (since_s, error) in list(self._unfinished.items()):
+            if stamp in stamps and since_s < late_s:
+                self._given_up.add(stamp)
+                self._told(f"{stamp[1]} is skipped: {error}")
+            if stamp not in stamps or since_s < late_s:
+                del self._unfinished[stamp]
 
     def retrieve(self) -> np.ndarray | None:
         """Return the image."""

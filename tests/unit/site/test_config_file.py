@@ -1,4 +1,4 @@
-"""Which address a command asks: the option before the variable before the configuration."""
+"""Which address a command asks: --endpoint before --config before the variable."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import pytest
 from jetsel.site.config_file import endpoint_of
 
 
-def test_the_address_is_the_one_given_the_variables_or_the_configurations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_is_the_one_given_or_the_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
     config = tmp_path / "jetsel.toml"
     config.write_text('[server]\nendpoint = "ipc:///run/own.sock"\n')
@@ -19,4 +17,4 @@ def test_the_address_is_the_one_given_the_variables_or_the_configurations(
     assert endpoint_of(None, config) == "ipc:///run/own.sock"
     assert endpoint_of(None, None) is None
     monkeypatch.setenv("JETSEL_ENDPOINT", "ipc:///variable.sock")
-    assert endpoint_of(None, config) is None  # the client reads the variable itself
+    assert endpoint_of(None, config) == "ipc:///run/own.sock"

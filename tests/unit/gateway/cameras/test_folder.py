@@ -102,6 +102,19 @@ def test_a_broken_file_does_not_hide_a_whole_one_that_came_just_before(tmp_path:
     assert not folder.grab()
 
 
+def test_a_broken_file_is_named_although_newer_images_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_UNFINISHED_S", 0.0)
+    told: list[str] = []
+    folder = opened(tmp_path, told)
+    write(tmp_path / "broken.png", 60).write_bytes(b"no picture")
+    assert not folder.grab()
+    write(tmp_path / "whole.png", 70)
+    assert folder.grab()
+    until(lambda: folder.grab() or told)
+    assert len(told) == 1
+    assert "broken.png" in told[0]
+
+
 def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
     for name in (".a.png", "notes.txt", "b.png.part"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
