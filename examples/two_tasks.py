@@ -42,7 +42,7 @@ def main() -> None:
         train, other = halves(options.photos or pieces(work / "pieces"), work)
         jetsel("models", "train-head", train, "--backbone", "starter", "--family", OWN)
         jetsel("calibrate", other, "--family", OWN, "--force")  # its figures are wanted, whatever is proven better
-        with daemon() as client:
+        with daemon(calibrations=work / "state" / "calibrations") as client:
             tell_of_groups(client, work / "state")
             paths = sorted(other.glob("*/*"))
             for path in paths[:: max(1, len(paths) // SHOWN)][:SHOWN]:

@@ -21,10 +21,11 @@ LOOK_EVERY_S = 0.02
 
 
 @contextmanager
-def daemon(models: Path | None = None) -> Iterator[Client]:
+def daemon(models: Path | None = None, calibrations: Path | None = None) -> Iterator[Client]:
     """Start a daemon with the built-in defaults, and give a client of it once it is ready.
 
-    models: a folder of models that it serves beside those that it finds by itself.
+    models: a folder of models that it serves beside those that it finds by itself. calibrations: the folder of those
+    that it uses, None for a new one.
 
     It is stopped, and its folder removed, with the calibrations that it makes, however the block is left: SIGTERM and
     SIGHUP included.
@@ -32,7 +33,10 @@ def daemon(models: Path | None = None) -> Iterator[Client]:
     """
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        with tempfile.TemporaryDirectory(prefix="jetsel-") as folder, _started(Path(folder), models) as client:
+        with (
+            tempfile.TemporaryDirectory(prefix="jetsel-") as folder,
+            _started(Path(folder), models, calibrations) as client,
+        ):
             yield client
     finally:
         for number, handler in before.items():
@@ -40,11 +44,12 @@ def daemon(models: Path | None = None) -> Iterator[Client]:
 
 
 @contextmanager
-def _started(folder: Path, models: Path | None) -> Iterator[Client]:
+def _started(folder: Path, models: Path | None, calibrations: Path | None) -> Iterator[Client]:
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
     # A first start fits the shipped calibration to this machine's times: that is not left in the owner's folder.
-    lines = ["[server]", f'endpoint = "{endpoint}"', "[models]", f'calibrations = "{folder}/calibrations"']
+    calibrations = calibrations or folder / "calibrations"
+    lines = ["[server]", f'endpoint = "{endpoint}"', "[models]", f'calibrations = "{calibrations}"']
     lines += [] if models is None else [f'paths = ["{models.resolve()}"]']
     config.write_text("\n".join([*lines, ""]), encoding="utf-8")
     command = python_command("jetsel", "serve", "--config", str(config))
