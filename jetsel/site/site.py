@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.config import Config, calibrations_folder
-from jetsel.base.errors import ConfigError, UnknownFamilyError
+from jetsel.base.errors import ConfigError, UnknownFamilyError, did_you_mean
 from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies import installed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.config_file import applied
 from jetsel.site.configured import ConfiguredFamily, configured
-from jetsel.site.families import default_family, limits_of, served_families, served_models
+from jetsel.site.families import default_family, limits_of, served_families
 from jetsel.site.family_calibrations import FamilyCalibrations
-from jetsel.zoo import Family, Model, Zoo, model_folders, scan
+from jetsel.zoo import Family, Zoo, model_folders, scan
 
 log = logging.getLogger("jetsel.models")
 
@@ -53,16 +53,14 @@ class Site:
         """What is in the models' folders and cannot be served, with the reason."""
         return [f"{item.path}: {item.reason}" for item in self.zoo.broken]
 
-    def family(self, name: str | None, setting: str = "--family") -> Family:
-        """Return the named family, or the default one; raises ConfigError that names the setting."""
+    def family(self, name: str | None) -> Family:
+        """Return the named family, or the default one; raises UnknownFamilyError."""
+        families = self.zoo.families
         wanted = name or self.default_family
-        if wanted not in self.zoo.families:
-            raise ConfigError(f"{setting}: there is no family {wanted!r}; found: {', '.join(self.zoo.families)}")
-        return self.zoo.families[wanted]
-
-    def models(self, family: Family) -> dict[str, Model]:
-        """Return those of a family's models that are served, by name, cheapest first."""
-        return served_models(family, self.config)
+        if wanted not in families:
+            near = did_you_mean(wanted, families)
+            raise UnknownFamilyError(f"there is no family {wanted}{near}: found: {', '.join(families)}")
+        return families[wanted]
 
     def calibrations(self, family: str | None) -> FamilyCalibrations:
         """Return the calibrations of the family, or of the default one.

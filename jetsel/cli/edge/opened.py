@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jetsel.base.errors import ConfigError, JetselError, ModelUnavailableError
+from jetsel.base.errors import ConfigError, JetselError, ModelUnavailableError, UnknownFamilyError
 from jetsel.edge.messages import REPAIRS
 from jetsel.edge.models import open_edge
 from jetsel.site.site import Site, read_site
@@ -31,7 +31,10 @@ def opened(config: Path | None) -> Iterator[tuple[Site, Family, Edge]]:
     """
     logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what the edge logs is in the command's own error
     site = read_site(config)
-    family = site.family(site.config.edge.family, "edge.family")
+    try:
+        family = site.family(site.config.edge.family)
+    except UnknownFamilyError as error:
+        raise ConfigError(f"edge.family: {error}") from None
     edge = open_edge(site.config, family)
     if edge is None:
         raise ConfigError('edge.url: name the edge, as in url = "http://edge.local:8000", and allow that it is asked')
