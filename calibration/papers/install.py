@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.assemble import Identity, fit_temperatures, learn, try_out
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.decision import Order
 from jetsel.calibrate.goal import Goal, Outcomes, difference
-from jetsel.calibrate.held_out import fit_temperatures, learn, try_out
 from jetsel.calibrate.record import Loaded, load
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import NAMES, table_hash

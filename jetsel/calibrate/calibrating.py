@@ -9,17 +9,15 @@ import msgspec
 import numpy as np
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import Identity, assemble
+from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, learn
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.decision import TOP, Order, decide
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
-from jetsel.calibrate.folds import assign_folds
+from jetsel.calibrate.fit.selection import make_plan
+from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.held_out import fit_temperatures, learn
 from jetsel.calibrate.mistakes import differing, mistakes
-from jetsel.calibrate.neighbourhood import nearest_in_other_folds
-from jetsel.calibrate.planning import make_plan
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures

@@ -20,11 +20,10 @@ from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
 from jetsel.calibrate.decision import Order
 from jetsel.calibrate.from_files import FeatureClock, Shown
-from jetsel.calibrate.record.bench import features_of
+from jetsel.calibrate.record.bench import Plan, features_of, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.load import Loaded, Times
 from jetsel.calibrate.record.recorder import loaded_models
-from jetsel.calibrate.record.repeats import Plan, repeat_by_turns
 from jetsel.calibrate.recording import Recording
 from jetsel.engines import Engine
 from jetsel.features import table_hash

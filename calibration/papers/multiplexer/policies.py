@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
 from calibration.papers.multiplexer.local import chances_of
+from jetsel.calibrate.assemble import Learned, try_out
 from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.held_out import Learned, try_out
 from jetsel.calibrate.metrics import share_interval
 from jetsel.calibrate.recording import Recording
 from jetsel.policies.multiplexer import NAME

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
-from jetsel.calibrate.held_out import Learned
+from jetsel.calibrate.assemble import Learned
 from jetsel.calibrate.metrics import area_under_curve
 from jetsel.calibrate.recording import Recording
 from jetsel.features import NAMES

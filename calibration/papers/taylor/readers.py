@@ -26,8 +26,8 @@ from calibration.papers.taylor.ways import (
     skipping,
     strongest,
 )
+from jetsel.calibrate.assemble import fit_temperatures
 from jetsel.calibrate.fit.selection import lift_of, time_price
-from jetsel.calibrate.held_out import fit_temperatures
 from jetsel.calibrate.metrics import area_under_curve, share_interval
 from jetsel.features import NAMES, PAPER_SEVEN
 

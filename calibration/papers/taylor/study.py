@@ -16,9 +16,8 @@ from calibration.papers.taylor.clock import Clock
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.folds import assign_folds
-from jetsel.calibrate.neighbourhood import nearest_in_other_folds
-from jetsel.calibrate.planning import Planned, make_plan
+from jetsel.calibrate.fit.selection import Planned, make_plan
+from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.record import Plan as Times
 from jetsel.calibrate.record import load
 from jetsel.calibrate.recording import Recording

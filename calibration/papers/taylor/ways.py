@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.taylor.trials import Point, Way, one_model
+from jetsel.calibrate.assemble import fit_temperatures
 from jetsel.calibrate.fit.features import elected
-from jetsel.calibrate.held_out import fit_temperatures
 from jetsel.calibrate.recording import Recording
 from jetsel.features import NAMES, PAPER_SEVEN
 from jetsel.policies.chain import PAPER_K, PAPER_LINKS

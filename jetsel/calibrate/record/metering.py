@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
 
-from jetsel.calibrate.record.bench import Bench, EnergyPlan
+from jetsel.calibrate.record.bench import Bench, EnergyPlan, half_width, is_settled
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.repeats import half_width, is_settled
 from jetsel.calibrate.record.workers import Stop, progress
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter

@@ -15,14 +15,13 @@ import cv2
 
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.bench import Bench, Options, Shown
+from jetsel.calibrate.record.bench import Bench, Options, Shown, half_width, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import Found, count_reasons
-from jetsel.calibrate.record.repeats import half_width, repeat_by_turns
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.zoo import Family, verify

@@ -7,16 +7,18 @@ from typing import TypeAlias
 
 from jetsel.calibrate.findings import Comparison, Findings, Result
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.report.charts import lines
-from jetsel.calibrate.report.parts import Cell, Figure, Table
-from jetsel.calibrate.report.words import (
+from jetsel.calibrate.report.parts import (
     SPACE,
     UNKNOWN,
+    Cell,
+    ChartFigure,
+    Table,
     Words,
     change,
     in_percent,
     interval,
     joined,
+    lines,
     percent,
     short,
     signed,
@@ -196,7 +198,7 @@ def points_of(findings: Findings, comparison: Comparison) -> dict[str, Point]:
     return dict(sorted(points.items(), key=lambda item: item[1]))
 
 
-def trade_off(findings: Findings, words: Words) -> Figure:
+def trade_off(findings: Findings, words: Words) -> ChartFigure:
     """Accuracy against time: every policy by its name, and the front of all operating points that were tried."""
     comparison = findings.comparisons[findings.decides]
     score, points, marks = words.score(comparison.criterion), points_of(findings, comparison), statuses(findings)
@@ -213,7 +215,7 @@ def trade_off(findings: Findings, words: Words) -> Figure:
     drawing = lines("Mean time, ms", f"{score}, %", shown, KINDS, labels, [names[name] for name in marks])
     front = [[way, significant(ms), percent(share)] for ms, share, way in sorted(comparison.front)]
     numbers = Table("front-numbers", FRONT, ["Policy", "Mean time, ms", f"{score}, %"], {"": front})
-    return Figure("front", f"{score} against time", finding, drawing, numbers)
+    return ChartFigure("front", f"{score} against time", finding, drawing, numbers)
 
 
 def _label(name: str, mark: str | None, comparison: Comparison) -> str:

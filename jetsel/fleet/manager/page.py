@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jetsel.calibrate.report import Chart, Listing, Section, render_sections
-from jetsel.calibrate.report.words import significant
+from jetsel.calibrate.report.parts import significant
 from jetsel.fleet.manager.planning import Expected, Proposal
 from jetsel.fleet.manager.status import DeviceStatus
 

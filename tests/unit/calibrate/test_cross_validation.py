@@ -7,12 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jetsel.calibrate.assemble import Identity, assemble
+from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.cross_validation import best_single, cross_validate
-from jetsel.calibrate.folds import assign_folds
+from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.held_out import Learned, fit_temperatures, learn, try_out
-from jetsel.calibrate.neighbourhood import nearest_in_other_folds
 from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN

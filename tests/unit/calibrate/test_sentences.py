@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
+from jetsel.calibrate.comparing import sentences
 from jetsel.calibrate.findings import Chain, Interval, Multiplexing, PolicyDifference, Result, Spread, Staying
-from jetsel.calibrate.sentences import sentences
 from tests.unit.calibrate.report import sample
 
 

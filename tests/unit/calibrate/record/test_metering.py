@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from jetsel.calibrate.record import EnergyPlan, Recorded, load, record
+from jetsel.calibrate.record.bench import half_width
 from jetsel.calibrate.record.metering import Series, Windows
-from jetsel.calibrate.record.repeats import half_width
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
 from jetsel.power.meter import Meter, Opened

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.calibrate.record import near
-from jetsel.calibrate.record.near import groups, perceptual_hash
+from jetsel.calibrate.record import examine
+from jetsel.calibrate.record.examine import groups, perceptual_hash
 from tests.unit.calibrate.record.making import draw
 
 
@@ -26,7 +26,7 @@ def test_groups_by_hand() -> None:
 
 
 def test_groups_over_several_blocks_are_those_of_comparing_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near, "_ROWS", 7)
+    monkeypatch.setattr(examine, "_ROWS", 7)
     chosen = np.random.default_rng(3).integers(0, 2**16, 60, dtype=np.int64)  # of 16 bits, so that many are close
     differing = np.array([[bin(int(a) ^ int(b)).count("1") for b in chosen] for a in chosen])
     reached = differing <= 2

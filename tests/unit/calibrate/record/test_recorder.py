@@ -16,7 +16,7 @@ import pytest
 from jetsel import image
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import Options, Plan, Recorded, load, record
-from jetsel.calibrate.record.near import perceptual_hash
+from jetsel.calibrate.record.examine import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
 from jetsel.zoo import Family

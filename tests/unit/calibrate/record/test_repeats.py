@@ -7,7 +7,7 @@ import math
 import pytest
 
 from jetsel.calibrate.record import Plan
-from jetsel.calibrate.record.repeats import half_width, is_settled, repeat_by_turns, t_quantile
+from jetsel.calibrate.record.bench import half_width, is_settled, repeat_by_turns, t_quantile
 
 
 class Clock:
