@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.conditions import conditions
 from jetsel.fleet import publishing
-from jetsel.fleet.bundling import files_of
 from jetsel.fleet.manager.devices import read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.manager.planning import Planner, Proposal
+from jetsel.fleet.publishing import files_of
 from jetsel.fleet.signing import make_key, read_key
 from jetsel.fleet.storage import Storage
 from jetsel.fleet.usage import FamilyUsage, Limits, ModelUsage, Usage, usage_path

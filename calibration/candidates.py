@@ -18,7 +18,7 @@ from jetsel.calibrate.record import Options, Plan, find, load, loaded_models, re
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.policies.catalogue import catalogue
+from jetsel.policies.registry import catalogue
 from jetsel.train.optimize import making
 from jetsel.train.optimize.making import facts_of
 from jetsel.train.optimize.material import Material

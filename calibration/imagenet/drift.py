@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.daemon.drift import KEPT
 from jetsel.features import NAMES, WORKING_PX, extract
-from jetsel.policies.expected import bins_of, stability_index
+from jetsel.policies.calibration import bins_of, stability_index
 
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
 DECODE_PX = 260

@@ -31,7 +31,7 @@ from jetsel.calibrate.replay import Run, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.features import NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import catalogue
+from jetsel.policies.registry import catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
 from jetsel.zoo.pretrained import RUNGS

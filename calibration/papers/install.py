@@ -25,9 +25,8 @@ from jetsel.calibrate.goal import Goal, Outcomes, difference
 from jetsel.calibrate.record import Loaded, load
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import NAMES, table_hash
-from jetsel.policies.catalogue import catalogue
 from jetsel.policies.kind import Plan
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import KINDS, catalogue
 from jetsel.zoo import STARTER, Family, scan
 
 SIZES = 200, 500, 1000, 2000

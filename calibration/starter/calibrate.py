@@ -25,8 +25,8 @@ from jetsel.calibrate.from_files import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.record import Loaded, Options, Plan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.coding import save
+from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import fit_cascades, judge
 from jetsel.zoo import STARTER, Family, scan
 

@@ -22,10 +22,9 @@ from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.calibrate.results import Judge
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.expected import Confidence, Expected, bins_of
+from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.policies.kind import Plan
+from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
 

@@ -16,9 +16,8 @@ from jetsel.calibrate.folds import Neighbourhood
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
-from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.kind import Plan
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 

@@ -12,8 +12,7 @@ from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.replay import Run, replay_all
 from jetsel.calibrate.results import Judge
-from jetsel.policies.catalogue import CRITERIA, catalogue
-from jetsel.policies.registry import no_such
+from jetsel.policies.registry import CRITERIA, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
 from jetsel.wire import Criterion
 

@@ -11,9 +11,8 @@ from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import catalogue
 from jetsel.policies.policy import Policy
-from jetsel.policies.registry import no_such
+from jetsel.policies.registry import catalogue, no_such
 from jetsel.wire import Criterion
 
 

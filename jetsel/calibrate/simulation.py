@@ -19,8 +19,7 @@ from jetsel.base.errors import JetselError
 from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, Remote, Result, State
-from jetsel.edge.model_runner import EdgeRunner
-from jetsel.edge.models import remotes, runners
+from jetsel.edge.models import EdgeRunner, remotes, runners
 from jetsel.edge.networks import Network, Recorded
 from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph

@@ -74,7 +74,7 @@ def publish(
     from jetsel.base.config import calibrations_folder
     from jetsel.base.errors import UnknownFamilyError, did_you_mean
     from jetsel.fleet import publishing
-    from jetsel.fleet.bundling import files_of
+    from jetsel.fleet.publishing import files_of
     from jetsel.fleet.signing import read_key
     from jetsel.fleet.storage import Storage
     from jetsel.site.site import read_site

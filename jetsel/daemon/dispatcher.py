@@ -13,19 +13,17 @@ from jetsel.base.errors import LoadingError, ShuttingDownError
 from jetsel.base.events import event
 from jetsel.base.notify import Notifier
 from jetsel.daemon.admission import Admission
-from jetsel.daemon.current import Current
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
-from jetsel.daemon.probe import Probe
 from jetsel.daemon.reload import Reload, ReloadRequests
 from jetsel.daemon.resources import trim
-from jetsel.daemon.snapshot import Snapshot
+from jetsel.daemon.snapshot import Current, Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally
-from jetsel.daemon.watchdog import Watchdog
+from jetsel.daemon.watchdog import Probe, Watchdog
 from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends, OnDemandEngine
 from jetsel.runtime import ModelQueue

@@ -11,14 +11,14 @@ import numpy as np
 
 from jetsel import image
 from jetsel.features import NAMES, extract
-from jetsel.policies.expected import Expected, stability_index
+from jetsel.policies.calibration import Expected, stability_index
 from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus
 
 KEPT = 500  # the last ones that are compared
 FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
 SIGNIFICANT = 0.25
-"""An index above it is a significant change, see jetsel.policies.expected. The highest feature's counts, not the
+"""An index above it is a significant change, see jetsel.policies.calibration. The highest feature's counts, not the
 median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08 (calibration/imagenet/drift.py).
 """
 LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much

@@ -15,11 +15,11 @@ from jetsel.base.errors import BadRequestError, JetselError, LoadingError, Shutt
 from jetsel.base.events import run_about
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
-from jetsel.daemon.current import Current
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Message, Route
+from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.features import extract

@@ -17,11 +17,10 @@ from jetsel.base.errors import InternalError, JetselError, ReloadFailedError, Sh
 from jetsel.base.events import event, run_about
 from jetsel.base.logs import set_level
 from jetsel.base.notify import Notifier
-from jetsel.daemon.current import Current
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Route
-from jetsel.daemon.snapshot import Snapshot, Tell, load, read_snapshot
+from jetsel.daemon.snapshot import Current, Snapshot, Tell, load, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.finding import check as check_power

@@ -8,11 +8,10 @@ from typing import Any
 from jetsel.base.config import Edge as EdgeConfig
 from jetsel.daemon.metering.estimates import no_energies
 from jetsel.policies import Policy
-from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.requirements import Path, Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import accuracy_there, known_paths
+from jetsel.policies.with_edge import AskEdge, accuracy_there, known_paths
 from jetsel.wire import Criterion
 
 

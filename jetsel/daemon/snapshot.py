@@ -1,4 +1,4 @@
-"""What one reading of the configuration, the models and the calibrations gives, and how that is loaded."""
+"""What one reading of configuration, models and calibrations gives: the one in use, and older ones with requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.daemon.resources import settle
+from jetsel.daemon.resources import settle, trim
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine
@@ -137,3 +138,55 @@ def _lost(before: Snapshot, following: Snapshot) -> list[str]:
         if queue.engine is None
         if (was := before.families[name].driver.queues.get(model)) is not None and was.serves
     ]
+
+
+class Current:
+    """One reference to the snapshot that serves. Any thread may call.
+
+    A request keeps the snapshot that it began with; an old one frees its engines after its last request.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.standing: tuple[Snapshot, ...] = (snapshot,)  # newest first; behind it those that still have requests
+        self.is_ready = False  # every model is loaded
+        self.is_closed = False  # the daemon stops: only what was admitted is answered
+        self.progress: str | None = None  # of the loading at the start, in words
+        self._lock = threading.Lock()
+        self._requests: Counter[Snapshot] = Counter()
+
+    @property
+    def state(self) -> str:
+        """As `status` tells it: loading, ready or stopping."""
+        return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
+
+    def enter(self) -> Snapshot:
+        """Return the snapshot that serves now, with one request counted in."""
+        with self._lock:
+            self._requests[self.snapshot] += 1
+            return self.snapshot
+
+    def leave(self, snapshot: Snapshot) -> None:
+        """Count out a request that has ended."""
+        with self._lock:
+            self._requests[snapshot] -= 1
+        if snapshot is not self.snapshot:
+            self._free_unused()
+
+    def swap(self, following: Snapshot) -> None:
+        """Have new requests begin with this one."""
+        with self._lock:
+            self.standing = (following, *self.standing)
+            self.snapshot = following
+        self._free_unused()
+
+    def _free_unused(self) -> None:
+        with self._lock:
+            unused = [old for old in self.standing[1:] if not self._requests[old]]
+            self.standing = tuple(kept for kept in self.standing if kept not in unused)
+            for old in unused:
+                del self._requests[old]
+        for old in unused:
+            old.close(*self.standing)
+        if unused:
+            trim()

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from jetsel import __version__
 from jetsel.daemon.admission import Admission
-from jetsel.daemon.current import Current
-from jetsel.daemon.metering.conditions import words
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering.metering import Metering, words
 from jetsel.daemon.port import Port
 from jetsel.daemon.resources import resident_mb
+from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport
 from jetsel.power.integration import FEWEST

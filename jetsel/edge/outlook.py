@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from jetsel.edge.model_runner import EdgeRunner
+from jetsel.edge.models import EdgeRunner
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.policy import Outlook
 from jetsel.runtime import ModelQueue

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from jetsel.base.child import python_command
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
-from jetsel.edge.choice import Choice
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
-from jetsel.edge.server import Server
+from jetsel.edge.server import Choice, Server
 from jetsel.wire.status import EdgeStatus
 
 log = logging.getLogger("jetsel.models")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from jetsel.base.errors import ImageTooLargeError
 from jetsel.client import AsyncClient
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.thumbnails import Thumbnails
+from jetsel.gateway.page import Thumbnails
 from jetsel.wire import Answer
 
 LARGE_BYTES = 65_536

@@ -26,10 +26,9 @@ from jetsel.gateway.inference import InferenceApi
 from jetsel.gateway.limits import Limits
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
-from jetsel.gateway.page import PageApi
+from jetsel.gateway.page import PageApi, Thumbnails
 from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import Settings
-from jetsel.gateway.thumbnails import Thumbnails
 
 BACKLOG = 128
 DRAIN_S = 10  # requests that are under way may end

@@ -1,6 +1,6 @@
 """The policies: which models run for a photograph, and which answer is taken."""
 
-from jetsel.policies.catalogue import catalogue
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run
+from jetsel.policies.registry import catalogue
 
 __all__ = ["Decision", "Evidence", "Policy", "Prediction", "Run", "catalogue"]

@@ -1,8 +1,9 @@
 """The policy of requests with a deadline: MDInference (Ogden and Guo, section IV), here and with an edge.
 
-Here it selects among paths, single models and cascades. Where an edge can be asked, a model here and the one that is
-selected there run at the same time, and the more accurate answer that is there by the deadline is taken (IV-E), unless
-a path here is as likely to be right; what section VI asks for, to duplicate only where it is needed, is `duplicate`.
+It selects among paths, single models and cascades, by the three stages of section IV-D over arrays. If an edge can be
+asked, a model here and the one that is selected there run at the same time, and the more accurate answer that is there
+by the deadline is taken (IV-E), unless a path here is as likely to be right; what section VI asks for, to duplicate
+only if it is needed, is `duplicate`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,72 @@ import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
-from jetsel.policies.selection import Models, base, mdinference
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Models(NamedTuple):
+    """What is known of m models: (m,) float64 each."""
+
+    accuracy: Floats
+    mean_ms: Floats
+    deviation_ms: Floats
+
+
+def base(budgets_ms: Floats, models: Models) -> Indices:
+    """Stage one, (1) and (2): the most accurate whose mean + deviation is below the budget, else the fastest."""
+    order = np.lexsort((models.mean_ms, -models.accuracy))  # the best first
+    fits = (models.mean_ms + models.deviation_ms)[order] < budgets_ms[:, None]
+    return np.where(fits.any(axis=1), order[fits.argmax(axis=1)], models.mean_ms.argmin())
+
+
+def explored(bases: Indices, models: Models) -> NDArray[np.bool_]:
+    """Stage two, (n, m): the models whose mean lies within one deviation of the base's."""
+    away_ms = np.abs(models.mean_ms - models.mean_ms[bases][:, None])
+    return away_ms <= models.deviation_ms[bases][:, None]
+
+
+def utilities(budgets_ms: Floats, models: Models) -> Floats:
+    """Utility (3), (n, m): accuracy times (T - (mean + deviation)) / |T - mean|; 0 where it would be negative.
+
+    A negative utility is no probability. Where the budget is the mean, the numerator is not positive: it is 0 there.
+    """
+    left_ms = budgets_ms[:, None] - models.mean_ms
+    above_ms = left_ms - models.deviation_ms
+    return np.where(above_ms > 0, models.accuracy * above_ms / np.maximum(np.abs(left_ms), 1e-12), 0.0)
+
+
+def chances(budgets_ms: Floats, models: Models) -> Floats:
+    """Return how likely each model is picked, (n, m): the utilities of the explored ones, shared out.
+
+    The base where none of them has any: it is then the fastest model, and nothing keeps the deadline.
+    """
+    bases = base(budgets_ms, models)
+    weights = np.where(explored(bases, models), utilities(budgets_ms, models), 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    alone = np.eye(len(models.accuracy))[bases]
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), alone)
+
+
+def pick(probabilities: Floats, draws: Floats) -> Indices:
+    """Stage three: return the model that each draw falls on, (n,); never one of probability 0."""
+    steps = probabilities.cumsum(axis=1)
+    picked: Indices = (steps <= draws[:, None] * steps[:, -1:]).sum(axis=1)
+    return picked
+
+
+def mdinference(budgets_ms: Floats, models: Models, draws: Floats) -> Indices:
+    """Return the model of each request by all three stages, (n,)."""
+    return pick(chances(budgets_ms, models), draws)
+
 
 NAME = "deadline"
 EDGE = "edge:"  # before the names of the edge's models, which may be those of models here

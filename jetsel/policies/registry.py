@@ -1,8 +1,8 @@
-"""The policies that a calibration may fit, and whether it fits them: a new policy is one file and one line here."""
+"""The policies that a calibration may fit, and those that a family offers: a new one is one file and a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from jetsel.base.errors import CalibrationError, did_you_mean
@@ -12,6 +12,9 @@ from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
 from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import MultiplexerKind
+from jetsel.policies.policy import Policy
+from jetsel.policies.single import Single
+from jetsel.wire import Criterion
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
@@ -62,3 +65,22 @@ def verify(calibration: Calibration) -> None:
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")
+
+
+CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
+
+
+def catalogue(models: Sequence[str], calibration: Calibration | None) -> dict[Criterion, dict[str, Policy]]:
+    """Return every policy of a family by criterion and name.
+
+    models: the family's, cheapest first. `single:<model>` always; where the family is calibrated, what its calibration
+    fitted.
+    """
+    made: dict[Criterion, dict[str, Policy]] = {
+        criterion: {f"single:{model}": Single(model) for model in models} for criterion in CRITERIA
+    }
+    for kind in KINDS:
+        if calibration is not None and kind.name in calibration.parts:
+            for criterion, policy in kind.make(calibration.parts[kind.name], calibration).items():
+                made[criterion][kind.name] = policy
+    return made

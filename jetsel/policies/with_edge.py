@@ -1,8 +1,9 @@
-"""The policies that weigh what a calibration knows of the paths here against the models of an edge server."""
+"""The policies that run models of an edge server: one that is named, or what the calibration knows of paths here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jetsel.base.config import Edge
@@ -11,9 +12,44 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
-from jetsel.policies.policy import Policy
+from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.policies.single import Single
 from jetsel.wire import Criterion
+
+
+@dataclass(frozen=True)
+class AskEdge:
+    """Asks `name`, a model of the edge, whose failure is the caller's to hear.
+
+    accuracy: how often that is right, None where it is not known. first_here: the model here that must have been less
+    sure than that before a photograph may leave; None: none must.
+    """
+
+    name: str
+    accuracy: float | None
+    first_here: str | None
+    features: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Those that may run, in that order."""
+        return (self.name,) if self.first_here is None else (self.first_here, self.name)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The one that runs in any case."""
+        return self.models[:1]
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Ask."""
+        why = "no path here has what was asked for"
+        if self.first_here is not None:
+            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} is asked where this is not sure")
+            if self.accuracy is not None and seen.confidence >= self.accuracy:
+                return Decision(seen, f"{seen.model} is as sure as {self.name} is right: {seen.confidence:.2f}")
+            why = f"{seen.model} was not sure: {seen.confidence:.2f}"
+        (seen,) = yield Run((self.name,), why, "deadline")
+        return Decision(seen, why)
 
 
 def deadline_policies(

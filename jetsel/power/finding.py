@@ -12,7 +12,7 @@ import msgspec
 from jetsel.base.errors import ConfigError, PowerError
 from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina238, ina3221, nvml, rapl
+from jetsel.power.sensors import ina3221, monitor, nvml, rapl
 from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
 from jetsel.power.sysfs import root_of
 
@@ -117,7 +117,7 @@ def check(power: Settings) -> None:
 def _sensors(power: Settings, root: Path) -> list[Detected]:
     kinds: dict[str, Callable[[], Detected]] = {
         "ina3221": lambda: ina3221.detect(root, power.labels),
-        "ina238": lambda: ina238.detect(root, power.labels),
+        "ina238": lambda: monitor.detect(root, power.labels),
         "rapl": lambda: rapl.detect(root),
         "nvml": nvml.detect,
     }

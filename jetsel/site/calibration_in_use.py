@@ -13,9 +13,8 @@ from jetsel.base.events import event
 from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue, installed
 from jetsel.policies.calibration import Calibration, check
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.installed import Installed
-from jetsel.policies.registry import no_such
+from jetsel.policies.registry import CRITERIA, no_such
 from jetsel.wire import Criterion
 from jetsel.wire.status import CalibrationIdentity, OperatingPoint
 from jetsel.zoo import Family, Model

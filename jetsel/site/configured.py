@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA
-from jetsel.policies.registry import no_such
+from jetsel.policies.registry import CRITERIA, no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
 from jetsel.site.families import served_models
 from jetsel.wire import Criterion

@@ -1,18 +1,22 @@
-"""Add one model to a folder: settle what was left out, try the model, and only then put it there."""
+"""Adds one model to a folder, a head on a backbone that is there, or a model made of another; each is tried first."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from jetsel.base.errors import ManifestError
 from jetsel.base.weights import Tried, Weights
+from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Manifest, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
@@ -160,3 +164,82 @@ def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bo
             f"family {family} has a model {name} in {there.directory}: choose another with --name, or say --replace"
         )
     return there
+
+
+def derived(
+    parent: Manifest,
+    name: str,
+    sha256: str,
+    labels_sha256: str,
+    spec: InputSpec,
+    tried: Tried,
+    parameters: int,
+    words: str,
+) -> Manifest:
+    """Return the manifest of a file with this hash.
+
+    labels_sha256: of the family's labels. spec: what it takes. tried: what it was seen to do. parameters: numbers
+    in its weights. words: how it was made.
+    """
+    is_same = sha256 == parent.sha256  # then only what it takes differs
+    return msgspec.structs.replace(
+        parent,
+        name=name,
+        file=f"{parent.family}.{name}.{sha256[:12]}.onnx",
+        sha256=sha256,
+        labels=f"{parent.family}.{labels_sha256[:12]}.tsv",
+        input=spec,
+        outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
+        embedding_width=tried.embedding_width,
+        latency_ms=tried.latency_ms,
+        multiply_accumulates=None,  # it has a latency
+        parameters=parameters,
+        tensors_sha256=parent.tensors_sha256 if is_same else None,
+        recipe=parent.recipe if is_same else None,
+        source=f"{parent.source}; made of {parent.name}: {words}",
+        derived_from=DerivedFrom(name=parent.name, identity=parent.identity, recipe=words),
+    )
+
+
+@dataclass(frozen=True)
+class NewFamily:
+    """The owner's family: its name, its labels file's bytes, and what the weights of its heads came from."""
+
+    name: str
+    labels: bytes
+    source: str
+
+
+def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
+    """Return the models of this family that are there already, by name; raises ManifestError where it is another's."""
+    labels = Labels.parse(family.labels, Path(family.name))
+    known = zoo.families.get(family.name)
+    if known is not None and known.labels.sha256 != labels.sha256:
+        raise ManifestError(f"family {family.name} is there, with other classes: choose another name with --family")
+    same = next((one.name for one in zoo.families.values() if one.labels.sha256 == labels.sha256), family.name)
+    if same != family.name:
+        raise ManifestError(f"family {same} has the very same classes: leave --family out, or say --family {same}")
+    return {} if known is None else {model.manifest.name: model for model in known.models}
+
+
+def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
+    """Put a headed model into a folder, or in the place of `old`; raises ManifestError.
+
+    head: the content of its file. classes: of the backbone itself. The backbone's file is not copied where the folder
+    holds it already.
+    """
+    labels = hashlib.sha256(family.labels).hexdigest()
+    digest = hashlib.sha256(head).hexdigest()
+    before = backbone.manifest
+    file = f"{family.name}.{before.name}.{digest[:12]}.npz"
+    manifest = msgspec.structs.replace(
+        before,
+        family=family.name,
+        labels=f"{family.name}.{labels[:12]}.tsv",
+        head=Head(file=file, sha256=digest, backbone_classes=classes),
+        source=f"{family.source}, on {before.source}",
+    )
+    with working_folder(folder if old is None else old.directory) as work:
+        copy = work / "model.onnx"
+        shutil.copyfile(backbone.path, copy)
+        return Model(manifest, put(work, copy, family.labels, manifest, old, {file: head}))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.fleet.manager.page import render_fleet
+from jetsel.fleet.manager.status import render_fleet
 from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.unit.fleet.manager.sample import page_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.coding import save
 from jetsel.policies.installed import current
+from jetsel.policies.registry import CRITERIA
 from jetsel.zoo import scan
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded

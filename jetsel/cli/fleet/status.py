@@ -73,7 +73,7 @@ def report(
     from jetsel.base.errors import ConfigError
     from jetsel.base.files import replace
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.fleet.manager.page import render_fleet
+    from jetsel.fleet.manager.status import render_fleet
 
     fleet = opened(url, trust, days)
     found = render_fleet(

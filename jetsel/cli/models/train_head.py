@@ -45,7 +45,7 @@ def train_head(
     from jetsel.cli.terminal import Output
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.heading import NewFamily, add_head, check_name
+    from jetsel.zoo.adding import NewFamily, add_head, check_name
     from jetsel.zoo.labels import Labels, table_of
 
     site = read_site(config)

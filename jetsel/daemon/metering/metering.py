@@ -1,10 +1,11 @@
-"""Power in the daemon: its sampler, idle power, what the board is compared with, the estimates, and the budget."""
+"""Power in the daemon: its sampler, idle power, the board's conditions, the estimates, and the budget."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,14 +14,13 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
-from jetsel.daemon.metering.conditions import Conditions
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.policies import Policy
 from jetsel.policies.capped import capped
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Sum
-from jetsel.power.machine import Facts, Machine, restored
+from jetsel.power.machine import Facts, Machine, differences, restored, throttled
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer, Classify
@@ -204,3 +204,53 @@ def _more(before: Sum, passed: Sum, idle_w: float) -> Sum:
         before.length_s + passed.length_s,
         before.new_values + passed.new_values,
     )
+
+
+SHORTLY_S = 10.0
+"""How long an alarm is reported after it went off, and reasons must be gone before that is logged: heat comes and goes
+at a trip point."""
+
+BOARD = "the board"
+
+
+class Conditions:
+    """Compares each look at the board with what was measured, and remembers what it has warned of.
+
+    One thread looks; any thread may read `reasons`.
+    """
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Facts]] = deque()
+        self._seen_s: dict[str, float] = {}  # when a reason was last seen, by what it concerns
+        self.reasons: dict[str, list[str]] = {}
+        """What is wrong, by what it concerns: BOARD, or what was measured. Replaced as a whole, and never changed."""
+
+    def look(self, now_s: float, facts: Facts, measured: Mapping[str, Facts]) -> None:
+        """Take in the board's facts of now. measured: the facts that each measurement in use was made under."""
+        while len(self._looks) > 1 and now_s - self._looks[1][0] >= SHORTLY_S:
+            self._looks.popleft()
+        before = self._looks[0][1] if self._looks else None
+        self._looks.append((now_s, facts))
+        found = {BOARD: throttled(before, facts)} | {what: differences(was, facts) for what, was in measured.items()}
+        self.reasons = {what: why for what, why in found.items() if why}
+        self._warn(now_s)
+
+    def of(self, *concerned: str) -> list[str]:
+        """Return the reasons in words that concern the board or one of these measurements."""
+        reasons = self.reasons
+        return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons})
+
+    def _warn(self, now_s: float) -> None:
+        """Log once what is concerned and why while any reason lasts, and once that all are over."""
+        for what, why in self.reasons.items():
+            if what not in self._seen_s:
+                log.warning("out of its conditions: %s: %s", what, "; ".join(why), extra=event("out-of-conditions"))
+            self._seen_s[what] = now_s
+        for what in [what for what, seen_s in self._seen_s.items() if now_s - seen_s >= SHORTLY_S]:
+            log.warning("no longer out of its conditions: %s", what, extra=event("in-conditions"))
+            del self._seen_s[what]
+
+
+def words(reasons: Mapping[str, list[str]]) -> list[str]:
+    """Return every reason with what it concerns."""
+    return [f"{what}: {reason}" for what, why in reasons.items() for reason in why]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from jetsel.engines.hosting.memory import Memory
+from jetsel.engines.hosting.running import Memory
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")

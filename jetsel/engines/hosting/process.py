@@ -14,7 +14,7 @@ from typing import Any
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import Link, LinkBrokenError, Stopped
-from jetsel.engines.hosting.memory import Memory
+from jetsel.engines.hosting.running import Memory
 
 HOST = Path(__file__).parents[1] / "host"
 PROTOCOL = 4

@@ -22,8 +22,7 @@ from jetsel.fleet.agent.following import Follower
 from jetsel.fleet.agent.installing import Installer
 from jetsel.fleet.agent.telling import counts_of, tell
 from jetsel.fleet.signing import read_key
-from jetsel.fleet.sinks import Sink, sink_of
-from jetsel.fleet.sources import source_of
+from jetsel.fleet.sources import Sink, sink_of, source_of
 from jetsel.fleet.usage import Usage, usage_path
 from jetsel.wire.status import StatusReply
 

@@ -1,4 +1,4 @@
-"""The loop: take the newest frame, pass the gate, ask, and tell what changed."""
+"""The loop: take the newest frame, pass the gate, ask, and report which label holds now."""
 
 from __future__ import annotations
 
@@ -7,23 +7,58 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jetsel import image
 from jetsel.base import errors
 from jetsel.client import Client
-from jetsel.gateway.cameras.capture import Capture
-from jetsel.gateway.cameras.folder import Folder
 from jetsel.gateway.cameras.gate import Gate
 from jetsel.gateway.cameras.health import Health
-from jetsel.gateway.cameras.labels import Labels
 from jetsel.gateway.cameras.newest import Newest
 from jetsel.gateway.cameras.region import Region, fitting
 from jetsel.gateway.cameras.saver import Saver
-from jetsel.gateway.cameras.source import Reader, Source
+from jetsel.gateway.cameras.source import Capture, Folder, Reader, Source
 from jetsel.wire import Answer
+
+
+class Change(NamedTuple):
+    """answer: the one that settled it. previous: the label before, None at first. since_s: when the new one came."""
+
+    answer: Answer
+    previous: str | None
+    since_s: float
+
+
+class Labels:
+    """Takes in frames one after the other. stay: how many in a row a new label needs."""
+
+    def __init__(self, stay: int) -> None:
+        self._stay = stay
+        self._holds: Answer | None = None
+        self._next: Answer | None = None
+        self._since_s, self._n = 0.0, 0
+
+    def see(self, answer: Answer, now_s: float) -> Change | None:
+        """Take in a frame's answer, and return the change that it completes."""
+        if self._holds is not None and answer.wnid == self._holds.wnid:
+            self._next = None
+            return None
+        if self._next is None or answer.wnid != self._next.wnid:
+            self._since_s, self._n = now_s, 0
+        self._next = answer
+        return self.see_again()
+
+    def see_again(self) -> Change | None:
+        """Take in a frame that hardly differs from the last one, so that its label is the same."""
+        self._n += 1
+        if self._next is None or self._n < self._stay:
+            return None
+        previous = None if self._holds is None else self._holds.label
+        self._holds, self._next = self._next, None
+        return Change(self._holds, previous, self._since_s)
+
 
 _LOOK_S = 0.25  # how soon it is seen that the daemon is there, or that a file has ended
 _AGAIN_S = 0.1  # from a refusal that may pass to the next question

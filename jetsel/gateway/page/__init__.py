@@ -1,22 +1,60 @@
-"""The page: its files, live status by server-sent events, and small pictures. Nothing comes from elsewhere."""
+"""The page: its files, live status by server-sent events, and small images, kept if the owner allows it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 import plotly
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from jetsel import image
 from jetsel.base.errors import BusyError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.errors import body_of
-from jetsel.gateway.thumbnails import Thumbnails
+
+SIDE_PX = 96
+QUALITY = 70  # of JPEG: some 3 KB a picture
+
+
+class Thumbnails:
+    """The last `most`, by the id of their answers; none where that is 0."""
+
+    def __init__(self, most: int, limits: image.Limits) -> None:
+        self._most = most
+        self._limits = limits
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+
+    async def keep(self, answer_id: str, picture: Any) -> None:
+        """Keep a photograph that was answered: encoded, or pixels (height, width, 3) uint8 BGR."""
+        if not self._most:
+            return
+        small = await asyncio.to_thread(self._small, picture)
+        if small is not None:
+            self._kept[answer_id] = small
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+    def get(self, answer_id: str) -> bytes | None:
+        """Return the JPEG, None where there is none (any more)."""
+        return self._kept.get(answer_id)
+
+    def _small(self, picture: Any) -> bytes | None:
+        try:
+            bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._limits, SIDE_PX).bgr
+        except JetselError:
+            return None  # the daemon reads what this does not: only its answer counts
+        shorter_px = round(SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2]))
+        return image.jpeg(bgr, max(1, shorter_px), QUALITY)
+
 
 HERE = Path(__file__).parent
 FILES = {

@@ -28,7 +28,7 @@ from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.material import Material
 from jetsel.train.optimize.recipes import Recipe, input_of
 from jetsel.zoo import Model, scan
-from jetsel.zoo.deriving import derived
+from jetsel.zoo.adding import derived
 from jetsel.zoo.onnx_model import input_of as input_name
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder

@@ -15,8 +15,8 @@ import numpy as np
 from jetsel.calibrate.condensed import condense
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.fleet import publishing
-from jetsel.fleet.bundling import files_of
 from jetsel.fleet.documents import Plan, PlannedFamily
+from jetsel.fleet.publishing import files_of
 from jetsel.fleet.reading import read_index
 from jetsel.fleet.storage import Storage
 from jetsel.fleet.usage import Usage

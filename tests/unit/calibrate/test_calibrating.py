@@ -19,9 +19,8 @@ from jetsel.calibrate.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.calibration import check
-from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.coding import read, save
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time

@@ -14,7 +14,7 @@ from jetsel.calibrate.condensed import condense, read_condensed
 from jetsel.calibrate.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.calibration import ANSWERS
-from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.registry import CRITERIA
 
 MODELS = ("small", "large")
 PHOTOGRAPHS, CLASSES = 300, 400

@@ -15,10 +15,9 @@ from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA, catalogue
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.kind import Plan
-from jetsel.policies.registry import KIND, KINDS
+from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
 from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,

@@ -18,8 +18,7 @@ from jetsel.base.weights import Head
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
 from jetsel.zoo import STARTER, Model, scan, verify
-from jetsel.zoo.adding import Wanted
-from jetsel.zoo.heading import NewFamily, add_head
+from jetsel.zoo.adding import NewFamily, Wanted, add_head
 from jetsel.zoo.labels import labels_file
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.placing import take_out

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from jetsel.features import table_hash
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
 from jetsel.policies.coding import save
+from jetsel.policies.registry import CRITERIA
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model

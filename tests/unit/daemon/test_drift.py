@@ -10,7 +10,7 @@ import pytest
 from jetsel import image, wire
 from jetsel.daemon.drift import FEWEST, KEPT, Drift
 from jetsel.features import NAMES, WORKING_PX, extract
-from jetsel.policies.expected import Confidence, Expected, bins_of
+from jetsel.policies.calibration import Confidence, Expected, bins_of
 from jetsel.wire import Answer, Ran
 from tests.unit.client.peer import Seen, answer
 

@@ -12,7 +12,7 @@ from jetsel.base.config import Edge, EdgeModel
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.catalogue import CRITERIA
+from jetsel.policies.registry import CRITERIA
 from jetsel.policies.with_edge import deadline_policies, edge_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer

@@ -9,10 +9,9 @@ import pytest
 
 from jetsel.base.config import Config, Models
 from jetsel.base.errors import InternalError, ModelUnavailableError
-from jetsel.daemon.current import Current
 from jetsel.daemon.job import Job
-from jetsel.daemon.probe import Probe
-from jetsel.daemon.snapshot import load, read_snapshot
+from jetsel.daemon.snapshot import Current, load, read_snapshot
+from jetsel.daemon.watchdog import Probe
 from jetsel.engines import Backends, OnDemandEngine
 from tests.unit.daemon.families import put_family
 

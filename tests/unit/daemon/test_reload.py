@@ -11,10 +11,9 @@ import pytest
 from jetsel.base.config import Config, Models, Power
 from jetsel.base.errors import JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.daemon import reload as module
-from jetsel.daemon.current import Current
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.reload import Reload
-from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Current, Snapshot, load, read_snapshot
 from jetsel.engines import Backends, Engine, OnDemandEngine
 from tests.unit.daemon.families import put_family
 from tests.unit.daemon.test_snapshot import BATCH

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from jetsel.edge.choice import Choice
 from jetsel.edge.messages import Remote, Result, State
-from jetsel.edge.server import Server
+from jetsel.edge.server import Choice, Server
 
 REMOTES = {name: Remote(name, "encoded", "ranked", None, None, ["n1"], None, b"", b"") for name in ("l", "xl")}
 

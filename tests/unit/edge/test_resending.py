@@ -8,10 +8,9 @@ import time
 import pytest
 
 from jetsel.base.errors import EngineDiedError, JetselError
-from jetsel.edge.choice import Choice
 from jetsel.edge.messages import Remote, Result
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph, _Request
-from jetsel.edge.server import Server
+from jetsel.edge.server import Choice, Server
 
 REMOTES = {"l": Remote("l", "encoded", "ranked", None, None, ["n1"], None, b"", b"")}
 FAILED = Result(7, None, "the link is cut", 100, 0, 5.0, None)

@@ -17,7 +17,7 @@ from jetsel.cli.app import app
 from jetsel.edge.triton_repository import write
 from jetsel.engines import Backends
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.heading import NewFamily, add_head
+from jetsel.zoo.adding import NewFamily, add_head
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.unit.zoo.making import described, put_model
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Thread
 
 from jetsel.fleet import publishing
-from jetsel.fleet.bundling import files_of
 from jetsel.fleet.documents import Bundle
+from jetsel.fleet.publishing import files_of
 from jetsel.fleet.signing import make_key, read_key
 from jetsel.fleet.storage import Storage
 from jetsel.zoo import scan

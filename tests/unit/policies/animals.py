@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.chain import Links
 from jetsel.policies.embedding import Weighing
 from jetsel.policies.multiplexer import Priced
+from jetsel.policies.registry import CRITERIA
 from jetsel.premodel import Soundness
 from jetsel.premodel.readout import fit_readout, inputs_of
 from jetsel.wire import Criterion

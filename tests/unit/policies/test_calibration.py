@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Part, as_plain, check
 from jetsel.policies.cascade import Rung
-from jetsel.policies.catalogue import catalogue
 from jetsel.policies.chain import ChainPolicy, Links
 from jetsel.policies.embedding import Weighing
-from jetsel.policies.registry import verify
+from jetsel.policies.registry import catalogue, verify
 from tests.unit.policies.animals import TWO
 
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from jetsel.policies.expected import Bins, bins_of, stability_index
+from jetsel.policies.calibration import Bins, bins_of, stability_index
 
 DRAW = np.random.default_rng(7)
 

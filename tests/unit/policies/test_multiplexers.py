@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError, EngineDiedError, ModelUnavailableError
-from jetsel.policies.catalogue import CRITERIA
 from jetsel.policies.embedding import EmbeddingPolicy
 from jetsel.policies.multiplexer import Multiplexer, MultiplexerKind
 from jetsel.policies.multiplexer_edge import Margin, MultiplexerEdge, fit_margin, fit_most, made_for
 from jetsel.policies.policy import Evidence, Prediction, Run, Steps
-from jetsel.policies.registry import verify
+from jetsel.policies.registry import CRITERIA, verify
 from jetsel.premodel.readout import STATISTICS, Readout, inputs_of
 from tests.unit.policies.animals import animals, multiplexer
 from tests.unit.policies.stepping import ended, said

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jetsel.base.errors import ModelUnavailableError, RequirementsError
-from jetsel.policies.ask_edge import AskEdge
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Evidence, Outlook
 from jetsel.policies.requirements import Path, Requirements
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import AskEdge
 from tests.unit.policies.stepping import ended, said
 
 HERE = {"s": (5.0, 0.5), "m": (20.0, 2.0)}

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from jetsel.power.machine import Fact, Facts, Known, Machine
-from jetsel.power.machine.service import Seen, Service
+from jetsel.power.machine.machine import Seen, Service
 from tests.unit.power.machines import tx2
 from tests.waiting import until
 
@@ -79,9 +79,9 @@ def test_without_jetson_stats_the_reason_says_how_to_install_it(
 
 def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jtop", None)
-    monkeypatch.delitem(sys.modules, "jetsel.power.machine.service", raising=False)
+    monkeypatch.delitem(sys.modules, "jetsel.power.machine.machine", raising=False)
     assert Machine(tmp_path / "sys").facts(wait_s=WAIT_S).jtop == Fact(None, "not asked: power.jtop is false")
-    assert "jetsel.power.machine.service" not in sys.modules
+    assert "jetsel.power.machine.machine" not in sys.modules
 
 
 @pytest.mark.parametrize(("fault", "said"), [("broken", "Connection reset"), ("silent", "stopped answering")])

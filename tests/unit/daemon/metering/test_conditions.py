@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.daemon.metering.conditions import SHORTLY_S, Conditions, words
+from jetsel.daemon.metering.metering import SHORTLY_S, Conditions, words
 from jetsel.power.machine import Facts, Machine
 from tests.unit.power.machines import GPU, THERMAL, put, tx2
 

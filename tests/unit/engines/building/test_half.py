@@ -13,8 +13,7 @@ from onnx import TensorProto
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError
-from jetsel.engines.building.builder import Builder, Order
-from jetsel.engines.building.preparing import fold, halve
+from jetsel.engines.building.builder import Builder, Order, fold, halve
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Noise, weights_of
 from tests.contract.tiny import CLASSES, PIXELS, matrix_model

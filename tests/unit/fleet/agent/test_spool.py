@@ -10,7 +10,7 @@ import pytest
 
 from jetsel.base.errors import RepositoryError
 from jetsel.fleet.agent.round import MOST_LINES, Spool
-from jetsel.fleet.sinks import FolderSink
+from jetsel.fleet.sources import FolderSink
 from jetsel.fleet.usage import Limits, Usage
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.gateway.cameras import folder as module
-from jetsel.gateway.cameras.folder import Folder
-from jetsel.gateway.cameras.source import SourceGoneError
+from jetsel.gateway.cameras import source as module
+from jetsel.gateway.cameras.source import Folder, SourceGoneError
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
 from tests.waiting import until
