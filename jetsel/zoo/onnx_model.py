@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
-from jetsel.base.weights import Head
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
 if TYPE_CHECKING:
@@ -79,27 +78,6 @@ def input_of(model: ModelProto) -> str:
     """Return the name of the model's first input."""
     weights = {tensor.name for tensor in model.graph.initializer}  # which older files list among the inputs
     return str(next(one.name for one in model.graph.input if one.name not in weights))
-
-
-def batch_of(model: ModelProto) -> int | None:
-    """Return how many photographs a run takes, None for any number."""
-    (first,) = (one for one in model.graph.input if one.name == input_of(model))
-    sides = first.type.tensor_type.shape.dim
-    return int(sides[0].dim_value) if sides[0].HasField("dim_value") else None
-
-
-def with_head(model: ModelProto, head: Head) -> tuple[bytes, str]:
-    """Return a file of the backbone with the head as its last layer, and the name of the output that this is."""
-    from onnx import ModelProto, TensorProto, helper, numpy_helper
-
-    changed = ModelProto()
-    changed.CopyFrom(model)
-    for name, numbers in (("head_weights", head.weights), ("head_bias", head.bias)):
-        changed.graph.initializer.append(numpy_helper.from_array(numbers, name))
-    changed.graph.node.append(helper.make_node("Gemm", ["embedding", "head_weights", "head_bias"], ["head_logits"]))
-    changed.graph.output.append(helper.make_tensor_value_info("head_logits", TensorProto.FLOAT, ["n", "classes"]))
-    content: bytes = changed.SerializeToString()
-    return content, "head_logits"
 
 
 def _messages(message: Any) -> Iterator[Any]:

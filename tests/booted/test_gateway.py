@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, configurati
 from tests.booted.package import MEMBER, PICTURE, Package, install
 from tests.waiting import until
 
+ROOT = Path(__file__).parents[2]
 PYTHON = "/opt/jetsel/venv/bin/python"
 OPTIONS = "/etc/jetsel/gateway"
 TOKEN = "/etc/jetsel/gateway.token"
@@ -76,9 +79,16 @@ def test_the_daemon_reaches_an_edge_once_the_network_is_opened_to_it(machine: Ma
     with configuration(machine, edge):
         machine.run("systemctl", "restart", SERVICE)
         until(lambda: "is away" in machine.run("jetsel", "status"))
-        machine.run("jetsel", "edge", "open-network")
+        text = re.search(r"```ini\n# (\S+/edge\.conf)\n(.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+        assert text is not None
+        drop_in = text[2].replace("192.0.2.7", "127.0.0.1")
+        machine.write(text[1], drop_in)
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "restart", SERVICE)
         until(is_there)
-        machine.run("jetsel", "edge", "open-network", "--remove")
+        machine.run("rm", text[1])
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "restart", SERVICE)
         until(lambda: not is_there())
 
 

@@ -55,15 +55,15 @@ def _running(command: list[str], port: int, edge: str, folder: Path, **environme
 
 @contextlib.contextmanager
 def triton(folder: Path) -> Iterator[Server]:
-    """The Triton of nvidia-pytriton, with what `jetsel edge triton-repository --python-backend` writes."""
+    """The Triton of nvidia-pytriton, with what `deploy/triton/write_repository.py --kind python` writes."""
     (package,) = importlib.util.find_spec("pytriton").submodule_search_locations
     held = Path(package, "tritonserver")
     backends = folder / "backends"
     shutil.copytree(held / "backends", backends)
     stub = f"python_backend_stubs/{sys.version_info.major}.{sys.version_info.minor}/triton_python_backend_stub"
     shutil.copy(held / stub, backends / "python")
-    jetsel = [sys.executable, "-m", "jetsel", "edge", "triton-repository", str(folder / "models"), "--model", "xl"]
-    edge = subprocess.run([*jetsel, "--python-backend"], check=True, capture_output=True, text=True).stdout
+    script = [sys.executable, "deploy/triton/write_repository.py", str(folder / "models"), "--model", "xl"]
+    edge = subprocess.run([*script, "--kind", "python"], check=True, capture_output=True, text=True).stdout
     command = [str(held / "bin/tritonserver"), f"--model-repository={folder}/models", f"--backend-directory={backends}"]
     ports = ["--http-port=8001", "--allow-grpc=false", "--allow-metrics=false"]
     libraries = str(Path(package).parent / "nvidia_pytriton.libs")

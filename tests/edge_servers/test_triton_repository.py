@@ -1,4 +1,4 @@
-"""`jetsel edge triton-repository` against Triton's own schema of model configurations."""
+"""What deploy/triton writes, against Triton's own schema of model configurations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as schema
-from typer.testing import CliRunner
 
-from jetsel.cli.app import app
+from deploy.triton.write_repository import Kind, write
+from jetsel.zoo import STARTER, scan
 
 
-@pytest.mark.parametrize("option", [[], ["--tensorrt"], ["--python-backend"]], ids=["onnx", "tensorrt", "python"])
-def test_every_configuration_is_of_triton_s_schema(option: list[str], tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["edge", "triton-repository", str(tmp_path / "out"), "--family", "starter", *option])
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("kind", ["onnx", "tensorrt", "python"])
+def test_every_configuration_is_of_triton_s_schema(kind: Kind, tmp_path: Path) -> None:
+    starter = scan([STARTER]).families["starter"]
+    write(tmp_path / "out", starter.labels, starter.models, kind)
     for name in ("xs", "s", "m", "l", "xl"):
         folder = tmp_path / "out" / f"starter.{name}"
         config = text_format.Parse((folder / "config.pbtxt").read_text(), schema.ModelConfig())
@@ -31,5 +31,5 @@ def test_every_configuration_is_of_triton_s_schema(option: list[str], tmp_path: 
         assert (folder / "1/model.onnx").is_file()
         assert (folder / "1/model.py").is_file() == (config.backend == "python")
         accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
-        assert [one.name for one in accelerators] == (["tensorrt"] if option == ["--tensorrt"] else [])
+        assert [one.name for one in accelerators] == (["tensorrt"] if kind == "tensorrt" else [])
         assert config.platform == ("" if config.backend else "onnxruntime_onnx")

@@ -1,6 +1,6 @@
 """A model of a Triton repository, for Triton's Python backend: it runs the ONNX file beside it.
 
-`jetsel edge triton-repository --python-backend` writes it as model.py, so it imports nothing of jetsel.
+write_repository.py --kind python copies it beside the ONNX file, so it imports nothing of jetsel.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A model repository for NVIDIA Triton: models of a family, their configurations, and how jetsel.toml names them.
+"""Writes a model repository for NVIDIA Triton: `python deploy/triton/write_repository.py OUT --family imagenet`.
 
+It holds models of a family and their configurations; printed are the lines that name them in the device's jetsel.toml.
 Layout and ModelConfig: Triton's "Model Repository" and "Model Configuration". The TensorRT accelerator builds its
 engines on the edge's own GPU, when a model is first asked, and keeps them there.
 """
@@ -10,15 +11,20 @@ import json
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tomli_w
+import typer
 
-from jetsel.base.errors import ConfigError
+from jetsel.base.errors import ConfigError, JetselError
 from jetsel.base.files import repair_of
 from jetsel.base.weights import Head
+from jetsel.site.site import read_site
 from jetsel.zoo import Labels, Model, verify
-from jetsel.zoo.onnx_model import batch_of, input_of, model_in, with_head
+from jetsel.zoo.onnx_model import input_of, model_in
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 Kind = Literal["onnx", "tensorrt", "python"]
 
@@ -40,6 +46,31 @@ optimization {
   }
 }
 """
+
+
+def main(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist.")],
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Model family (default: the configured one).")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Model to write; repeatable (default: all of the family).")
+    ] = None,
+    kind: Annotated[
+        Kind, typer.Option(help="Backend of Triton: its ONNX Runtime, the same with TensorRT, or Python.")
+    ] = "onnx",
+) -> None:
+    """Write a model repository for NVIDIA Triton, and print what to add to the device's jetsel.toml."""
+    try:
+        site = read_site(None)
+        found = site.family(family)
+        models = [site.zoo.find(name, found.name)[1] for name in model] if model else found.models
+        mapped = write(out, found.labels, models, kind)
+    except JetselError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    where = f'url = "http://HOST:8000" and family = "{found.name}"'
+    typer.echo(f"# add to jetsel.toml, if [edge] has {where}:\n{mapped}", nl=False)
 
 
 def write(out: Path, labels: Labels, models: Iterable[Model], kind: Kind) -> str:
@@ -68,14 +99,14 @@ def _write_model(folder: Path, labels: Labels, model: Model, kind: Kind) -> None
     manifest, content = model.manifest, verify(model)
     onnx, output = model_in(content, str(model.path)), "logits"
     if manifest.head is not None:
-        content, output = with_head(onnx, Head.read(model.directory / manifest.head.file))
+        content, output = _with_head(onnx, Head.read(model.directory / manifest.head.file))
     version = folder / "1"
     version.mkdir(parents=True)
     (version / "model.onnx").write_bytes(content)
     if kind == "python":
-        (version / "model.py").write_bytes(Path(__file__).with_name("triton_model.py").read_bytes())
+        (version / "model.py").write_bytes(Path(__file__).with_name("model.py").read_bytes())
     (folder / "labels.txt").write_text("".join(f"{name}\n" for name in labels.names), "utf-8")
-    batch, spec = batch_of(onnx), manifest.input
+    batch, spec = _batch_of(onnx), manifest.input
     sides, classes = [3, spec.height_px, spec.width_px], [len(labels.names)]
     (folder / "config.pbtxt").write_text(
         f"""name: {json.dumps(folder.name)}
@@ -92,3 +123,28 @@ output {{
 {_TENSORRT if kind == "tensorrt" else ""}""",
         "utf-8",
     )
+
+
+def _batch_of(model: ModelProto) -> int | None:
+    """Return how many images a run takes, None for any number."""
+    (first,) = (one for one in model.graph.input if one.name == input_of(model))
+    sides = first.type.tensor_type.shape.dim
+    return int(sides[0].dim_value) if sides[0].HasField("dim_value") else None
+
+
+def _with_head(model: ModelProto, head: Head) -> tuple[bytes, str]:
+    """Return a file of the backbone with the head as its last layer, and the name of the output that this is."""
+    from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    for name, numbers in (("head_weights", head.weights), ("head_bias", head.bias)):
+        changed.graph.initializer.append(numpy_helper.from_array(numbers, name))
+    changed.graph.node.append(helper.make_node("Gemm", ["embedding", "head_weights", "head_bias"], ["head_logits"]))
+    changed.graph.output.append(helper.make_tensor_value_info("head_logits", TensorProto.FLOAT, ["n", "classes"]))
+    content: bytes = changed.SerializeToString()
+    return content, "head_logits"
+
+
+if __name__ == "__main__":
+    typer.run(main)
