@@ -154,7 +154,7 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
 
     from jetsel.cli.status_text import details, headline
 
-    if before is not None and (before.pid != now.pid or before.uptime_s > now.uptime_s):
+    if before is not None and before.instance != now.instance:
         before = None  # another daemon: rates since its start
     seconds = max(now.uptime_s - (before.uptime_s if before else 0.0), 1e-3)
     done = {code: count - (before.requests.get(code, 0) if before else 0) for code, count in now.requests.items()}

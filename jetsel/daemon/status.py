@@ -40,6 +40,7 @@ def status(
         state=current.state,
         version=__version__,
         pid=os.getpid(),
+        instance=tally.instance,
         uptime_s=round(time.monotonic() - tally.started_s, 3),
         endpoints=port.endpoints,
         default_family=snapshot.default_family,

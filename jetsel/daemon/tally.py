@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import threading
 import time
 from bisect import bisect_left
@@ -43,6 +44,7 @@ class Tally:
         self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
         self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
+        self.instance = secrets.token_hex(8)
 
     def count(self, outcome: str) -> None:
         """Count a message that was refused with this error code."""

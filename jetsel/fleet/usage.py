@@ -1,4 +1,4 @@
-"""What a device tells of itself once in a period: counts and summaries, one JSON object a line; no photographs."""
+"""What a device reports of itself once in a period: totals and summaries, one JSON object a line; no images."""
 
 from __future__ import annotations
 
@@ -83,12 +83,13 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """One period of one device; counts are those since its line before. at_s: seconds since 1970 by its own clock.
+    """One device at one time. Counts and energy_j are totals since the daemon's start; the manager takes differences.
 
-    sequence: rises by one with each line of a series, so that a missing one is seen; a series ends where the device
-    forgets what it has sent. plan: the serial of what is installed, 0 for
-    nothing. daemon: why it did not answer, None where it did. requests: by `ok` or error code. energy_j: above idle.
-    dropped: lines lost so far, since they were too many before they could be sent.
+    at_s: seconds since 1970 by the device's clock. sequence: rises by one with each line of a series, so that a missing
+    one is seen; a series ends if the device forgets what it has sent. plan: the serial of what is installed, 0 for
+    nothing. daemon: why it did not answer, None if it did. instance: names this run of the daemon. canary: whether the
+    agent sent requests since the line before, so that the difference to it is no usage. requests: by `ok` or error
+    code. energy_j: above idle. dropped: lines lost so far, since they were too many before they could be sent.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
@@ -100,6 +101,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     limits: Limits
     trial: Trial | None = None
     daemon: str | None = None
+    instance: str | None = None
+    canary: bool = False
     requests: dict[str, Tally] = {}
     late: Tally = 0
     families: tuple[FamilyUsage, ...] = ()

@@ -263,6 +263,7 @@ class EdgeStatus(Struct, frozen=True):
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
+    `instance` names this run of the daemon: the counters begin with it.
     `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done. `config` is the file that a
     reload reads; null for the built-in defaults.
     """
@@ -272,6 +273,7 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     state: str
     version: str
     pid: int
+    instance: str
     uptime_s: float
     endpoints: list[str]
     default_family: str | None

@@ -22,13 +22,17 @@ SURE = 2.33  # standard deviations: a share that has not changed falls further o
 SLOWER, LONGER_MS = 2.0, 5.0  # times the mean time that was before, and so much more: less is noise, or no matter
 
 
-@dataclass(frozen=True)
+@dataclass
 class Canary:
-    """folder: with a folder for each family, and in it one for each class, as `jetsel calibrate` reads them."""
+    """folder: with a folder for each family, and in it one for each class, as `jetsel calibrate` reads them.
+
+    has_asked: whether it has sent a request to the daemon.
+    """
 
     folder: Path
     most_memory_mb: float | None
     deadline_ms: float | None = None
+    has_asked: bool = False
 
     def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
         """Return at most this number of images of one family, evenly drawn. Without labels they count for time."""
@@ -52,6 +56,7 @@ class Canary:
         shown = self.photographs(family, labels, most)
         if not shown:
             return None
+        self.has_asked = True
         times_ms, right, failed = [], 0, 0
         for one in shown:
             try:

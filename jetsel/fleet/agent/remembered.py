@@ -19,22 +19,6 @@ log = logging.getLogger("jetsel.fleet")
 _MAX_BYTES = 2**20
 
 
-class Counts(Struct, frozen=True, kw_only=True):
-    """The daemon's counters since its start, as `status` had them last. started_s: seconds since the machine's boot."""
-
-    pid: int = 0
-    started_s: float = 0.0
-    requests: dict[str, int] = {}
-    late: int = 0
-    answers: dict[str, int] = {}
-    escalated: dict[str, int] = {}
-    by_model: dict[str, dict[str, int]] = {}
-    by_policy: dict[str, dict[str, int]] = {}
-    runs: dict[str, dict[str, int]] = {}
-    classes: dict[str, dict[str, int]] | None = None
-    energy_j: float | None = None
-
-
 class OnTrial(Struct, frozen=True, kw_only=True):
     """A plan that is being installed or tried out. before: the version to go back to; canary: what that one gave.
 
@@ -65,7 +49,6 @@ class Remembered(Struct, frozen=True, kw_only=True):
     waits: Trial | None = None
     on_trial: OnTrial | None = None
     memory_mb: dict[str, dict[str, float | None]] = {}
-    counts: Counts = Counts()
     dropped: int = 0
 
 

@@ -20,7 +20,7 @@ from jetsel.fleet.agent import remembered
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.following import Follower
 from jetsel.fleet.agent.installing import Installer
-from jetsel.fleet.agent.telling import counts_of, tell
+from jetsel.fleet.agent.reporting import report
 from jetsel.fleet.signing import read_key
 from jetsel.fleet.sources import Sink, sink_of, source_of
 from jetsel.fleet.usage import Usage, usage_path
@@ -75,13 +75,12 @@ def run_round(config: Config, config_file: Path | None) -> Done:
 
 
 def _round(follower: Follower) -> Usage:
-    """Follow the plan, and return the line that tells of it; what is remembered is on the disk."""
-    before, _ = _status(follower)
+    """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
     known = follower.follow(remembered.read(follower.memory))
     status, why = _status(follower)
-    line = tell(follower.device, follower.installer, known, status, why, before)
-    counts = known.counts if status is None else counts_of(status)  # the canary's are told by nobody
-    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, counts=counts))
+    canary = follower.canary is not None and follower.canary.has_asked
+    line = report(follower.device, follower.installer, known, status, why, canary=canary)
+    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence))
     return line
 
 

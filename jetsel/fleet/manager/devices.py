@@ -23,33 +23,45 @@ SELECT device, sum(step - 1), min(series || '-' || (sequence - step + 1)) FILTER
     SELECT device, series, sequence,
         sequence - lag(sequence, 1, 0) OVER (PARTITION BY device, series ORDER BY sequence) AS step FROM usage
 ) GROUP BY device"""
-_RECENT = """
-CREATE OR REPLACE TEMP TABLE recent AS SELECT *, list_sum(map_values(requests)) AS asked
-FROM usage JOIN (SELECT device, max(uploaded_s) AS last_s FROM usage GROUP BY device) USING (device)
-WHERE uploaded_s >= last_s - ? * 86400"""
+_LINES = """
+CREATE OR REPLACE TEMP TABLE lines AS SELECT *, uploaded_s >= last_s - ? * 86400 AS is_recent,
+    rise(asked_total, lag(asked_total) OVER of_daemon) AS asked, rise(ok_total, lag(ok_total) OVER of_daemon) AS ok,
+    rise(energy_j, lag(energy_j) OVER of_daemon) AS took_j
+FROM (SELECT *, max(uploaded_s) OVER (PARTITION BY device) AS last_s,
+    coalesce(list_sum(map_values(requests)), 0) AS asked_total,
+    coalesce(list_sum(map_extract(requests, 'ok')), 0) AS ok_total FROM usage)
+WINDOW of_daemon AS (PARTITION BY device, instance ORDER BY uploaded_s, sequence)"""
+_RISE = "CREATE OR REPLACE TEMP MACRO rise(total, before) AS greatest(0, total - coalesce(before, 0))"
 _PERIOD = """
 SELECT device, median(took_s / steps) FROM (
     SELECT device, at_s - lag(at_s) OVER line AS took_s, sequence - lag(sequence) OVER line AS steps
-    FROM recent WINDOW line AS (PARTITION BY device, series ORDER BY sequence)
+    FROM lines WHERE is_recent WINDOW line AS (PARTITION BY device, series ORDER BY sequence)
 ) WHERE took_s / steps >= 0.1 GROUP BY device"""
-_MEANS = "SELECT device, avg(coalesce(asked, 0)), avg(watts), avg(energy_j) FROM recent GROUP BY device"
-_ANSWERS = """
-SELECT device, family.name, sum(family.answers)
-FROM (SELECT device, unnest(families) AS family FROM recent) GROUP BY ALL"""
+_MEANS = """
+SELECT device, coalesce(avg(asked) FILTER (NOT canary), 0), avg(watts), avg(took_j) FILTER (NOT canary)
+FROM lines WHERE is_recent GROUP BY device"""
+_FAMILIES = """
+CREATE OR REPLACE TEMP TABLE families AS SELECT *, is_recent AND NOT canary AS counts,
+    rise(family.answers, lag(family.answers) OVER (
+        PARTITION BY device, instance, family.name ORDER BY uploaded_s, sequence)) AS answers
+FROM (SELECT device, instance, uploaded_s, sequence, is_recent, canary, unnest(families) AS family FROM lines)"""
+_ANSWERS = "SELECT device, family.name, sum(answers) FROM families WHERE counts GROUP BY ALL"
 _CLASSES = """
-SELECT device, name, class.key, sum(class.value) FROM (
-    SELECT device, family.name, unnest(map_entries(family.classes)) AS class
-    FROM (SELECT device, unnest(families) AS family FROM recent)
-) GROUP BY ALL"""
+SELECT device, name, label, sum(answers) FROM (
+    SELECT device, name, class.key AS label, counts, rise(class.value, lag(class.value) OVER (
+        PARTITION BY device, instance, name, class.key ORDER BY uploaded_s, sequence)) AS answers
+    FROM (SELECT device, instance, uploaded_s, sequence, counts, family.name AS name,
+        unnest(map_entries(family.classes)) AS class FROM families)
+) WHERE counts AND answers > 0 GROUP BY ALL"""
 _TAKES = """
-SELECT device, family, model.name, {} FROM (
-    SELECT device, family.name AS family, unnest(family.models) AS model, (uploaded_s, sequence) AS told
-    FROM (SELECT device, uploaded_s, sequence, unnest(families) AS family FROM recent)
+SELECT device, name, model.name, {} FROM (
+    SELECT device, family.name AS name, unnest(family.models) AS model, (uploaded_s, sequence) AS reported
+    FROM families WHERE is_recent
 ) GROUP BY ALL"""
 _SERVED = """
-SELECT device, plan, sum(coalesce(asked, 0)), sum(asked - coalesce(list_sum(map_extract(requests, 'ok')), 0)),
-    median(p95_ms)
-FROM recent GROUP BY ALL"""
+SELECT device, plan, coalesce(sum(asked) FILTER (NOT canary), 0),
+    coalesce(sum(greatest(0, asked - ok)) FILTER (NOT canary), 0), median(p95_ms)
+FROM lines WHERE is_recent GROUP BY ALL"""
 
 
 @dataclass(frozen=True)
@@ -99,8 +111,10 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
 
     Raises RepositoryError.
     """
-    table.query(_RECENT, days)
-    figures = [f"arg_max(model.{name}, told) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
+    table.query(_RISE)
+    table.query(_LINES, days)
+    table.query(_FAMILIES)
+    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
     missing, periods, means = (_nested(table.query(sql), 1) for sql in (_MISSING, _PERIOD, _MEANS))
     answers, served = (_nested(table.query(sql), 2) for sql in (_ANSWERS, _SERVED))
     classes, takes = (_nested(table.query(sql), 3) for sql in (_CLASSES, _TAKES.format(", ".join(figures))))
@@ -126,9 +140,7 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
                 family: {model: Takes(*told) for model, told in models.items()}
                 for family, models in takes.get(name, {}).items()
             },
-            served={
-                plan: Served(int(asked), int(failed or 0), p95) for plan, (asked, failed, p95) in served[name].items()
-            },
+            served={plan: Served(int(asked), int(failed), p95) for plan, (asked, failed, p95) in served[name].items()},
         )
     return found
 

@@ -173,6 +173,8 @@ def _sql(kind: inspect.Type) -> str:
             return f"MAP(VARCHAR, {_sql(kind.value_type)})"
         case inspect.UnionType():
             return next(_sql(one) for one in kind.types if not isinstance(one, inspect.NoneType))
+        case inspect.BoolType():
+            return "BOOLEAN"
         case inspect.IntType():
             return "BIGINT"
         case inspect.FloatType():

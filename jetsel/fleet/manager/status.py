@@ -31,7 +31,8 @@ class DeviceStatus(Struct, frozen=True, kw_only=True):
     """One device. seen_s: since its last upload, by the storage's clock, None where it never told.
 
     clock_s: by how much its own clock is ahead of that, None where they agree. planned, installed: serials, 0 for none.
-    drift: of the family that drifts most. missing: lines that never came. faults: in words.
+    drift: of the family that drifts most. energy_j: above idle since its daemon started. missing: lines that never
+    came. faults: in words.
     """
 
     device: str

@@ -68,7 +68,7 @@ function remember(status) {
   const power = status.power || {};
   let rate = null;
   let mj = null;
-  if (before && before.pid === status.pid) {
+  if (before && before.instance === status.instance) {
     const seconds = status.uptime_s - before.uptime_s;
     const answers = (status.requests.ok || 0) - (before.requests.ok || 0);
     rate = seconds > 0 ? answers / seconds : null;

@@ -34,7 +34,7 @@ def test_rates_are_of_the_daemons_own_time_since_the_look_before() -> None:
 
 
 def test_another_daemon_is_counted_since_its_start() -> None:
-    restarted = replace(FIRST, pid=FIRST.pid + 1, uptime_s=4.0, requests={"ok": 2})
+    restarted = replace(FIRST, instance="another", uptime_s=4.0, requests={"ok": 2})
     for before in (None, FIRST):
         assert shown(before, restarted)[1] == "now: 0.5 requests/s since the start: 0.5 ok"
 

@@ -105,6 +105,7 @@ def status(seen: Seen) -> wire.StatusReply:
         state="ready",
         version="9.9.9",
         pid=4711,
+        instance="1f0c2a9b",
         uptime_s=93_784.0,
         endpoints=["ipc:///run/x.sock"],
         default_family="f",

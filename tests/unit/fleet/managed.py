@@ -51,7 +51,7 @@ def repository(url: str, folder: Path, key: Pair) -> Storage:
 
 
 def told(device: str, sequence: int, answers: int = 0, **changes: Any) -> Usage:
-    """A line of a device that answered so many requests in its minute, all in time."""
+    """A line of a device that answered this many requests in its minute, in time, by a daemon that began with it."""
     models = tuple(
         ModelUsage(name=name, runs=answers, cost_ms=cost, energy_mj=ENERGIES_MJ[name])
         for name, cost in COSTS_MS.items()
@@ -64,6 +64,7 @@ def told(device: str, sequence: int, answers: int = 0, **changes: Any) -> Usage:
         "at_s": 60.0 * sequence,
         "plan": 0,
         "limits": Limits(storage_mb=100.0),
+        "instance": str(sequence),
         "requests": {"ok": answers},
         "families": (family,),
     }

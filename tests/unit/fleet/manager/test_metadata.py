@@ -15,6 +15,7 @@ from jetsel.base.errors import RepositoryError
 from jetsel.fleet.manager.devices import Served, read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.storage import Storage
+from jetsel.fleet.usage import Usage
 from tests.unit.fleet.managed import told, upload
 
 
@@ -113,3 +114,44 @@ def test_lines_add_up_by_device(storage: Storage) -> None:
     steady.gather()
     found = read_devices(steady)["b"]
     assert (found.period_s, found.rate_hz, found.idle_w) == (60.0, 1.0, 2.0)
+
+
+def total(sequence: int, answers: int, **changes: object) -> Usage:
+    """A line of one daemon, which has answered this many requests since its start."""
+    line = told("a", sequence, answers, **{"instance": "1", **changes})
+    (family,) = line.families
+    return structs.replace(line, families=(structs.replace(family, classes={"pug": answers}),))
+
+
+def counted(storage: Storage) -> tuple[int, int, int]:
+    """Requests, answers of the family, and answers with the label of the only device."""
+    table = Metadata(storage)
+    table.gather()
+    (found,) = read_devices(table).values()
+    return sum(one.requests for one in found.served.values()), found.answers["pets"], found.classes["pets"]["pug"]
+
+
+def test_totals_are_subtracted_whatever_is_lost_sent_twice_or_forgotten(storage: Storage) -> None:
+    upload(storage, total(1, 10), total(2, 30))
+    upload(storage, total(2, 30), total(5, 70))  # again, and two lines never came
+    assert counted(storage) == (70, 70, 70)
+    upload(storage, total(1, 75, series="t"))  # the agent had forgotten what it had sent
+    assert counted(storage) == (75, 75, 75)
+    upload(storage, total(2, 4, series="t", instance="2"))  # another daemon begins anew
+    assert counted(storage) == (79, 79, 79)
+    upload(storage, total(3, 3, series="t", instance="2"))  # no total falls: a liar's counts nothing
+    assert counted(storage) == (79, 79, 79)
+
+
+def test_what_the_canary_asked_is_no_usage(storage: Storage) -> None:
+    upload(storage, total(1, 10), total(2, 210, canary=True), total(3, 215))
+    assert counted(storage) == (15, 15, 15)
+
+
+def test_what_was_counted_before_the_last_days_is_subtracted(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    upload(storage, total(1, 10))
+    (old,) = tmp_path.glob("usage/a/*")
+    os.utime(old, (old.stat().st_mtime - 8 * 86400,) * 2)
+    upload(storage, total(2, 30))
+    assert counted(storage) == (20, 20, 20)

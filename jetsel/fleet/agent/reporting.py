@@ -1,51 +1,53 @@
-"""One line of usage from the daemon's status: what has changed since the line before, and how the device stands."""
+"""One line of usage from the daemon's status: its totals since its start, and how the device stands."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
 
 from msgspec import structs
 
 from jetsel.base.errors import CalibrationError, RepositoryError
 from jetsel.fleet.agent.installing import Installer
-from jetsel.fleet.agent.remembered import Counts, Remembered
+from jetsel.fleet.agent.remembered import Remembered
 from jetsel.fleet.documents import Plan
 from jetsel.fleet.usage import FamilyUsage, Limits, ModelUsage, Usage
 from jetsel.policies import installed
 from jetsel.policies.calibration import Calibration
-from jetsel.wire.status import FamilyStatus, StatusReply
+from jetsel.wire.status import AnswerCounts, FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan
 
 
-def tell(
+def report(
     device: str,
     installer: Installer,
     known: Remembered,
     status: StatusReply | None,
     why: str | None,
-    before: StatusReply | None,
+    *,
+    canary: bool,
 ) -> Usage:
     """Return the next line.
 
-    status: None if the daemon did not answer; why: the reason. before: its status before the canary was asked, by which
-    answers are counted; None if it did not answer then.
+    status: None if the daemon did not answer; why: the reason. canary: whether the agent itself sent requests in this
+    round.
     """
     line = _standing(device, installer, known, why)
     if status is None:
         return line
-    was = known.counts if _same_daemon(known.counts, status) else Counts()
-    now = counts_of(status if before is None or before.pid != status.pid else before)
-    total, power = status.stages_ms.total if status.stages_ms is not None else None, status.power
+    answers, power = status.answers, status.power
+    total = status.stages_ms.total if status.stages_ms is not None else None
+    judged = None if power is None else power.judged
     return structs.replace(
         line,
-        requests=_since(was.requests, now.requests),
-        late=now.late - was.late,
-        families=tuple(_family(installer, known, one, was, now) for one in status.families),
+        instance=status.instance,
+        canary=canary,
+        requests=status.requests,
+        late=0 if answers is None else answers.late,
+        families=tuple(_family(installer, known, one, answers) for one in status.families),
         p50_ms=None if total is None else total.p50_ms,
         p95_ms=None if total is None else total.p95_ms,
-        energy_j=None if now.energy_j is None else round(now.energy_j - (was.energy_j or 0.0), 3),
+        energy_j=None if judged is None or judged.measured_j is None else round(judged.measured_j, 3),
         watts=None if power is None else power.watts,
         power_mode=None if power is None else power.power_mode,
         battery_percent=None if power is None or power.battery is None else power.battery.percent,
@@ -78,42 +80,19 @@ def _standing(device: str, installer: Installer, known: Remembered, why: str | N
     )
 
 
-def counts_of(status: StatusReply) -> Counts:
-    """Return the counters of a status."""
-    answers, judged = status.answers, None if status.power is None else status.power.judged
-    return Counts(
-        pid=status.pid,
-        started_s=time.monotonic() - status.uptime_s,
-        requests=status.requests,
-        late=0 if answers is None else answers.late,
-        answers={family.name: family.answers for family in status.families},
-        escalated={family.name: family.escalated for family in status.families},
-        by_model={} if answers is None else answers.by_model,
-        by_policy={} if answers is None else answers.by_policy,
-        runs={family.name: {model.name: model.runs for model in family.models} for family in status.families},
-        classes=None if answers is None else answers.by_label,
-        energy_j=None if judged is None else judged.measured_j,
-    )
-
-
-def _same_daemon(was: Counts, status: StatusReply) -> bool:
-    return was.pid == status.pid and abs(was.started_s - (time.monotonic() - status.uptime_s)) < 5.0
-
-
-def _family(installer: Installer, known: Remembered, family: FamilyStatus, was: Counts, now: Counts) -> FamilyUsage:
+def _family(installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts | None) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
-    runs = _since(was.runs.get(name, {}), now.runs.get(name, {}))
     memory_mb = known.memory_mb.get(name, {})
     return FamilyUsage(
         name=name,
-        answers=max(0, now.answers.get(name, 0) - was.answers.get(name, 0)),
-        escalated=max(0, now.escalated.get(name, 0) - was.escalated.get(name, 0)),
-        by_model=_since(was.by_model.get(name, {}), now.by_model.get(name, {})),
-        by_policy=_since(was.by_policy.get(name, {}), now.by_policy.get(name, {})),
+        answers=family.answers,
+        escalated=family.escalated,
+        by_model={} if answers is None else answers.by_model.get(name, {}),
+        by_policy={} if answers is None else answers.by_policy.get(name, {}),
         models=tuple(
             ModelUsage(
                 name=model.name,
-                runs=runs.get(model.name, 0),
+                runs=model.runs,
                 p50_ms=model.p50_ms,
                 p95_ms=model.p95_ms,
                 cost_ms=None if calibration is None else calibration.costs_ms.get(model.name),
@@ -124,7 +103,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, was: 
         ),
         drift=None if family.drift is None else family.drift.median_index,
         drift_reason="the calibration expects nothing" if family.drift is None else family.drift.reason,
-        classes=None if now.classes is None else _since((was.classes or {}).get(name, {}), now.classes.get(name, {})),
+        classes=None if answers is None or answers.by_label is None else answers.by_label.get(name, {}),
     )
 
 
@@ -143,9 +122,3 @@ def _installed(installer: Installer) -> Plan | None:
         return installer.installed()
     except RepositoryError:
         return None
-
-
-def _since(was: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    """What each counter rose by, those that did not left out; of one that fell, which began anew, all of it."""
-    rose = {name: count - (before if (before := was.get(name, 0)) <= count else 0) for name, count in now.items()}
-    return {name: count for name, count in rose.items() if count}
