@@ -11,7 +11,7 @@ from jetsel.calibrate.cross_validation import CrossValidated
 from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing, Reliability, Result, Staying
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.report.parts import joined
+from jetsel.calibrate.report.words import joined
 from jetsel.calibrate.results import Judge
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.multiplexer import HELD_OUT

@@ -17,8 +17,9 @@ from msgspec import Struct
 from jetsel import __version__, image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.findings import Findings, ImageFinding, ImageSample, Mistakes
-from jetsel.calibrate.report import Chart, Section, parts, policies
-from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, Words, lines, short, significant
+from jetsel.calibrate.report import Chart, Section, policies, words
+from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
+from jetsel.calibrate.report.words import Words, short, significant
 from jetsel.image import Limits
 
 SIDE_PX = 144  # of the longer side
@@ -72,7 +73,7 @@ def page(findings: Findings, limits: Limits) -> str:
         "page.html",
         findings=findings,
         words=Words(findings.labels_from),
-        say=parts,
+        say=words,
         policies=policies,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
@@ -126,7 +127,7 @@ def rendered(name: str, **values: Any) -> str:
 
 def _written(value: Any) -> Any:
     """What Jinja2 writes of a value, before it escapes it."""
-    return parts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _figure(key: str, chart: Chart) -> ChartFigure:
@@ -148,7 +149,7 @@ def _classes(found: Mistakes) -> Table | None:
     rows: list[list[Cell]] = []
     for one in found.classes:
         instead = ", ".join(f"{short(name)} ({count})" for name, count in one.instead.items())
-        rows.append([short(one.name, LONGEST), f"{one.photographs:,}", parts.percent(one.right), instead])
+        rows.append([short(one.name, LONGEST), f"{one.photographs:,}", words.percent(one.right), instead])
     return _table("classes", found.policy, ["Class", "Images", "Right, %", "Most frequent wrong answers"], rows, (3,))
 
 
@@ -160,7 +161,7 @@ def _measured(findings: Findings) -> list[Table]:
         for model, mean in findings.energies_mj.items()
     }
     listed = [
-        [model, significant(findings.costs_ms.get(model)), energies.get(model, parts.UNKNOWN), sha256]
+        [model, significant(findings.costs_ms.get(model)), energies.get(model, words.UNKNOWN), sha256]
         for model, sha256 in findings.identities.items()
     ]
     columns = ["Model", "Time of one image, ms", "Energy above idle power, mJ", "SHA-256"]

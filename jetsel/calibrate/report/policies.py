@@ -7,18 +7,15 @@ from typing import TypeAlias
 
 from jetsel.calibrate.findings import Comparison, Findings, Result
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.report.parts import (
+from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
+from jetsel.calibrate.report.words import (
     SPACE,
     UNKNOWN,
-    Cell,
-    ChartFigure,
-    Table,
     Words,
     change,
     in_percent,
     interval,
     joined,
-    lines,
     percent,
     short,
     signed,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from jetsel.calibrate.report import Chart, Listing, Section, render_sections
-from jetsel.calibrate.report.parts import significant
+from jetsel.calibrate.report.words import significant
 from jetsel.fleet.documents import Plan
 from jetsel.fleet.manager.devices import Device
 from jetsel.fleet.manager.planning import Expected, Proposal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.report.parts import change, clean, joined, number_of, percent, short, signed, significant
+from jetsel.calibrate.report.words import change, clean, joined, number_of, percent, short, signed, significant
 
 
 @pytest.mark.parametrize(
