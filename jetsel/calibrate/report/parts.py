@@ -18,6 +18,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 from msgspec import Struct
 
+from jetsel.calibrate.report.words import clean, short
+
 Point: TypeAlias = "tuple[float, float]"
 
 WIDTH_PT = 360.0  # as it is drawn; the page scales it to what there is, about one pixel each on a phone
