@@ -10,6 +10,9 @@ SLOW := -m "$(ENVIRONMENTS) and slow"
 ARCH ?= $(shell dpkg --print-architecture)
 DEB_PYTHONS ?= 3.10 3.11 3.12 3.13
 
+# The tests start hundreds of processes: each reads what Python compiled before, whatever the shell has set.
+export PYTHONDONTWRITEBYTECODE :=
+
 export GOAL := $(firstword $(MAKECMDGOALS))
 export PYTHON
 asked := $(if $(filter file,$(origin PYTHON)),,yes)

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.system.command import jetsel
 from tests.unit.daemon.families import put_family
 
 
+@pytest.mark.slow
 def test_a_family_is_published_verified_and_cleared_up_after(tmp_path: Path) -> None:
     models, url, key = tmp_path / "models", tmp_path / "repository", tmp_path / "key"
     models.mkdir()

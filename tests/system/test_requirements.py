@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.system.boards import Board, power_of
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
@@ -54,6 +56,7 @@ def test_the_cheapest_path_that_has_what_was_asked_for_answers_or_it_is_said_wha
         assert said in refused.stderr
 
 
+@pytest.mark.slow
 def test_while_the_battery_runs_low_what_takes_least_energy_answers(
     board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
 ) -> None:

@@ -51,6 +51,7 @@ def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
         gateway.process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["it dies", "it stalls"])
 def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
     start: StartDaemon, open_edge: Open, how: signal.Signals
@@ -169,6 +170,7 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, an
         assert edge.server("l").times["l"].at(0.0) is None, "what it took is not believed"
 
 
+@pytest.mark.slow
 def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
     answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
 

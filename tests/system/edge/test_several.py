@@ -145,6 +145,7 @@ def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     assert runs[edge.status().url] == {"answered": 12}
 
 
+@pytest.mark.slow
 def test_the_nearer_of_two_is_asked_and_the_other_when_the_device_has_moved(
     shared_daemon: Daemon,
     open_edge: Open,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
 
 
+@pytest.mark.slow
 def test_a_plan_is_followed_and_a_bad_model_taken_back(
     start: Start, connect: Connect, site: Site, canary: Path, tmp_path: Path
 ) -> None:

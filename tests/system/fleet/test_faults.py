@@ -8,12 +8,16 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from jetsel.fleet import publishing
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, state
 from tests.unit.fleet.published import pair, served
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_file_that_was_altered_is_never_installed_and_the_repaired_one_is(

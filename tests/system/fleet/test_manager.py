@@ -22,6 +22,8 @@ from tests.unit.fleet.managed import repository, told, upload
 from tests.unit.fleet.object_store import bucket
 from tests.unit.fleet.published import Pair, pair
 
+pytestmark = pytest.mark.slow
+
 ROOMS_MB = {"large-a": 100.0, "large-b": 100.0, "small-c": 0.007, "tiny-d": 0.001}
 
 

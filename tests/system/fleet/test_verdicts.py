@@ -28,6 +28,8 @@ from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, run_a
 from tests.unit.fleet.published import pair
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 class KilledError(BaseException):
     """The agent ends here, as by SIGKILL: what it wrote stays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import jetsel
@@ -21,6 +22,7 @@ def samples(gateway: Gateway) -> dict[tuple[str, frozenset[tuple[str, str]]], fl
     return {(one.name, frozenset(one.labels.items())): one.value for family in families for one in family.samples}
 
 
+@pytest.mark.slow
 def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
     start: Start, connect: Connect, open_gateway: Open
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.system.watch.conftest import Open
 from tests.waiting import until
 
 
+@pytest.mark.slow
 def test_a_killed_daemon_is_told_and_waited_for(start: Start, watch: Open, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
@@ -31,6 +34,7 @@ def test_a_killed_daemon_is_told_and_waited_for(start: Start, watch: Open, tmp_p
     assert watcher.end()["label_changes"] == 2
 
 
+@pytest.mark.slow
 def test_a_daemon_that_hangs_is_away_until_it_answers(start: Start, watch: Open, tmp_path: Path) -> None:
     daemon = start()
     watcher = watch(tmp_path, daemon.endpoint)

@@ -26,6 +26,7 @@ PICTURES = [drawn(seed) for seed in (0, 1, 2)]
 LABELS = Path(jetsel.__file__).parent / "zoo" / "starter" / "labels.tsv"
 
 
+@pytest.mark.slow
 def test_a_file_plays_as_a_camera_and_each_label_that_stays_is_an_event(
     shared_daemon: Daemon, watch: Open, tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_region_is_asked_about_and_not_the_rest(shared_daemon: Daemon, watch: 
     assert [event["label"] for event in watcher.events("label")] == [expected]
 
 
+@pytest.mark.slow
 def test_questions_are_no_closer_than_every_says(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
     video = film(tmp_path / "day.avi", PICTURES, 20)
     watcher = watch(video, shared_daemon.endpoint, "--every", "3600", "--skip-below", "0", "--stay", "1")
@@ -70,6 +72,7 @@ def test_questions_are_no_closer_than_every_says(shared_daemon: Daemon, watch: O
     assert (summary["frames_read"], summary["frames_answered"], summary["label_changes"]) == (60, 1, 1), watcher.said()
 
 
+@pytest.mark.slow
 def test_doubtful_pictures_are_kept_for_a_calibration(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     video = film(tmp_path / "day.avi", PICTURES, 20)

@@ -151,6 +151,7 @@ def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_
     assert f"{few.findings.winner} is not shown to be a better choice than" in few.findings.verdict
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
     least, most = COSTS_MS["m"], COSTS_MS["l"]
     within = calibrated(
@@ -211,6 +212,7 @@ def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accu
     assert chain.time_ms.mean < 0.7 * best.time_ms.mean
 
 
+@pytest.mark.slow
 def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
     loaded = drawn(300)
     noise = np.random.default_rng(11).random((300, len(NAMES)), dtype=np.float32)

@@ -21,7 +21,7 @@ def family(name: str, *states: str) -> FamilyStatus:
 
 
 def status(state: str, *families: FamilyStatus) -> StatusReply:
-    return StatusReply(1, "a", state, "1", 1, 1.0, [], families[0].name, list(families), [], {}, 0, 0, 0, None)
+    return StatusReply(1, "a", state, "1", 1, "run", 1.0, [], families[0].name, list(families), [], {}, 0, 0, 0, None)
 
 
 BROKEN = family("pets", "unavailable", "unavailable")
