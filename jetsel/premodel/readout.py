@@ -6,7 +6,7 @@ stands on the model's embedding and on statistics of its probabilities. n images
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,16 +86,14 @@ def fit_readout(
     """
     _, group = np.unique(np.arange(len(inputs)) if groups is None else groups, return_inverse=True)
     fold_of = np.random.default_rng(SEED).permutation(int(group.max()) + 1)[group] % FOLDS
-    tried = []
-    for penalty in PENALTIES:
-        held_out = np.zeros(right.shape, np.float32)
-        for fold in range(FOLDS):
-            held = fold_of == fold
-            if held.any() and not held.all():
-                held_out[held] = _trained(inputs[~held], right[~held], penalty).chances(inputs[held])
-        tried.append((_loss(held_out, right), penalty, held_out))
-    _, penalty, held_out = min(tried, key=lambda one: one[0])
-    return _trained(inputs, right, penalty), held_out
+    held_out = np.zeros((len(PENALTIES), *right.shape), np.float32)
+    for fold in range(FOLDS):
+        held = fold_of == fold
+        if held.any() and not held.all():
+            for place, readout in enumerate(_trained(inputs[~held], right[~held], PENALTIES)):
+                held_out[place, held] = readout.chances(inputs[held])
+    best = min(range(len(PENALTIES)), key=lambda place: _loss(held_out[place], right))
+    return _trained(inputs, right, PENALTIES[best : best + 1])[0], held_out[best]
 
 
 def _loss(chances: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
@@ -104,33 +102,45 @@ def _loss(chances: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
     return float(-np.log(np.maximum(likely, TINY)).mean())
 
 
-def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalty: float) -> Readout:
-    """Train one by Adam; the same images and penalty give the same network."""
+def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalties: Sequence[float]) -> list[Readout]:
+    """Train one network for each penalty by Adam, all at once: arrays have a first axis of p = len(penalties).
+
+    The same images and penalty give the same network.
+    """
     draw = np.random.default_rng(SEED)
     mean, deviation = inputs.mean(axis=0), inputs.std(axis=0) + np.float32(TINY)
     scaled, target = (inputs - mean) / deviation, right.astype(np.float32)
     n, width = scaled.shape
     share = np.clip(target.mean(axis=0), 0.01, 0.99)
-    weights: Weights = {
-        "hidden": draw.normal(0, width**-0.5, (width, HIDDEN)).astype(np.float32),
-        "hidden_bias": np.zeros(HIDDEN, np.float32),
-        "out": np.zeros((HIDDEN + STATISTICS, right.shape[1]), np.float32),
-        "out_bias": np.log(share / (1 - share)).astype(np.float32),
+    first = {
+        "hidden": draw.normal(0, width**-0.5, (width, HIDDEN)),
+        "hidden_bias": np.zeros((1, HIDDEN)),
+        "out": np.zeros((HIDDEN + STATISTICS, right.shape[1])),
+        "out_bias": np.log(share / (1 - share))[None],
     }
+    weights = {name: np.repeat(one[None].astype(np.float32), len(penalties), axis=0) for name, one in first.items()}
+    decay = np.array(penalties, np.float32)[:, None, None] / np.float32(right.shape[1])
     steps = EPOCHS * -(-n // BATCH)
     adam = _Adam(weights, steps)
     for _ in range(EPOCHS):
         order = draw.permutation(n)
         for start in range(0, n, BATCH):
             rows = order[start : start + BATCH]
-            adam.step(_gradients(scaled[rows], target[rows], weights, penalty))
-    return Readout({"mean": mean, "deviation": deviation, **weights})
+            adam.step(_gradients(scaled[rows], target[rows], weights, decay))
+    return [
+        Readout(
+            {"mean": mean, "deviation": deviation}
+            | {name: one[place, 0] if name.endswith("bias") else one[place] for name, one in weights.items()}
+        )
+        for place in range(len(penalties))
+    ]
 
 
 def _forward(scaled: NDArray[np.float32], weights: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return what the output layer sees, (..., HIDDEN + STATISTICS), and the log odds, (..., m)."""
     hidden = np.maximum(scaled @ weights["hidden"] + weights["hidden_bias"], 0)
-    seen = np.concatenate([hidden, scaled[..., :STATISTICS]], axis=-1)
+    statistics = scaled[..., :STATISTICS]
+    seen = np.concatenate([hidden, np.broadcast_to(statistics, (*hidden.shape[:-1], STATISTICS))], axis=-1)
     return seen, seen @ weights["out"] + weights["out_bias"]
 
 
@@ -139,18 +149,18 @@ def _sigmoid(log_odds: NDArray[Any]) -> NDArray[Any]:
     return 0.5 * (1 + np.tanh(0.5 * log_odds))
 
 
-def _gradients(scaled: NDArray[np.float32], target: NDArray[np.float32], weights: Weights, penalty: float) -> Weights:
-    """Return the gradients of the mean cross-entropy and of the penalty."""
+def _gradients(
+    scaled: NDArray[np.float32], target: NDArray[np.float32], weights: Weights, decay: NDArray[np.float32]
+) -> Weights:
+    """Return the gradients of the mean cross-entropy and of the penalty; decay: (p, 1, 1), of the squares."""
     seen, log_odds = _forward(scaled, weights)
     wrong = (_sigmoid(log_odds) - target) / np.float32(target.size)
-    hidden = seen[:, :HIDDEN]
-    back = (wrong @ weights["out"][:HIDDEN].T) * (hidden > 0)
-    decay = np.float32(penalty / target.shape[1])
+    back = (wrong @ weights["out"][:, :HIDDEN].swapaxes(1, 2)) * (seen[..., :HIDDEN] > 0)
     return {
         "hidden": scaled.T @ back + decay * weights["hidden"],
-        "hidden_bias": back.sum(axis=0),
-        "out": seen.T @ wrong + np.float32(0.01) * decay * weights["out"],
-        "out_bias": wrong.sum(axis=0),
+        "hidden_bias": back.sum(axis=1, keepdims=True),
+        "out": seen.swapaxes(1, 2) @ wrong + np.float32(0.01) * decay * weights["out"],
+        "out_bias": wrong.sum(axis=1, keepdims=True),
     }
 
 
