@@ -7,6 +7,7 @@ LOCKED := constraints/tests.txt
 ENVIRONMENTS := not root and not edge_servers and not export and not browser and not servers and not board and not kernel and not booted and not emulated
 PLAIN := -m "$(ENVIRONMENTS) and not slow"
 SLOW := -m "$(ENVIRONMENTS) and slow"
+PARALLEL := -n $(shell expr $$(nproc) + 1) --dist worksteal# one more than cores: many tests wait for other processes
 ARCH ?= $(shell dpkg --print-architecture)
 DEB_PYTHONS ?= 3.10 3.11 3.12 3.13
 
@@ -34,10 +35,10 @@ demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and
 	.venv/bin/jetsel demo --models build/models
 
 test: .venv/.test  ## the tests that need neither root, torch nor a browser, but for the slow ones
-	.venv/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract tests/system
+	.venv/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract tests/system
 
 test-slow: .venv/.bench  ## the slow ones: kills, drains, limits, whole calibrations, hostile files, the documents' programs
-	.venv/bin/python -m pytest $(SLOW) -n auto tests/unit tests/contract tests/system
+	.venv/bin/python -m pytest $(SLOW) $(PARALLEL) tests/unit tests/contract tests/system
 
 check: lint test  ## everything before a commit: format, lint, types, layers, tests
 
@@ -52,7 +53,7 @@ format: .venv/.test  ## rewrite the sources in the project's format
 	.venv/bin/ruff check --fix .
 
 test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest versions we accept, on Python 3.10
-	.venv-lowest/bin/python -m pytest $(PLAIN) -n auto tests/unit tests/contract
+	.venv-lowest/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract
 
 test-host: .venv/.test  ## the engine host under the Python of each board: those on the path, or HOST_PYTHONS="..."
 	.ci/test-host .venv $(HOST_PYTHONS)

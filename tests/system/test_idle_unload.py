@@ -56,6 +56,7 @@ def test_idle_models_free_their_memory_and_requests_that_come_together_load_one_
     assert loads(daemon, "xs") == 0
 
 
+@pytest.mark.slow
 def test_a_deadline_that_a_load_would_break_is_refused_or_answered_by_another_model(
     start: Start, connect: Connect, jpeg: bytes
 ) -> None:

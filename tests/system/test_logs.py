@@ -7,6 +7,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.hosts import ON_INFER, host_of, interpreter
 from tests.waiting import LIMIT_S, until
@@ -65,6 +67,7 @@ def test_a_reload_asks_for_a_line_for_each_request_and_for_another_level(
     assert "request_id=on" in lines(daemon, "reloaded")[0]
 
 
+@pytest.mark.slow
 def test_a_full_queue_and_lost_replies_are_told_and_not_for_each_request(
     start: Start, connect: Connect, jpeg: bytes
 ) -> None:

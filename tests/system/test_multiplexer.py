@@ -34,6 +34,7 @@ def config(folder: Path, more: str = "") -> str:
     return f'[models]\nstarter = false\npaths = ["{folder}"]\ndefault_family = "cats"\n{state}{more}'
 
 
+@pytest.mark.slow
 def test_what_a_multiplexer_expects_to_be_wrong_here_is_sent_to_the_edge(
     start: Start, connect: Connect, folder: Path
 ) -> None:

@@ -46,6 +46,7 @@ def labelled(daemon: Daemon, folder: Path, count: int) -> None:
             (of_class / f"{seed}.jpg").write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_trace_has_the_times_of_the_way_and_the_simulation_reads_it(
     configuration: Path, shared_daemon: Daemon, tmp_path: Path
 ) -> None:

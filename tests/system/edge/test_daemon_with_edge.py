@@ -84,6 +84,7 @@ def test_a_reload_keeps_the_edge_or_takes_another_and_refuses_what_is_wrong(gate
             client.classify(PICTURES[0], model="edge:xl")
 
 
+@pytest.mark.slow
 def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_that_must_stay(
     gateway: Gateway, shared_daemon: Daemon, start: Start
 ) -> None:

@@ -76,6 +76,7 @@ def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
         gateway.process.communicate()
 
 
+@pytest.mark.slow
 def test_its_process_is_replaced_and_what_was_under_way_is_told(start: StartDaemon, open_edge: Open) -> None:
     gateway = launch(start().endpoint)
     edge = open_edge(gateway.url)

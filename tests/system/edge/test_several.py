@@ -121,6 +121,7 @@ def test_no_request_of_a_stream_is_lost_while_edges_die_and_return(
         assert client.classify(PICTURES[0], deadline_ms=60_000).model in ("xs", "s"), "what is here answers"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [True, False], ids=["its connections are cut", "it is silent"])
 def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     gateways: dict[str, Gateway],

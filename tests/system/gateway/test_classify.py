@@ -117,6 +117,7 @@ def test_its_description_is_one_that_a_validator_accepts(gateway: Gateway) -> No
     assert {"/classify", "/metrics", "/v2/models/{name}/infer"} <= set(found["paths"])
 
 
+@pytest.mark.slow
 def test_a_daemon_that_goes_and_comes_back_is_seen_and_nothing_has_to_be_started_again(
     start: Start, open_gateway: Open, jpeg: bytes
 ) -> None:

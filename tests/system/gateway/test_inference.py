@@ -119,6 +119,7 @@ def test_what_is_no_photograph_is_said_by_the_daemon(client: Any) -> None:
     assert caught.value.status() == "400"
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_get_their_own_answers_and_a_killed_gateway_costs_its_own_connections_alone(
     start: Start, open_gateway: Open, tmp_path: Path
 ) -> None:

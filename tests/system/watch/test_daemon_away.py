@@ -46,6 +46,7 @@ def test_a_daemon_that_hangs_is_away_until_it_answers(start: Start, watch: Open,
     watcher.end()
 
 
+@pytest.mark.slow
 def test_a_reload_is_told_and_the_same_scene_is_asked_about_again(
     start: Start, connect: Connect, watch: Open, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_reload_is_told_and_the_same_scene_is_asked_about_again(
     assert watcher.end()["frames_skipped"] == 0
 
 
+@pytest.mark.slow
 def test_it_begins_without_a_daemon_and_goes_on_when_there_is_one(start: Start, watch: Open, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()

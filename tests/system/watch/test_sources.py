@@ -160,6 +160,7 @@ def camera() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_a_stream_that_stalls_is_opened_again(shared_daemon: Daemon, watch: Open, camera: str) -> None:
     watcher = watch(camera, shared_daemon.endpoint, "--stall-s", "1")
     watcher.wait_for("label")

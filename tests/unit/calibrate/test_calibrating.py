@@ -129,6 +129,7 @@ def test_what_is_in_use_is_the_rival_and_is_not_better_than_itself(found: Calibr
     assert not again.is_better
 
 
+@pytest.mark.slow
 def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     loaded = drawn()
     equal = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
@@ -249,6 +250,7 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(fruga
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
 
 
+@pytest.mark.slow
 def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_default() -> None:
     loaded = drawn(200)
     alike = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])

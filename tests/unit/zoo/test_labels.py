@@ -52,6 +52,7 @@ def test_one_name_a_line_or_a_list_in_json(tmp_path: Path) -> None:
     assert labels(tmp_path, '\n["tabby", "espresso"]').names == ("tabby", "espresso")
 
 
+@pytest.mark.slow
 def test_half_a_million_classes_are_read(tmp_path: Path) -> None:
     assert len(labels(tmp_path, "\n".join(map(str, range(500_000)))).names) == 500_000
 

@@ -46,6 +46,7 @@ def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_br
         fetch([wheel], tmp_path, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storag
     assert "a line has more than" in skipped["usage/bad/s-6.jsonl.gz"]
 
 
+@pytest.mark.slow
 def test_uploads_are_read_a_few_megabytes_at_a_time(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     noise, together = os.urandom(2**20), []
     for number in range(40):
