@@ -21,7 +21,7 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.decision import Order
 from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.findings import ImageSample
-from jetsel.calibrate.from_files import FeatureClock, decoded
+from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
 from jetsel.calibrate.record import Loaded, Options, Plan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash

@@ -17,11 +17,10 @@ from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.mistakes import differing, mistakes
 from jetsel.calibrate.record import Loaded
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.results import Judge, differing, mistakes
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.policies.kind import Plan
 from jetsel.policies.registry import CRITERIA

@@ -32,7 +32,7 @@ from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top
 from jetsel.calibrate.classes import check_family
 from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.decision import Order
-from jetsel.calibrate.from_files import FeatureClock, decoded
+from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.record import Found, Loaded
 from jetsel.calibrate.record.conditions import gather

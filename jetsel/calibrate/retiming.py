@@ -19,7 +19,7 @@ from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
 from jetsel.calibrate.decision import Order
-from jetsel.calibrate.from_files import FeatureClock, Shown
+from jetsel.calibrate.fit.features import FeatureClock, Shown
 from jetsel.calibrate.record.bench import Plan, features_of, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.load import Loaded, Times

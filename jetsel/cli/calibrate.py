@@ -211,7 +211,7 @@ def _said(outcome: dict[str, Any]) -> str:
 def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the gist of the report for a terminal: lines and tables."""
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.cli.comparison import in_words, results_table
+    from jetsel.cli.terminal import in_words, results_table
 
     for comparison in found.findings.comparisons.values():
         yield results_table(comparison.criterion, (comparison.policies | comparison.bounds).values())

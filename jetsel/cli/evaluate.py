@@ -62,8 +62,7 @@ def evaluate(
     }
 
     def show() -> None:
-        from jetsel.cli.comparison import results_table
-        from jetsel.cli.terminal import console
+        from jetsel.cli.terminal import console, results_table
 
         out = console()
         out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.base.estimate import Estimate
-from jetsel.base.recent import Percentiles, Recent, percentiles
+from jetsel.base.recent import Estimate, Percentiles, Recent, percentiles
 from jetsel.engines import Engine, OnDemandEngine
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.runner import Runner

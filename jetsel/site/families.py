@@ -8,7 +8,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.image import Limits
 from jetsel.zoo import Family, Model, Zoo
-from jetsel.zoo.folders import planned_families
+from jetsel.zoo.store import planned_families
 
 OURS = ("imagenet", "starter")  # what jetsel pulls and what it ships
 

@@ -1,9 +1,8 @@
 """Which models there are: what each says of itself, where it lives, and the starter family that ships with jetsel."""
 
-from jetsel.zoo.folders import model_folders
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest
-from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, scan, verify
+from jetsel.zoo.store import STARTER, Broken, Family, Model, Zoo, model_folders, scan, verify
 
 __all__ = [
     "STARTER",

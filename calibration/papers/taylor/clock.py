@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.from_files import decoded
+from jetsel.calibrate.fit.features import decoded
 from jetsel.calibrate.record import loaded_models
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.recording import Recording

@@ -1,13 +1,18 @@
-"""Features that do not repeat one another, and the distances between photographs by some of them."""
+"""Features that do not repeat one another, distances between images by some of them, and how long they take."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.features import PAPER_SEVEN
+from jetsel import image
+from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
+from jetsel.calibrate.record.bench import features_of
+from jetsel.features import NAMES, PAPER_SEVEN
 from jetsel.premodel import fit_scaling
 
 MOST_CORRELATED = 0.75  # section 3.4.1
@@ -117,3 +122,57 @@ def sample(photographs: int, seed: int, most: int = SAMPLE) -> NDArray[np.int64]
     """Return the rows of at most this number of images, drawn at random, in order."""
     drawn = np.random.default_rng(seed).permutation(photographs)[:most]
     return np.sort(drawn)
+
+
+TIMED = 40  # photographs
+ROUNDS = 5
+
+Shown = tuple[image.Photograph, bytes]
+"""A photograph, and the file that it was decoded from."""
+
+
+class FeatureClock:
+    """Times the extraction of some features on some of the photographs.
+
+    Only the share of the whole table's time is taken from here, since the whole was timed with more care, and perhaps
+    on another machine, when the recording was made.
+    """
+
+    def __init__(self, shown: Sequence[Shown], features_px: int, limits: image.Limits, whole_ms: float) -> None:
+        """shown: photographs, and the files that they were decoded from. features_px: what features see at most."""
+        self._shown, self._whole_ms, self._features_px, self._limits = shown, whole_ms, features_px, limits
+        self._table_ms = self._measured(NAMES)
+        self._known_ms: dict[tuple[str, ...], float] = {}
+
+    def __call__(self, names: tuple[str, ...]) -> float:
+        """The milliseconds that these features take on one photograph, on the recording's machine."""
+        if names and names not in self._known_ms:
+            self._known_ms[names] = self._whole_ms * self._measured(names) / self._table_ms
+        return self._known_ms.get(names, 0.0)
+
+    def _measured(self, names: tuple[str, ...]) -> float:
+        """The median over rounds of the mean over photographs."""
+        rounds = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            for photograph, data in self._shown:
+                features_of(photograph, data, self._limits, self._features_px, names)
+            rounds.append((time.perf_counter() - began) * 1e3 / len(self._shown))
+        return float(np.median(rounds))
+
+
+def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
+    """Decode up to 40 of the paths; raises CalibrationError where not one can be read any more."""
+    chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
+    found = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
+    if not found:
+        raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
+    return found
+
+
+def _decoded(path: str, decode_px: int, limits: image.Limits) -> Shown | None:
+    try:
+        data = image.read_file(Path(path), limits)
+        return image.decode(data, limits, decode_px), data
+    except (OSError, BadImageError, ImageTooLargeError):
+        return None

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from jetsel import __version__
+from jetsel.power.idle import processor
 from jetsel.power.machine import Clock, Fact, Known, Machine, clocks, throttling
-from jetsel.power.processor import processor
 from jetsel.power.sysfs import root_of
 
 LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime")

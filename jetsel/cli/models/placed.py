@@ -20,7 +20,7 @@ def put(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, repl
     """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError that names the repair."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
-    from jetsel.zoo.folders import model_folders
+    from jetsel.zoo.store import model_folders
 
     where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
     threads = values.models.threads
@@ -60,7 +60,7 @@ def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, re
 
 def first_writable(values: Config) -> Path:
     """Return the configuration's first folder that this user may write to, or the owner's own."""
-    from jetsel.zoo.folders import own_folder
+    from jetsel.zoo.store import own_folder
 
     given = [Path(path) for path in values.models.paths]
     return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())

@@ -21,7 +21,7 @@ from jetsel.base.versions import Versions
 from jetsel.fleet.documents import Bundle, Plan
 from jetsel.fleet.reading import fetch, read_bundle
 from jetsel.fleet.sources import Source
-from jetsel.zoo.folders import planned_name
+from jetsel.zoo.store import planned_name
 
 PLAN = "plan.json"
 CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: the one for this device, and as published

@@ -10,7 +10,7 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.from_files import FeatureClock, decoded
+from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.features import NAMES, WORKING_PX
 
 LIMITS = image.Limits(max_bytes=100_000, max_pixels=1_000_000)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.findings import ClassFinding
-from jetsel.calibrate.mistakes import MOST_IMAGES, differing, mistakes
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run
+from jetsel.calibrate.results import MOST_IMAGES, differing, mistakes
 
 NAMES = ("cat", "dog", "fox")
 

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 
 from jetsel.calibrate.findings import Result
-from jetsel.cli.comparison import results_table
+from jetsel.cli.terminal import results_table
 from tests.unit.calibrate.report.sample import result
 
 

@@ -9,7 +9,7 @@ import pytest
 from jetsel.base.config import Models
 from jetsel.base.errors import ConfigError
 from jetsel.zoo import STARTER, model_folders
-from jetsel.zoo.folders import own_folder, planned_folders
+from jetsel.zoo.store import own_folder, planned_folders
 
 
 def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.findings import ClassFinding, Comparison, Findings, Guess, ImageSample, Mistakes
-from jetsel.calibrate.mistakes import MOST_CLASSES, MOST_IMAGES
 from jetsel.calibrate.report import render
 from jetsel.calibrate.report.parts import lines
 from jetsel.calibrate.report.policies import ordered
 from jetsel.calibrate.report.words import change, clean, percent, signed, significant
+from jetsel.calibrate.results import MOST_CLASSES, MOST_IMAGES
 from jetsel.image import decode, jpeg
 from tests.unit.calibrate.report import sample
 
