@@ -22,7 +22,7 @@ from jetsel.fleet.manager.planning import Planner, Proposal
 from jetsel.fleet.publishing import files_of
 from jetsel.fleet.signing import make_key, read_key
 from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import FamilyUsage, Limits, ModelUsage, Usage, usage_path
+from jetsel.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.policies import installed
 from jetsel.zoo import Family, scan
 
@@ -90,7 +90,9 @@ def _simulate(storage: Storage, family: Family, devices: int, lines: int) -> Non
         told = FamilyUsage(
             name=family.name, answers=asked, escalated=0, by_model={}, by_policy={}, models=tuple(models)
         )
-        limits = Limits(storage_mb=float(draw.choice(STORAGE_MB)), budget_w=BUDGETS_W[draw.integers(len(BUDGETS_W))])
+        limits = DeviceLimits(
+            storage_mb=float(draw.choice(STORAGE_MB)), budget_w=BUDGETS_W[draw.integers(len(BUDGETS_W))]
+        )
         usage = Usage(
             device=f"device-{number:05d}",
             series="s",

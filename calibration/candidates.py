@@ -14,15 +14,14 @@ from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.candidates import Compare, judged
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.metrics import mean_interval
-from jetsel.calibrate.record import Options, Plan, find, load, loaded_models, record
+from jetsel.calibrate.record import RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.policies.registry import catalogue
 from jetsel.train.optimize import making
 from jetsel.train.optimize.making import facts_of
-from jetsel.train.optimize.material import Material
-from jetsel.train.optimize.material import Plan as Wanted
+from jetsel.train.optimize.material import Material, OptimizePlan
 from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import Family, Model
 
@@ -30,7 +29,7 @@ MAX_DROP = 30.0
 THETA_POINTS = 0.5
 
 
-def made(asked: Sequence[Recipe], plan: Wanted) -> dict[str, Model]:
+def made(asked: Sequence[Recipe], plan: OptimizePlan) -> dict[str, Model]:
     """Make what is not there yet, and say what cannot be made."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     found = making.make(asked, Material(plan, tell))
@@ -39,11 +38,11 @@ def made(asked: Sequence[Recipe], plan: Wanted) -> dict[str, Model]:
     return found.models
 
 
-def recorded(family: Family, photos: Path, file: Path, times: Plan) -> Recording:
+def recorded(family: Family, photos: Path, file: Path, times: TimingPlan) -> Recording:
     """Record what is not recorded yet, and read it back."""
     with loaded_models(family) as engines:
         found = find(photos, family.labels, None, need_labels=True)
-        record(file, family, engines, found, Options(limits=LIMITS, plan=times), tell)
+        record(file, family, engines, found, RecordOptions(limits=LIMITS, plan=times), tell)
     print()
     return load(file, family).recording
 

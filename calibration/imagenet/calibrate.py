@@ -18,14 +18,14 @@ from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.base.files import write
 from jetsel.calibrate.assemble import fit_temperatures
 from jetsel.calibrate.condensed import condense
-from jetsel.calibrate.record import Plan
+from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
 from jetsel.zoo import scan
 
-TIMED = Plan(photographs=60, most_repeats=10)
+TIMED = TimingPlan(photographs=60, most_repeats=10)
 """Times that ship are replaced at the first start on a machine."""
 TOO_LARGE = "embedding"
 """Kept out: its 3 MB are not worth a policy that is slower than the best single model and right less often."""

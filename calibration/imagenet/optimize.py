@@ -18,16 +18,15 @@ from calibration.candidates import beside_parents, chosen, comparing, made, reco
 from calibration.imagenet.calibrate import listed
 from calibration.imagenet.reproduce import MAIN
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.record import Plan
-from jetsel.train.optimize.material import Plan as Wanted
-from jetsel.train.optimize.material import drawn
+from jetsel.calibrate.record import TimingPlan
+from jetsel.train.optimize.material import OptimizePlan, drawn
 from jetsel.train.optimize.recipes import recipes
 from jetsel.zoo import Family, Model, scan
 
 PARENTS = ("lite0-224", "lite1-240", "lite2-260")
 SMALLEST_PX = 128  # below, lite0 has rungs already, and the others are right on less
 LEARNED_FROM = 1 / 3
-TIMED = Plan(photographs=60)
+TIMED = TimingPlan(photographs=60)
 
 
 def candidates(family: Family, learn: Sequence[Path], work: Path) -> dict[str, Model]:
@@ -40,7 +39,7 @@ def candidates(family: Family, learn: Sequence[Path], work: Path) -> dict[str, M
             for recipe in recipes(("int8", "smaller"), parent.manifest.input)
             if recipe.side_px is None or recipe.side_px >= SMALLEST_PX
         ]
-        found |= made(asked, Wanted(parent, family, learn, LIMITS, work / parent.manifest.name))
+        found |= made(asked, OptimizePlan(parent, family, learn, LIMITS, work / parent.manifest.name))
     return {name: model for name, model in found.items() if model.manifest.identity not in served}
 
 

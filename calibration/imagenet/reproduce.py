@@ -24,7 +24,7 @@ from benchmarks.live import bootstrap
 from calibration.imagenet.calibrate import listed
 from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
-from jetsel.calibrate.record import Loaded
+from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
@@ -44,7 +44,7 @@ MAIN = "random227"
 class Photographs:
     """One of the two sets: what was recorded of it, each photograph's kind, and its features at each size."""
 
-    loaded: Loaded
+    loaded: LoadedRecording
     kinds: NDArray[np.str_]
     features: Mapping[str, NDArray[np.float32]]
     features_ms: Mapping[str, float]
@@ -214,7 +214,7 @@ def _listed(times_ms: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in times_ms.items())
 
 
-def _only(loaded: Loaded, models: Sequence[str]) -> Loaded:
+def _only(loaded: LoadedRecording, models: Sequence[str]) -> LoadedRecording:
     identities = {name: loaded.identities[name] for name in models}
     return replace(loaded, recording=_of_models(loaded.recording, models), identities=identities)
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity, fit_temperatures, learn, try_out
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.decision import Order
+from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.goal import Goal, Outcomes, difference
-from jetsel.calibrate.record import Loaded, load
+from jetsel.calibrate.record import LoadedRecording, load
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import NAMES, table_hash
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import KINDS, catalogue
 from jetsel.zoo import STARTER, Family, scan
 
@@ -95,7 +95,7 @@ def _was_better(candidate: Outcomes, rival: Outcomes) -> bool:
     return (is_cheaper and gain - half >= -0.005) or (gain > half and saving >= -1.96 * saving_error)
 
 
-def learned(fit: Loaded, test: Loaded) -> Points:
+def learned(fit: LoadedRecording, test: LoadedRecording) -> Points:
     """What single models and the operating points that FIT taught give on TEST, with FIT's times."""
     held = replace(test.recording, costs_ms=fit.recording.costs_ms)
     right = held.right("top1")
@@ -103,7 +103,7 @@ def learned(fit: Loaded, test: Loaded) -> Points:
         f"single:{model}": [Outcomes(right[:, place], np.full(len(right), held.costs_ms[model]))]
         for place, model in enumerate(held.models)
     }
-    taught = learn(fit.recording, "top1", Plan(NAMES[:1], 5), fit_temperatures(fit.recording))
+    taught = learn(fit.recording, "top1", ChainPlan(NAMES[:1], 5), fit_temperatures(fit.recording))
     return points | {kind.name: tried[::THINNED] for kind in KINDS if (tried := try_out(kind, taught, held))}
 
 
@@ -181,7 +181,7 @@ def described(cases: list[Case]) -> str:
     return " | ".join([*(f"{share:.1f}" for share in shares), f"{lost.mean():+.2f}", f"{ratio.mean():.2f}"])
 
 
-def complete(family: Family, loaded: Loaded, size: int, runs: int) -> str:
+def complete(family: Family, loaded: LoadedRecording, size: int, runs: int) -> str:
     """Whole calibrations on images drawn at random, with nothing in use, judged on the rest: a row."""
     recording, draw = loaded.recording, np.random.default_rng(7)
     last = f"single:{recording.models[-1]}"
@@ -196,7 +196,7 @@ def complete(family: Family, loaded: Loaded, size: int, runs: int) -> str:
     for _ in range(runs):
         order = draw.permutation(len(recording.classes))
         some, rest = replace(loaded, recording=recording.take(order[:size])), recording.take(order[size:])
-        made = calibrate(some, identity, Order(tuple(family.labels.names)), clock, lambda *_: None).calibration
+        made = calibrate(some, identity, InstallRequest(tuple(family.labels.names)), clock, lambda *_: None).calibration
         policy = catalogue(recording.models, made)["top1"][made.default_policy["top1"]]
         run = replay_all(policy, rest, range(len(rest.classes)), "top1", made.temperatures, recording.models[-1])
         spent = run.models_ms.mean() + (clock(policy.features) if policy.features else 0.0)

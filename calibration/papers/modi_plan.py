@@ -18,8 +18,8 @@ from calibration.papers.tables import table, written
 from jetsel.calibrate.recording import Recording
 from jetsel.fleet.documents import Entry
 from jetsel.fleet.manager.demands import Demand, options_of
-from jetsel.fleet.manager.published import Published
-from jetsel.fleet.manager.solving import Options, Room, solve
+from jetsel.fleet.manager.published import PublishedFamily
+from jetsel.fleet.manager.solving import CascadeOptions, Room, solve
 
 PHOTOGRAPHS, CLASSES, INSTANCES = 500, 20, 20
 
@@ -57,7 +57,7 @@ def compared(counts: list[int], seed: int) -> tuple[float, ...]:
     return float(choices), chosen is None, apart, 1e3 * (solved - began), 1e3 * (ended - solved)
 
 
-def drawn(counts: list[int], seed: int) -> tuple[list[Options], Room]:
+def drawn(counts: list[int], seed: int) -> tuple[list[CascadeOptions], Room]:
     """Return families of so many models, of which the larger are slower and mostly more right, and limits that bind.
 
     Three models share a file of weights, and all families one backbone.
@@ -69,7 +69,7 @@ def drawn(counts: list[int], seed: int) -> tuple[list[Options], Room]:
     return families, room
 
 
-def _options(count: int, family: int, families: int, draw: np.random.Generator, deadline_ms: float) -> Options:
+def _options(count: int, family: int, families: int, draw: np.random.Generator, deadline_ms: float) -> CascadeOptions:
     names = [f"m{number}" for number in range(count)]
     true = draw.integers(0, CLASSES, PHOTOGRAPHS)
     logits = draw.normal(size=(count, PHOTOGRAPHS, CLASSES)).astype(np.float32)
@@ -82,7 +82,7 @@ def _options(count: int, family: int, families: int, draw: np.random.Generator, 
         for number, name in enumerate(names)
     }
     entry = Entry(family="drawn", version=1, sha256="0" * 64)
-    published = Published(entry, recording, {}, None, {}, files, {f"{family}-table": 1})
+    published = PublishedFamily(entry, recording, {}, None, {}, files, {f"{family}-table": 1})
     demand = Demand(
         family="drawn",
         share=1 / families,
@@ -96,14 +96,14 @@ def _options(count: int, family: int, families: int, draw: np.random.Generator, 
     return options_of(published, demand, deadline_ms)
 
 
-def tried(families: list[Options], room: Room) -> float | None:
+def tried(families: list[CascadeOptions], room: Room) -> float | None:
     """Return the accuracy of the best choice of a cascade for each family; None where none keeps the limits."""
     every = itertools.product(*(range(len(one.models)) for one in families))
     kept = [value for rows in every if (value := worth(families, room, rows)) is not None]
     return max(kept, default=None)
 
 
-def worth(families: list[Options], room: Room, rows: tuple[int, ...]) -> float | None:
+def worth(families: list[CascadeOptions], room: Room, rows: tuple[int, ...]) -> float | None:
     """Return the accuracy of one choice, None where it breaks a limit. Time goes first to whom it is worth most."""
     chosen = list(zip(families, rows, strict=True))
     if sum(one.memory_mb[row] for one, row in chosen) > room.memory_mb:

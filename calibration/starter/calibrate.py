@@ -18,12 +18,12 @@ import msgspec
 from jetsel import image
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.decision import Order
+from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.evaluating import asked, evaluate
 from jetsel.calibrate.findings import ImageSample
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.record import Loaded, Options, Plan, find, load, loaded_models, record
+from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.coding import save
 from jetsel.policies.registry import CRITERIA
@@ -42,8 +42,8 @@ TX2_CORE_FACTOR = 4.0
 
 
 def recorded(
-    family: Family, photos: Path, file: Path, features_px: int = WORKING_PX, plan: Plan | None = None
-) -> Loaded:
+    family: Family, photos: Path, file: Path, features_px: int = WORKING_PX, plan: TimingPlan | None = None
+) -> LoadedRecording:
     """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most.
 
     plan: how times are taken, None for the default.
@@ -51,13 +51,15 @@ def recorded(
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
-        options = Options(features_px=features_px, plan=plan or Plan())
+        options = RecordOptions(features_px=features_px, plan=plan or TimingPlan())
         record(file, family, engines, found, options, lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
     print()
     return load(file, family)
 
 
-def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers_chain: bool = False) -> Calibrated:
+def fitted(
+    family: Family, loaded: LoadedRecording, *, choice_factor: float = 1.0, offers_chain: bool = False
+) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
     clock = FeatureClock(
@@ -69,7 +71,7 @@ def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers
         Identity(
             family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
         ),
-        Order(names=tuple(family.labels.names), choice_factor=choice_factor, offers_chain=offers_chain),
+        InstallRequest(names=tuple(family.labels.names), choice_factor=choice_factor, offers_chain=offers_chain),
         clock,
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )
@@ -77,13 +79,13 @@ def fitted(family: Family, loaded: Loaded, *, choice_factor: float = 1.0, offers
     return found
 
 
-def as_on_a_tx2(loaded: Loaded) -> Loaded:
+def as_on_a_tx2(loaded: LoadedRecording) -> LoadedRecording:
     """The recording with a TX2's times, by rank."""
     costs_ms = dict(zip(loaded.recording.models, TX2_MS, strict=True))
     return dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, costs_ms=costs_ms))
 
 
-def front_on(other: Loaded, fitted_on: Loaded, found: Calibrated) -> list[tuple[float, float, str]]:
+def front_on(other: LoadedRecording, fitted_on: LoadedRecording, found: Calibrated) -> list[tuple[float, float, str]]:
     """Each budget's cascades, fitted on one recording, on another: mean ms and share right, what none beats in both."""
     temperatures = found.calibration.temperatures
     points = []

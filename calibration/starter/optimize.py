@@ -14,8 +14,8 @@ import torch
 
 from calibration.candidates import beside_parents, chosen, comparing, made, recorded, with_candidates
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.record import Plan
-from jetsel.train.optimize.material import Plan as Wanted
+from jetsel.calibrate.record import TimingPlan
+from jetsel.train.optimize.material import OptimizePlan
 from jetsel.train.optimize.recipes import recipes
 from jetsel.zoo import STARTER, scan
 
@@ -38,11 +38,11 @@ def main() -> None:
     family = scan([STARTER]).families["starter"]
     parent = next(model for model in family.models if model.manifest.name == PARENT)
     learn = sorted(path.resolve() for path in options.learn.glob("*/*") if path.is_file())
-    plan = Wanted(parent, family, learn, LIMITS, options.work / PARENT, epochs=EPOCHS, most_s=MOST_S)
+    plan = OptimizePlan(parent, family, learn, LIMITS, options.work / PARENT, epochs=EPOCHS, most_s=MOST_S)
     new = made(recipes((FACTORISING, PRUNING), parent.manifest.input), plan)
     whole = with_candidates(family, new)
-    fit = recorded(whole, options.photos, options.work / "fit.sqlite", Plan())
-    test = recorded(whole, options.test, options.work / "test.sqlite", Plan())
+    fit = recorded(whole, options.photos, options.work / "fit.sqlite", TimingPlan())
+    test = recorded(whole, options.test, options.work / "test.sqlite", TimingPlan())
     beside_parents("test photographs", test, {model.manifest.name: model for model in whole.models}, fit)
     served = [model.manifest.name for model in family.models]
     factorised = [name for name in new if FACTORISING in name]

@@ -76,7 +76,7 @@ def learned_images(path: Path) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialRun:
     """What a model was seen to do. latency_ms: the median of a photograph's runs, one at a time."""
 
     embedding_width: int | None

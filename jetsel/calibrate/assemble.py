@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.goal import Outcomes
 from jetsel.calibrate.recording import Recording
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.kind import Kind, Plan
+from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
 
@@ -53,12 +53,12 @@ class Learned:
 
     train: Recording
     criterion: Criterion
-    plan: Plan
+    plan: ChainPlan
     temperatures: Mapping[str, float]
     policies: Mapping[str, Any]
 
 
-def learn(train: Recording, criterion: Criterion, plan: Plan, temperatures: Mapping[str, float]) -> Learned:
+def learn(train: Recording, criterion: Criterion, plan: ChainPlan, temperatures: Mapping[str, float]) -> Learned:
     """Fit what has a closed set of photographs to be fitted on; the rest is weighed when it is tried."""
     table = train.table(criterion, temperatures)
     taught = {kind.name: kind.learn(table, plan) for kind in KINDS}

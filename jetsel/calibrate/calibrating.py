@@ -12,17 +12,17 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, learn
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
-from jetsel.calibrate.decision import TOP, Order, decide
+from jetsel.calibrate.decision import TOP, InstallRequest, decide
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.record import Loaded
+from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.calibrate.results import Judge, differing, mistakes
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
@@ -50,9 +50,9 @@ class Calibrated:
 
 
 def calibrate(
-    loaded: Loaded,
+    loaded: LoadedRecording,
     identity: Identity,
-    order: Order,
+    order: InstallRequest,
     features_ms: TimeFeatures,
     progress: Progress,
 ) -> Calibrated:
@@ -113,7 +113,9 @@ class _Fitted:
     lift: Lift
 
 
-def _fit(loaded: Loaded, identity: Identity, order: Order, features_ms: TimeFeatures, progress: Progress) -> _Fitted:
+def _fit(
+    loaded: LoadedRecording, identity: Identity, order: InstallRequest, features_ms: TimeFeatures, progress: Progress
+) -> _Fitted:
     if order.goal.needs_energy and not loaded.recording.knows_energy:
         raise CalibrationError(f"the goal needs energy, and it is not known: {loaded.times.energy_reason}")
     if order.decides == "top5":
@@ -144,8 +146,8 @@ def check_top5(classes: int) -> None:
 
 
 def _findings(
-    loaded: Loaded,
-    order: Order,
+    loaded: LoadedRecording,
+    order: InstallRequest,
     calibration: Calibration,
     comparisons: dict[str, Comparison],
     others: ImageSample,
@@ -180,7 +182,7 @@ def _findings(
 
 def _fit_on_all(
     recording: Recording,
-    plan: Plan,
+    plan: ChainPlan,
     tried: Mapping[Criterion, CrossValidated],
     identity: Identity,
 ) -> Calibration:

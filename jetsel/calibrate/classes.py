@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.calibrate.record import Loaded
+from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
 from jetsel.zoo import Family
 
@@ -35,7 +35,7 @@ def check_family(photos: Path, family: Family, others: Mapping[str, Family], lab
         )
 
 
-def remarks(loaded: Loaded, family: Family) -> list[str]:
+def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     """Say which labels nobody knows, and which classes have no photographs."""
     said = []
     unknown = Counter(match[1] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))

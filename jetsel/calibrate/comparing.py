@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Chain, Comparison, Lift, Multiplexing, Reliability, Result, Staying
+from jetsel.calibrate.findings import Comparison, FittedChain, Lift, Multiplexing, Reliability, Result, Staying
 from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.report.words import joined
@@ -27,7 +27,7 @@ def sentences(
     policies: Mapping[str, Result],
     bounds: Mapping[str, Result],
     best_single: str,
-    chain: Chain,
+    chain: FittedChain,
     criterion: Criterion,
     labels_from: str | None,
     multiplexing: Multiplexing | None = None,
@@ -102,7 +102,7 @@ def _costs(result: Result) -> str:
     return f"{result.time_ms.mean:.2f} ms{energy}"
 
 
-def _chooser(chain: Chain) -> str:
+def _chooser(chain: FittedChain) -> str:
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
     return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
 
@@ -173,7 +173,7 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift
     )
 
 
-def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Chain:
+def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> FittedChain:
     """What the premodel was fitted to, what it costs, and below what cost one can pay.
 
     One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
@@ -183,7 +183,7 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift |
     first, *later = draft.parts["cascade"].facts[judge.criterion]
     confidence = recording.confidences(judge.criterion, draft.temperatures)[:, recording.models.index(first.model)]
     goes_on = float((confidence < first.threshold).mean()) if later else 0.0
-    return Chain(
+    return FittedChain(
         k=draft.k,
         links=list(draft.parts["chain"].facts[judge.criterion].models),
         chooser_ms=spent_ms,
@@ -193,7 +193,7 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift |
     )
 
 
-def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: Chain) -> Multiplexing | None:
+def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: FittedChain) -> Multiplexing | None:
     """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade."""
     recording, criterion = judge.recording, judge.criterion
     part = draft.parts.get(MULTIPLEXER)

@@ -16,7 +16,7 @@ from jetsel.calibrate.folds import Neighbourhood
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
@@ -42,7 +42,7 @@ def cross_validate(
     recording: Recording,
     fold_of: NDArray[np.int64],
     near: Neighbourhood,
-    plan: Plan,
+    plan: ChainPlan,
     goals: Mapping[Criterion, Goal],
     identity: Identity,
     progress: Progress,

@@ -12,7 +12,7 @@ import numpy as np
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError, ConfigError
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.simulation import Device, World
+from jetsel.calibrate.simulation import SimulatedDevice, World
 from jetsel.edge import networks as kinds
 from jetsel.image import Limits, measure, read_file
 from jetsel.policies import catalogue
@@ -37,7 +37,7 @@ def predict(policy: Deadline, world: World, deadline_ms: float, seed: int) -> Pr
     """Answer every image of the recording in a random order, one request after the other."""
     chance = np.random.default_rng(seed)
     images = chance.permutation(len(world.recording.classes))
-    device = Device(world, chance)
+    device = SimulatedDevice(world, chance)
     rows = np.zeros((len(images), 3))
     for place, image in enumerate(map(int, images)):
         seen, took_ms = device.answer(policy, image, deadline_ms)

@@ -9,7 +9,7 @@ from typing import Any
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.cross_validation import CrossValidated
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.record import Loaded
+from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.replay import Run, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.policies.registry import CRITERIA, catalogue, no_such
@@ -20,7 +20,7 @@ TOP = 5  # answers of top5, which tells nothing of fewer classes
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class InstallRequest:
     """What the owner asked for. decides: the criterion by which installing is decided.
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
@@ -47,7 +47,7 @@ class Order:
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class InstallDecision:
     """What is to be installed, and why.
 
     defaults: the policy of each criterion. outcomes: what the winner of the criterion that decides gives, held out.
@@ -63,13 +63,13 @@ class Decision:
 
 
 def decide(
-    order: Order,
-    loaded: Loaded,
+    order: InstallRequest,
+    loaded: LoadedRecording,
     tried: Mapping[Criterion, CrossValidated],
     judges: Mapping[Criterion, Judge],
     goals: Mapping[Criterion, Goal],
     withheld: Sequence[str],
-) -> Decision:
+) -> InstallDecision:
     """Choose each criterion's default, and compare that of the deciding one with what is in use.
 
     withheld: policies that are not offered. Raises CalibrationError if the owner asks for a policy that is not there.
@@ -95,7 +95,7 @@ def decide(
     rival, rival_run = in_use or (reference, runs[reference])
     is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
     defaults = {criterion: one.name for criterion, one in winners.items()}
-    return Decision(defaults, winner.outcomes, rival, rival_run, is_better, verdict)
+    return InstallDecision(defaults, winner.outcomes, rival, rival_run, is_better, verdict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,9 @@ def _run_of(in_use: Incumbent, judge: Judge, tried: CrossValidated) -> tuple[str
     return f"the {name} of {calibration.created}", run
 
 
-def _verdict(order: Order, loaded: Loaded, winner: _Winner, rival: str, outcomes: Outcomes) -> tuple[bool, str]:
+def _verdict(
+    order: InstallRequest, loaded: LoadedRecording, winner: _Winner, rival: str, outcomes: Outcomes
+) -> tuple[bool, str]:
     """Whether the winner is to be installed, and the sentence that says why and on which images."""
     under = f"{order.decides}, on images held out"
     if loaded.learned:

@@ -99,7 +99,7 @@ class Lift(Struct, frozen=True):
     offered: bool
 
 
-class Chain(Struct, frozen=True):
+class FittedChain(Struct, frozen=True):
     """The premodel as it was fitted, and what it costs. links: the models that it names, in the order of asking."""
 
     k: int
@@ -173,7 +173,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     best_single: str
     policies: dict[str, Result]
     bounds: dict[str, Result]
-    chain: Chain
+    chain: FittedChain
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'

@@ -5,9 +5,9 @@ The data has one shape at each step:
 1. `Job`: which images are shown to which models, and where they are recorded.
 2. The recording, an SQLite file (`calibrate/record`): each model's logits, embeddings and times for each image. It
    survives an interruption, and is read by later versions.
-3. `Loaded`: the recording in memory as arrays, with its conditions and what was left out.
+3. `LoadedRecording`: the recording in memory as arrays, with its conditions and what was left out.
 4. `CrossValidated` (`cross_validation`): what each policy gives on images that it was not fitted on.
-5. `Decision` (`decision`): which policy is the best choice, and whether it replaces what is in use.
+5. `InstallDecision` (`decision`): which policy is the best choice, and whether it replaces what is in use.
 6. `Calibrated`: the `Calibration` that is fitted on all images, as the daemon reads it, and the `Findings`, as the
    report shows them.
 7. `Installed`: a numbered folder that never changes, with the calibration, the report and the condensed answers by
@@ -31,10 +31,10 @@ from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
 from jetsel.calibrate.classes import check_family
 from jetsel.calibrate.condensed import condense
-from jetsel.calibrate.decision import Order
+from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.record import Found, Loaded
+from jetsel.calibrate.record import FoundImages, LoadedRecording
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.workers import Stop, Tell
@@ -44,7 +44,7 @@ from jetsel.policies import installed
 from jetsel.policies.installed import Installed
 from jetsel.policies.registry import KINDS, no_such
 from jetsel.power.machine import kept, look
-from jetsel.power.meter import Opened, open_meter
+from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.families import limits_of
 from jetsel.site.family_calibrations import FamilyCalibrations, Incumbent
 from jetsel.wire import Criterion
@@ -101,7 +101,7 @@ def recording_path(folder: Path, family: str, photos: Path) -> Path:
     return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
 
 
-def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded:
+def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> LoadedRecording:
     """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where it was stopped.
 
     Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
@@ -127,7 +127,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
 
 def fit(
     job: Job,
-    loaded: Loaded,
+    loaded: LoadedRecording,
     goal: Goal,
     criterion: Criterion,
     theta_points: float,
@@ -137,7 +137,7 @@ def fit(
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best."""
     family = job.family
-    order = Order(
+    order = InstallRequest(
         names=tuple(family.labels.names),
         goal=goal,
         decides=criterion,
@@ -161,7 +161,7 @@ class Installation:
 
 
 def install(
-    calibrations: FamilyCalibrations, loaded: Loaded, calibrated: Calibrated, command: str, *, force: bool
+    calibrations: FamilyCalibrations, loaded: LoadedRecording, calibrated: Calibrated, command: str, *, force: bool
 ) -> Installation:
     """Install a calibration that is better than what is in use, and draw the report.
 
@@ -181,7 +181,7 @@ def install(
     return Installation(entry, page)
 
 
-def clock_of(job: Job, loaded: Loaded) -> FeatureClock:
+def clock_of(job: Job, loaded: LoadedRecording) -> FeatureClock:
     """Return what times features, on the recorded photographs."""
     shown = decoded(loaded.recording.paths, job.family.decode_px, job.limits)
     return FeatureClock(shown, loaded.features_px, job.limits, loaded.times.features_ms)
@@ -198,7 +198,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _calibrate_into(job: Job, found: Found, opened: Opened, tell: Tell, stop: Stop) -> None:
+def _calibrate_into(job: Job, found: FoundImages, opened: OpenedMeter, tell: Tell, stop: Stop) -> None:
     """Record what is not recorded yet."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,7 @@ def _calibrate_into(job: Job, found: Found, opened: Opened, tell: Tell, stop: St
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:
-        options = recording.Options(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
+        options = recording.RecordOptions(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
         done = recording.record(job.path, job.family, engines, found, options, tell=tell, stop=stop)
     if not done.finished:
         raise KeyboardInterrupt

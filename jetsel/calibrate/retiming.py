@@ -18,11 +18,11 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
-from jetsel.calibrate.decision import Order
+from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.fit.features import FeatureClock, Shown
-from jetsel.calibrate.record.bench import Plan, features_of, repeat_by_turns
+from jetsel.calibrate.record.bench import TimingPlan, features_of, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
-from jetsel.calibrate.record.load import Loaded, Times
+from jetsel.calibrate.record.load import LoadedRecording, Times
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.recording import Recording
 from jetsel.engines import Engine
@@ -75,13 +75,13 @@ def retime(
     recording, slower = offered(read_condensed(shipped.folder, times.costs_ms), models)
     times = replace(times, costs_ms=recording.costs_ms)
     identities = {name: identities[name] for name in recording.models}
-    loaded = Loaded(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
+    loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
     )
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
     found = calibrate(
-        loaded, identity, Order(names=tuple(map(str, range(recording.logits.shape[2])))), clock, tell
+        loaded, identity, InstallRequest(names=tuple(map(str, range(recording.logits.shape[2])))), clock, tell
     ).calibration
     return msgspec.structs.replace(
         found,
@@ -135,7 +135,7 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
             for _ in range(_WARM_UPS):
                 work()
         runs[""] = partial(features_of, photograph, data, limits, features_px)
-        taken = {name: fmean(durations_ms) for name, durations_ms in repeat_by_turns(runs, Plan()).items()}
+        taken = {name: fmean(durations_ms) for name, durations_ms in repeat_by_turns(runs, TimingPlan()).items()}
         watch.look()
     features_ms = taken.pop("")
     return Times(taken, features_ms, conditions.described(), watch.reason(), energy_reason=_UNKNOWN_ENERGY)

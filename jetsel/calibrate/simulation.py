@@ -18,9 +18,9 @@ from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST
-from jetsel.edge.messages import AFTER_S, REFRESH_S, Remote, Result, State
+from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import EdgeRunner, remotes, runners
-from jetsel.edge.networks import Network, Recorded
+from jetsel.edge.networks import Network, RecordedTimes
 from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
 from jetsel.edge.server import Server
@@ -84,7 +84,7 @@ class Clock(Events):
         self._now_s = max(self._now_s, until_s)
 
 
-class Device:
+class SimulatedDevice:
     """A device that answers one request after the other. chance: of all times and choices."""
 
     def __init__(self, world: World, chance: np.random.Generator) -> None:
@@ -155,7 +155,7 @@ class _RecordedEngine:
     concurrency, max_batch, unavailable = 1, None, None
     is_returning, is_stale, returns_within_s = False, False, 0.0
 
-    def __init__(self, name: str, device: Device) -> None:
+    def __init__(self, name: str, device: SimulatedDevice) -> None:
         self.name, self.place, self._device = name, Place(), device
 
     def infer(self, *_: NDArray[np.float32]) -> Output:
@@ -180,7 +180,7 @@ class _RecordedRunner(EdgeRunner):
 class _RecordedEdge:
     """An edge server that answers from the recording. See EdgeServers."""
 
-    def __init__(self, device: Device, models: Mapping[str, Remote]) -> None:
+    def __init__(self, device: SimulatedDevice, models: Mapping[str, Remote]) -> None:
         """Be connected to: each model is tried."""
         self._device, self._models = device, models
         self._server = Server("edge", models, device.clock.now)
@@ -221,7 +221,7 @@ class _RecordedEdge:
         if (arrived := self._under_way.pop(answer.result.number, None)) is not None:
             arrived(answer)
 
-    def _look(self, tried: list[tuple[str, Result]], *, is_new: bool = False) -> None:
+    def _look(self, tried: list[tuple[str, AskResult]], *, is_new: bool = False) -> None:
         """Take in a look at the server; the next tries the models that nobody asks."""
         self._server.look_at(State(0, None, {}, tried, self._way_ms(0), is_new))
         self._device.clock.at(self._device.clock.now() + REFRESH_S, self._look_again)
@@ -231,18 +231,18 @@ class _RecordedEdge:
         quiet = [name for name, at_s in self._answered_s.items() if at_s < since_s]
         self._look([self._tried(name, self._models[name].small_probe) for name in quiet])
 
-    def _tried(self, model: str, probe: bytes) -> tuple[str, Result]:
+    def _tried(self, model: str, probe: bytes) -> tuple[str, AskResult]:
         self._device.way_ms = next(self._device.ways_ms)
         return model, self._result(model, len(probe))
 
-    def _result(self, model: str, payload_bytes: int, number: int = -1) -> Result:
+    def _result(self, model: str, payload_bytes: int, number: int = -1) -> AskResult:
         """Return what a request with this number of bytes takes now."""
         sent_bytes, world = payload_bytes + AROUND_BYTES, self._device.world
         server_ms = self._device.draw_ms(world.edge_factor * world.recording.costs_ms[model])
         total_ms = self._way_ms(sent_bytes) + server_ms
-        return Result(number, b"", None, sent_bytes, AROUND_BYTES, total_ms, server_ms)
+        return AskResult(number, b"", None, sent_bytes, AROUND_BYTES, total_ms, server_ms)
 
     def _way_ms(self, sent_bytes: int) -> float:
         network = self._device.world.network
-        extra_ms = network.extra_ms(sent_bytes) if isinstance(network, Recorded) else 0.0
+        extra_ms = network.extra_ms(sent_bytes) if isinstance(network, RecordedTimes) else 0.0
         return max(0.0, self._device.way_ms + extra_ms)

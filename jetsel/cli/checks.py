@@ -22,7 +22,7 @@ from jetsel.base.errors import JetselError, NoDaemonError
 
 if TYPE_CHECKING:
     from jetsel.base.config import Power
-    from jetsel.site.site import Served, Site
+    from jetsel.site.site import ServedFamilies, Site
 
 State = Literal["ok", "info", "warning", "failed"]
 
@@ -53,11 +53,13 @@ class Subject:
     def tensorrt(self) -> dict[str, Any] | JetselError:
         """What the engine host says of its TensorRT and its GPU, or what it lacks and what brings that."""
         from jetsel.engines.hosting.interpreters import default
-        from jetsel.engines.hosting.process import Start, ask_about
+        from jetsel.engines.hosting.process import HostStart, ask_about
 
         interpreter = self.config.host.interpreter or default("tensorrt")
         try:
-            return {"interpreter": interpreter} | ask_about(Start(interpreter, "tensorrt", output=subprocess.DEVNULL))
+            return {"interpreter": interpreter} | ask_about(
+                HostStart(interpreter, "tensorrt", output=subprocess.DEVNULL)
+            )
         except JetselError as error:
             return error
 
@@ -69,7 +71,7 @@ class Subject:
         return open_site(self.config)
 
     @cached_property
-    def served(self) -> Served:
+    def served(self) -> ServedFamilies:
         """What a daemon would serve; raises JetselError if it would not start."""
         logging.getLogger("jetsel").addHandler(logging.NullHandler())  # the findings have what it logs
         return self.site.served()

@@ -26,7 +26,7 @@ HOW_TO_GET_PHOTOGRAPHS = (
 )
 
 
-class Shown(NamedTuple):
+class DemoImage(NamedTuple):
     """A photograph of scikit-image, and the classes of ImageNet that name it rightly, by their identifiers."""
 
     text: str
@@ -35,14 +35,14 @@ class Shown(NamedTuple):
 
 
 PHOTOGRAPHS = (
-    Shown("a cat", "chelsea.png", frozenset({"n02123045", "n02123159", "n02124075"})),  # tabby, tiger, Egyptian
-    Shown("a cup of coffee", "coffee.png", frozenset({"n07920052", "n07930864", "n03063599"})),
-    Shown("a camera on its tripod", "camera.png", frozenset({"n04485082"})),
-    Shown("a motorcycle", "motorcycle_left.png", frozenset({"n03785016", "n03791053"})),  # moped, scooter
+    DemoImage("a cat", "chelsea.png", frozenset({"n02123045", "n02123159", "n02124075"})),  # tabby, tiger, Egyptian
+    DemoImage("a cup of coffee", "coffee.png", frozenset({"n07920052", "n07930864", "n03063599"})),
+    DemoImage("a camera on its tripod", "camera.png", frozenset({"n04485082"})),
+    DemoImage("a motorcycle", "motorcycle_left.png", frozenset({"n03785016", "n03791053"})),  # moped, scooter
 )
 
 
-class Asked(NamedTuple):
+class DemoAnswer(NamedTuple):
     """What was answered about one picture: by the default policy, and by `chain` or the most expensive model alone."""
 
     text: str
@@ -113,7 +113,7 @@ def _pulled(folder: Path) -> Path | None:
     return folder
 
 
-def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[Asked]:
+def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[DemoAnswer]:
     """Ask about each picture by the policy, and by `chain` or the most expensive model alone.
 
     All is asked twice and the second answers are returned: the first run of a model is never its usual time.
@@ -128,7 +128,7 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
     beside = "chain" if "chain" in family.policies else f"single:{family.models[-1].name}"
     for _ in range(2):
         asked = [
-            Asked(
+            DemoAnswer(
                 text,
                 right.get(text, frozenset()),
                 client.classify(picture, policy=policy),
@@ -139,7 +139,7 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
     return asked
 
 
-def _table(asked: list[Asked]) -> Table:
+def _table(asked: list[DemoAnswer]) -> Table:
     """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
     from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
@@ -155,7 +155,7 @@ def _table(asked: list[Asked]) -> Table:
     return shown
 
 
-def _summary(asked: list[Asked]) -> str:
+def _summary(asked: list[DemoAnswer]) -> str:
     """Say which of the two was right, and which was cheaper, on all pictures together."""
     from jetsel.cli.terminal import milliseconds
 

@@ -40,7 +40,7 @@ def gateway(
     try:
         from jetsel.base.notify import Notifier
         from jetsel.gateway.server import listening, run
-        from jetsel.gateway.settings import Settings, address, check_reach, read_token
+        from jetsel.gateway.settings import GatewaySettings, address, check_reach, read_token
     except ModuleNotFoundError as missing:
         repair = (
             "this Python was built without OpenSSL: use another" if missing.name == "_ssl" else pip_install("gateway")
@@ -54,5 +54,7 @@ def gateway(
     address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(address_of_it, err=False)
     Notifier.from_environment().ready(address_of_it)
-    settings = Settings(host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
+    settings = GatewaySettings(
+        host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy
+    )
     run(settings, opened)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.base.config import Power
-    from jetsel.power.finding import Found, Snapshot
+    from jetsel.power.finding import FoundRails, Snapshot
     from jetsel.power.idle import Idle
 
 Sysfs = Annotated[
@@ -41,7 +41,7 @@ def section(config: Path | None, sysfs: Path | None, replay: Path | None = None)
     return power if replay is None else msgspec.structs.replace(power, replay=str(replay.absolute()))
 
 
-def sensors(power: Power) -> Found:
+def sensors(power: Power) -> FoundRails:
     """Return what can be read; raises PowerError where there is not one rail, ConfigError for a wrong [power] key."""
     from jetsel.power.finding import check, find_some
 

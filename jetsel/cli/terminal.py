@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jetsel.calibrate.findings import Findings, Result
     from jetsel.calibrate.install import Job
-    from jetsel.calibrate.record import Loaded
+    from jetsel.calibrate.record import LoadedRecording
     from jetsel.wire import Criterion
 
 
@@ -100,7 +100,7 @@ class Output:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recorded(self, job: Job, loaded: Loaded) -> None:
+    def recorded(self, job: Job, loaded: LoadedRecording) -> None:
         """Say what recording came to."""
         from jetsel.calibrate.classes import remarks
         from jetsel.calibrate.record.photographs import left_out_lines

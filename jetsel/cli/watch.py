@@ -83,7 +83,7 @@ def watch(
         from jetsel.gateway.cameras.region import Region
         from jetsel.gateway.cameras.saver import Saver
         from jetsel.gateway.cameras.source import source_of
-        from jetsel.gateway.cameras.watch import Settings, Watch
+        from jetsel.gateway.cameras.watch import Watch, WatchSettings
     except ModuleNotFoundError as missing:
         raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
 
@@ -91,7 +91,9 @@ def watch(
     shown = name or found.name
     asks = {"family": family, "policy": policy, "model": model, "deadline_ms": deadline_ms}
     part = Region(region)
-    settings = Settings(found, shown, part, endpoint, asks, every, skip_below, stay, stall_s, timeout_ms, max_image_mb)
+    settings = WatchSettings(
+        found, shown, part, endpoint, asks, every, skip_below, stay, stall_s, timeout_ms, max_image_mb
+    )
     saver = None if save is None else Saver(save, int(save_mb * 1e6), save_below, _tell)
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
     publisher = None if broker is None else Mqtt(broker, node_of(name, found.name), shown, _tell)

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Literal
 
 from jetsel.base.errors import JetselError, NoReplyError
-from jetsel.client.link import Attempts, Link
+from jetsel.client.link import Attempts, Connection
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.settings import R, Settings, end_of, error_of, result, too_late
+from jetsel.client.settings import ClientSettings, R, end_of, error_of, result, too_late
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
@@ -42,7 +42,7 @@ class Exchange:
     socket itself says that nothing is left, and runs after every request.
     """
 
-    def __init__(self, link: Link, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, link: Connection, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._link = link
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
@@ -116,7 +116,7 @@ def _fail(future: asyncio.Future[Reply], error: JetselError) -> None:
 
 
 @dataclass(eq=False)
-class AsyncClient(Settings):
+class AsyncClient(ClientSettings):
     """As Client, for asyncio: any number of calls may be under way at once, and each may be cancelled.
 
     One event loop at a time. Leave the `async with`, or call `close`, before the loop ends.

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Literal
 
 from jetsel.base.errors import JetselError, NoReplyError
-from jetsel.client.link import Attempts, Link
+from jetsel.client.link import Attempts, Connection
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.settings import R, Settings, end_of, result, too_late
+from jetsel.client.settings import ClientSettings, R, end_of, result, too_late
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
@@ -27,7 +27,7 @@ from jetsel.wire import (
 
 
 @dataclass(eq=False)
-class Client(Settings):
+class Client(ClientSettings):
     """Asks a daemon and waits for its answer: `jetsel.Client().classify("cat.jpg").label`.
 
     Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
@@ -35,7 +35,7 @@ class Client(Settings):
     and what the daemon refuses with in the classes of jetsel.base.errors.
     """
 
-    _link: Link | None = field(init=False, repr=False, default=None)
+    _link: Connection | None = field(init=False, repr=False, default=None)
     _turn: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     def __enter__(self) -> Client:
@@ -140,7 +140,7 @@ class Client(Settings):
                 link.wait(attempts.left_ms, to_send=not is_sent)
                 is_sent = is_sent or link.send(message, image)
 
-    def _open(self) -> Link:
+    def _open(self) -> Connection:
         """Return a link that stands: the one from before, or a new one where that has ended meanwhile."""
         if self._link is not None and self._link.end is not None:
             self._hang_up()

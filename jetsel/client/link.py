@@ -25,7 +25,7 @@ End = Literal["refused", "lost"]
 """How a connection ended: it never came about (EVENT_CLOSED), or it was hung up."""
 
 
-class Link:
+class Connection:
     """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
 
     Raises ConfigError where the endpoint is none, and NoDaemonError where this process has no descriptors left.

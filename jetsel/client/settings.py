@@ -12,14 +12,14 @@ import msgspec
 
 from jetsel.base.endpoint import find, why_absent
 from jetsel.base.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
-from jetsel.client.link import Attempts, CrowdedError, Link
+from jetsel.client.link import Attempts, Connection, CrowdedError
 from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode
 
 R = TypeVar("R", Answer, StatusReply, Reloaded)
 
 
 @dataclass(eq=False)
-class Settings:
+class ClientSettings:
     """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
 
     endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
@@ -57,8 +57,8 @@ class Settings:
             raise BadRequestError(f"the request has {len(message)} bytes beside its image; {MAX_JSON_BYTES} are read")
         return request_id, message
 
-    def _connect(self) -> Link:
-        return Link(find(self.endpoint))
+    def _connect(self) -> Connection:
+        return Connection(find(self.endpoint))
 
 
 def result(reply: Reply, kind: type[R]) -> R:
@@ -77,7 +77,7 @@ def error_of(failure: Failure) -> JetselError:
     return error
 
 
-def end_of(link: Link) -> NoDaemonError | NoReplyError:
+def end_of(link: Connection) -> NoDaemonError | NoReplyError:
     """Return why a link that has ended did so."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
@@ -89,7 +89,7 @@ def end_of(link: Link) -> NoDaemonError | NoReplyError:
     )
 
 
-def too_late(link: Link, attempts: Attempts) -> NoReplyError:
+def too_late(link: Connection, attempts: Attempts) -> NoReplyError:
     """Return the error of a call whose time is over."""
     return NoReplyError(
         f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "

@@ -15,7 +15,19 @@ import msgspec
 
 from jetsel.edge import oip
 from jetsel.edge.link import FEWEST
-from jetsel.edge.messages import AFTER_S, LENGTH, REPAIRS, Ask, Cancel, FromChild, Result, Start, State, ToChild, frame
+from jetsel.edge.messages import (
+    AFTER_S,
+    LENGTH,
+    REPAIRS,
+    Ask,
+    AskResult,
+    Cancel,
+    EdgeStart,
+    FromChild,
+    State,
+    ToChild,
+    frame,
+)
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
@@ -29,7 +41,9 @@ MOST_REPLY_BYTES = 8 * 2**20
 class Child:
     """One edge's connections and the requests that are under way there. number: its place in Start.urls."""
 
-    def __init__(self, start: Start, number: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, start: EdgeStart, number: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter
+    ) -> None:
         self._start, self._number, self._url = start, number, start.urls[number]
         self._compared = next(iter(start.models)) if len(start.urls) > 1 else None  # the model that edges are tried by
         self._models = dict(start.models)  # with the names of input and output, once they have been seen
@@ -38,7 +52,7 @@ class Child:
         self._out = out
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
-        self._sent: set[asyncio.Task[Result]] = set()
+        self._sent: set[asyncio.Task[AskResult]] = set()
         self._away: str | None = None  # why no answer is waited for
         self._stalled = 0
         self._answered_s = dict.fromkeys(start.models, 0.0)
@@ -96,7 +110,7 @@ class Child:
         compared by. limit_s: for saying that it is ready.
         """
         refused: dict[str, str] = {}
-        probed: list[tuple[str, Result]] = []
+        probed: list[tuple[str, AskResult]] = []
         try:
             status, _ = await self._get("/v2/health/ready", limit_s)  # which opens a connection
             if status != 200:
@@ -126,7 +140,7 @@ class Child:
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
         return State(self._number, reason, refused, probed, look_ms)
 
-    async def _probe(self, name: str, payload: bytes) -> Result:
+    async def _probe(self, name: str, payload: bytes) -> AskResult:
         """Try a model, and settle how it is sent tensors; raises as `_infer` does."""
         shape = self._models[name].probe_shape
         try:
@@ -155,7 +169,7 @@ class Child:
         task = self._waiting.pop(number, None)
         if task is not None:
             task.cancel()
-            self.tell(Result(number, None, "cancelled", 0, 0, 0.0, None))
+            self.tell(AskResult(number, None, "cancelled", 0, 0, 0.0, None))
 
     async def _in_turn(self, ask: Ask) -> None:
         async with self._places:
@@ -175,13 +189,13 @@ class Child:
             else:
                 error = str(failed) or type(failed).__name__
                 self._stalled = self._stalled if isinstance(failed, EdgeAnswerError) else STALLED
-            result = Result(ask.number, None, error, 0, 0, (time.perf_counter() - began) * 1e3, None)
+            result = AskResult(ask.number, None, error, 0, 0, (time.perf_counter() - began) * 1e3, None)
         if self._stalled >= STALLED and self._away is None:
             self._is_wrong = True
             self._doubt.set()
         self.tell(result)
 
-    async def _while_there(self, sending: Coroutine[None, None, Result]) -> Result:
+    async def _while_there(self, sending: Coroutine[None, None, AskResult]) -> AskResult:
         """Return what comes of it; raises ConnectionError once the edge is away, which a silent one is seen to be."""
         sent = asyncio.ensure_future(sending)
         self._sent.add(sent)
@@ -195,7 +209,9 @@ class Child:
             raise ConnectionError(f"given up: {self._away}")
         return sent.result()
 
-    async def _infer(self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float) -> Result:
+    async def _infer(
+        self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float
+    ) -> AskResult:
         """Send one photograph; raises EdgeAnswerError where the answer is none, and what aiohttp raises."""
         remote = self._models[model]
         parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
@@ -210,7 +226,7 @@ class Child:
         numbers, server_ms = oip.reply(remote, body, int(length) if length else None)
         took_ms = (time.perf_counter() - began) * 1e3
         sent = sum(map(len, parts))
-        return Result(number, numbers.astype("<f4").tobytes(), None, sent, len(body), took_ms, server_ms)
+        return AskResult(number, numbers.astype("<f4").tobytes(), None, sent, len(body), took_ms, server_ms)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
@@ -235,7 +251,7 @@ async def _main(fd: int) -> None:
         return decoder.decode(await reader.readexactly(length))
 
     start = await read()
-    assert isinstance(start, Start)
+    assert isinstance(start, EdgeStart)
     headers = {"Accept-Encoding": "identity"}  # others answer in gzip, which may unfold to any size
     headers |= {"Authorization": f"Bearer {start.token}"} if start.token else {}
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS + 1, keepalive_timeout=60.0)  # 1 to look by

@@ -13,7 +13,7 @@ LEAST_SPREAD = 0.1  # relative, of the sizes seen, for a slope to be told apart 
 
 
 @dataclass
-class Link:
+class LinkEstimate:
     """Network time T_nw = latency + bytes / bandwidth, as a weighted line through the times that were seen.
 
     T_nw is the whole time of a request less what the server worked (MDInference, section IV-D). Any thread may call.

@@ -45,7 +45,7 @@ REPAIRS = {
 """What to do about the status of an edge server that should say that it is ready: waiting does not help."""
 
 
-class Start(Struct, tag=True, frozen=True):
+class EdgeStart(Struct, tag=True, frozen=True):
     """The first message: where the edges are, and their models by the names that they have here.
 
     refresh_s: after so long a model that nobody asked is tried again; it may be slower or faster by now. Of several
@@ -78,7 +78,7 @@ class Cancel(Struct, tag=True, frozen=True):
     number: int
 
 
-class Result(Struct, tag=True, frozen=True):
+class AskResult(Struct, tag=True, frozen=True):
     """What came of an Ask.
 
     values: float32 (classes,) as bytes, None where `error` says why there are none. total_ms: from the first byte out
@@ -104,13 +104,13 @@ class State(Struct, tag=True, frozen=True):
     edge: int
     reason: str | None
     refused: dict[str, str] = {}
-    probed: list[tuple[str, Result]] = []
+    probed: list[tuple[str, AskResult]] = []
     look_ms: float | None = None
     is_new: bool = False
 
 
-ToChild: TypeAlias = Start | Ask | Cancel
-FromChild: TypeAlias = State | Result
+ToChild: TypeAlias = EdgeStart | Ask | Cancel
+FromChild: TypeAlias = State | AskResult
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -16,7 +16,7 @@ from jetsel import image
 from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded
-from jetsel.edge.messages import Remote, Start
+from jetsel.edge.messages import EdgeStart, Remote
 from jetsel.edge.runner import Arrived as Answered
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
 from jetsel.edge.server import Server
@@ -150,7 +150,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
         )
     token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
-    return Edge(Start(edge.urls, token, remotes(config, family)))
+    return Edge(EdgeStart(edge.urls, token, remotes(config, family)))
 
 
 def runners(config: Config, family: Family, edge: EdgeServers) -> dict[str, EdgeRunner]:

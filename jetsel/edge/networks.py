@@ -67,7 +67,7 @@ class TwoState:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedTimes:
     """Times that were seen, from a random one on, again and again in their order.
 
     sizes, medians_ms: of each size in bytes that was sent, rising; empty where the sizes are not known. times_ms are
@@ -119,7 +119,7 @@ def read(text: str) -> Network:
         raise ConfigError(f"--network {text}: {error}; examples: {EXAMPLES}") from None
 
 
-def _recorded(path: Path) -> Recorded:
+def _recorded(path: Path) -> RecordedTimes:
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES} bytes")
     table = np.loadtxt(path, ndmin=2)
@@ -127,7 +127,7 @@ def _recorded(path: Path) -> Recorded:
         raise ValueError("it has no times in ms, one a line, with the bytes that were sent or without")
     times_ms = table[:, 0]
     if table.shape[1] == 1:
-        return Recorded(times_ms, np.array([]), np.array([]))
+        return RecordedTimes(times_ms, np.array([]), np.array([]))
     sizes, of_size = np.unique(table[:, 1], return_inverse=True)
     medians_ms = np.array([np.median(times_ms[of_size == number]) for number in range(len(sizes))])
-    return Recorded(times_ms - medians_ms[of_size], sizes, medians_ms)
+    return RecordedTimes(times_ms - medians_ms[of_size], sizes, medians_ms)

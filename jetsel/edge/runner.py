@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from jetsel.base.child import python_command
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
-from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, Cancel, FromChild, Result, Start, State, frame
-from jetsel.edge.server import Choice, Server
+from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
+from jetsel.edge.server import EdgeServers, Server
 from jetsel.wire.status import EdgeStatus
 
 log = logging.getLogger("jetsel.models")
@@ -45,7 +45,7 @@ class EdgeAnswer:
     """What the edge said of one photograph: numbers (classes,) float32, and what it took."""
 
     values: NDArray[np.float32]
-    result: Result
+    result: AskResult
 
 
 Arrived = Callable[[EdgeAnswer | JetselError], None]
@@ -69,10 +69,10 @@ class _Request:
 class Edge:
     """The edges, of which one is asked at a time: `unavailable` says why none can be. Any thread may call."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: EdgeStart) -> None:
         """Start the child; the edges are unavailable until they have been reached and checked."""
         self._start = start
-        self._choice = Choice([Server(url, start.models) for url in start.urls])
+        self._choice = EdgeServers([Server(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
@@ -208,7 +208,7 @@ class Edge:
         if asked is not None:
             self._answer(asked, message)
 
-    def _answer(self, asked: _Request, result: Result) -> None:
+    def _answer(self, asked: _Request, result: AskResult) -> None:
         """Tell what came of a request; where an edge failed and there is time, send it to the next."""
         if result.values is not None:
             asked.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))

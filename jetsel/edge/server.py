@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from jetsel.base.events import event
 from jetsel.base.recent import Estimate
-from jetsel.edge.link import Link
-from jetsel.edge.messages import Remote, Result, State
+from jetsel.edge.link import LinkEstimate
+from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
 
@@ -25,7 +25,7 @@ class Server:
     def __init__(self, url: str, models: Mapping[str, Remote], now: Callable[[], float] = time.monotonic) -> None:
         """models: by their names here."""
         self.url = url
-        self.link = Link()
+        self.link = LinkEstimate()
         self.times = {model: Estimate() for model in models}  # of the server's own work
         self.answers_bytes: dict[str, int] = {}  # by model, of its last answer
         self.refused: dict[str, str] = {}
@@ -44,7 +44,7 @@ class Server:
     def look_at(self, state: State) -> None:
         """Take in what a look at it showed."""
         if state.is_new:
-            self.link, self.compared = Link(), Estimate()
+            self.link, self.compared = LinkEstimate(), Estimate()
         if state.look_ms is not None:
             self.link.observe(0, state.look_ms)
         for model, result in state.probed:
@@ -56,14 +56,14 @@ class Server:
         self.refused = still | state.refused
         self.reason = state.reason
 
-    def count(self, result: Result, *, is_late: bool) -> None:
+    def count(self, result: AskResult, *, is_late: bool) -> None:
         """Count a run. is_late: its answer was not waited for any more."""
         self.sent_bytes += result.sent_bytes
         self.received_bytes += result.received_bytes
         failed = "cancelled" if is_late else "failed"
         self.runs[failed if result.values is None else "late" if is_late else "answered"] += 1
 
-    def learn(self, model: str, result: Result) -> None:
+    def learn(self, model: str, result: AskResult) -> None:
         """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
@@ -91,7 +91,7 @@ FASTER = 0.8  # of what the one in use takes: less of a difference is no reason 
 LOOKS = 2  # in a row at which another has to be faster
 
 
-class Choice:
+class EdgeServers:
     """The edges, and the one in use. Any thread may read; the edge's own thread has it choose.
 
     handovers: how often another came into use.

@@ -17,9 +17,9 @@ from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.process import HostProcess, HostStart
 from jetsel.engines.hosting.rules import RULES, Rules
-from jetsel.engines.hosting.running import Loaded
+from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import AnotherHostError, Supervisor
 
 RUN_LIMIT_S = 2.0
@@ -71,9 +71,9 @@ class HostedBackend:
             raise AnotherHostError("the engine host died")
         return plans.find(self._settings, weights, process.about).to_load(weights)
 
-    def _start(self) -> Start:
+    def _start(self) -> HostStart:
         interpreter = self._settings.interpreter or interpreters.default(self._backend)
-        return Start(interpreter, self._backend, self._settings.reserve_bytes, self._hello_s)
+        return HostStart(interpreter, self._backend, self._settings.reserve_bytes, self._hello_s)
 
 
 tensorrt = functools.partial(HostedBackend, "tensorrt")
@@ -94,7 +94,7 @@ class HostedEngine:
         self._supervisor = backend.supervisor
         self._find = functools.partial(backend.file, weights, threads)
         self._file: Mapping[str, Any] = {}
-        self._home: tuple[HostProcess, Loaded] | None = None
+        self._home: tuple[HostProcess, HostedModel] | None = None
         self._refused: str | None = None
         self._closed = False
         self._usual_s: float | None = None  # what a run takes
@@ -111,7 +111,7 @@ class HostedEngine:
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
-        self._home = process, Loaded(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
+        self._home = process, HostedModel(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
 
     def unload(self) -> None:
         """Have the host unload it, if it is there still."""

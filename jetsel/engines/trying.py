@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from jetsel.base.weights import Tried, Weights
+from jetsel.base.weights import TrialRun, Weights
 from jetsel.engines.base import Engine, EngineFailedError, warm_up
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
@@ -19,7 +19,7 @@ RUNS, AT_MOST_S = 20, 2.0
 LIMIT_S = 60.0  # of one run: a loop in the model may have no end
 
 
-def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> Tried:
+def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> TrialRun:
     """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served.
 
     before_softmax: the tensor that may be served instead where the answers are probabilities.
@@ -28,7 +28,7 @@ def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -
         alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads, limit_s=LIMIT_S)
         engine = with_head(alone, weights)
         warm_up(engine, weights)
-        return Tried(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
+        return TrialRun(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
     except MemoryError:
         raise EngineFailedError(
             f"{weights.name}: needs more memory than this machine has free: export a smaller model, or free some"

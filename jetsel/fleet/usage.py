@@ -16,7 +16,7 @@ Figure = Annotated[float, Meta(ge=-1e12, le=1e12)]
 """Bounded where they are read, so that no device's numbers overflow where those of all are added."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class DeviceLimits(Struct, frozen=True, kw_only=True):
     """What the device's owner allows; None: no limit is set.
 
     storage_mb: of its disk, for models. memory_mb: that the daemon may hold. budget_w: the mean power of all of it.
@@ -98,7 +98,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     sequence: Tally
     at_s: Figure
     plan: Tally
-    limits: Limits
+    limits: DeviceLimits
     trial: Trial | None = None
     daemon: str | None = None
     instance: str | None = None

@@ -14,7 +14,7 @@ FRESH_S = 1.0  # how long what the daemon served is believed
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedName:
     """What a name stands for; model: None for the whole family, whose policies choose."""
 
     name: str
@@ -38,11 +38,11 @@ class Catalogue:
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, ServedName] = {}
         self.max_image_mb = client.max_image_mb
         self._read_s: float | None = None
 
-    async def all(self) -> dict[str, Served]:
+    async def all(self) -> dict[str, ServedName]:
         """Return what is served by name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
@@ -51,7 +51,7 @@ class Catalogue:
                 self.max_image_mb = status.max_image_mb
         return self._served
 
-    async def find(self, name: str, version: str | None = None) -> Served:
+    async def find(self, name: str, version: str | None = None) -> ServedName:
         """Return what a name stands for; raises UnknownModelError with those that there are."""
         served = (await self.all()).get(name)
         if served is None:
@@ -62,12 +62,12 @@ class Catalogue:
         return served
 
 
-def names(status: StatusReply) -> dict[str, Served]:
+def names(status: StatusReply) -> dict[str, ServedName]:
     """Each family by its name, and each of its models as FAMILY.MODEL."""
-    found: dict[str, Served] = {}
+    found: dict[str, ServedName] = {}
     for family in status.families:
-        found[family.name] = Served(family.name, family, None)
+        found[family.name] = ServedName(family.name, family, None)
         for model in family.models:
             name = f"{family.name}.{model.name}"
-            found[name] = Served(name, family, model)
+            found[name] = ServedName(name, family, model)
     return found

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jetsel.base.errors import BadRequestError
-from jetsel.gateway.sender import Choice, Sender
+from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
 
 
-class Query(Choice, frozen=True):
+class Query(AnswerOptions, frozen=True):
     """What the query may say."""
 
     family: str | None = None

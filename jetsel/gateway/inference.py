@@ -13,7 +13,7 @@ from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import tensors
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.sender import Choice, Sender
+from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
@@ -103,10 +103,10 @@ class InferenceApi:
         return reply(*tensors.write(served.name, version, asked, answers))
 
     async def _ask(
-        self, options: tensors.Options, family: str, model: str | None, images: list[tensors.Image]
+        self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
     ) -> list[Answer]:
         """Ask about every photograph at once; the first failure ends them all and is raised."""
-        choice = {name: getattr(options, name) for name in Choice.__struct_fields__}
+        choice = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
         sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
         if len(sent) == 1:
             return [await sent[0]]

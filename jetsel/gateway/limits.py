@@ -19,7 +19,7 @@ class _TooLargeError(Exception):
     """More came than was announced, or than may be."""
 
 
-class Limits:
+class RequestLimits:
     """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
 
     Without a token it answers 403 to web pages of others (sites.py).

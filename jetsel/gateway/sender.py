@@ -17,7 +17,7 @@ LARGE_BYTES = 65_536
 request on it (docs/protocol.md)."""
 
 
-class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """What a request may say of how it is answered: fields of the daemon's own request."""
 
     policy: str | None = None

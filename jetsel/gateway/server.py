@@ -23,12 +23,12 @@ from jetsel.gateway.classify import ClassifyApi
 from jetsel.gateway.connections import BoundedConnection, most_connections
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
-from jetsel.gateway.limits import Limits
+from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
 from jetsel.gateway.sender import Sender
-from jetsel.gateway.settings import Settings
+from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128
 DRAIN_S = 10  # requests that are under way may end
@@ -48,7 +48,7 @@ def listening(host: str, port: int) -> socket.socket:
     return opened
 
 
-def run(settings: Settings, opened: socket.socket) -> None:
+def run(settings: GatewaySettings, opened: socket.socket) -> None:
     """Serve on this socket until SIGINT or SIGTERM."""
     config = uvicorn.Config(
         application(settings),
@@ -66,7 +66,7 @@ def run(settings: Settings, opened: socket.socket) -> None:
 MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a limit of its own
 
 
-def application(settings: Settings) -> Starlette:
+def application(settings: GatewaySettings) -> Starlette:
     """Return the ASGI application; its connection to the daemon opens with the first request that needs it."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
@@ -91,7 +91,7 @@ def application(settings: Settings) -> Starlette:
         routes=routes,
         middleware=[
             Middleware(
-                Limits,
+                RequestLimits,
                 token=settings.token,
                 behind_proxy=settings.behind_proxy,
                 max_body_mb=settings.max_body_mb,

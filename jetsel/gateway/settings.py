@@ -16,7 +16,7 @@ FEWEST_TOKEN_CHARACTERS = 16
 
 
 @dataclass(frozen=True)
-class Settings:
+class GatewaySettings:
     """endpoint: the daemon's, None as clients find it. token: what a request must bear, None for none.
 
     max_body_mb: of one request. concurrency: requests at once. thumbnails: how many pictures that went

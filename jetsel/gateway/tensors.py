@@ -16,7 +16,7 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.base.errors import BadRequestError
-from jetsel.gateway.sender import Choice
+from jetsel.gateway.sender import AnswerOptions
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
@@ -48,14 +48,14 @@ class Tensor(Struct, frozen=True):
     data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
 
 
-class Wanted(Struct, frozen=True):
+class RequestedOutput(Struct, frozen=True):
     """An output that is asked for."""
 
     name: str
     parameters: dict[str, Any] = {}
 
 
-class Options(Choice, frozen=True):
+class InferenceParameters(AnswerOptions, frozen=True):
     """What `parameters` of a request may say; binary_data_output: how the outputs come where they do not say."""
 
     channels: Literal["rgb", "bgr"] = "rgb"
@@ -67,8 +67,8 @@ class Inference(Struct, frozen=True):
 
     inputs: list[Tensor]
     id: str | None = None
-    outputs: Annotated[list[Wanted], Meta(max_length=8)] = []
-    parameters: Options = field(default_factory=Options)
+    outputs: Annotated[list[RequestedOutput], Meta(max_length=8)] = []
+    parameters: InferenceParameters = field(default_factory=InferenceParameters)
 
 
 def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
@@ -213,7 +213,7 @@ def pack(
 ) -> tuple[bytes, int | None]:
     """Return the body and the bytes of its JSON, as `write` does, of any columns. told: the reply's parameters."""
     outputs, chunks = [], []
-    for wanted in request.outputs or [Wanted(name) for name in columns]:
+    for wanted in request.outputs or [RequestedOutput(name) for name in columns]:
         if wanted.name not in columns:
             raise BadRequestError(f"output {wanted.name!r}: there are {', '.join(columns)}")
         datatype, shape, values = columns[wanted.name]

@@ -75,7 +75,7 @@ Positive = Annotated[float, Meta(gt=0)]
 Unsigned = Annotated[float, Meta(ge=0)]
 
 
-class Facts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
     """What a calibration says beside its arrays and its policies' parts; stored as JSON."""
 
     family: Name
@@ -124,7 +124,7 @@ class Part:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
-class Calibration(Facts, frozen=True, eq=False, kw_only=True):
+class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
     """One family's calibration; n calibration photographs, m models."""
 
     right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.kind import Kind, Plan, Table, Tried, columns
+from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
@@ -153,14 +153,14 @@ class CascadeKind(Kind):
         self.name = name
         self._averaged = averaged
 
-    def learn(self, train: Table, _plan: Plan) -> _Learned:
+    def learn(self, train: Table, _plan: ChainPlan) -> _Learned:
         """Fit rungs and thresholds."""
         return _Learned(train.models, fit_cascades(train.outputs(averaged=True)) if self._averaged else train.cascades)
 
-    def tried(self, learned: _Learned, held: Table) -> list[Tried]:
+    def tried(self, learned: _Learned, held: Table) -> list[TriedPoint]:
         """One point for each budget."""
         outputs = held.outputs(averaged=self._averaged)
-        return [Tried(*judge(fitted, outputs)) for fitted in learned.cascades]
+        return [TriedPoint(*judge(fitted, outputs)) for fitted in learned.cascades]
 
     def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the cascade of the chosen budget."""

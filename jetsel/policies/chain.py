@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.kind import Kind, Plan, Table, columns
+from jetsel.policies.kind import ChainPlan, Kind, Table, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import (
     Chain,
@@ -92,7 +92,7 @@ class ChainKind(Kind):
     name = "chain"
     facts = Links
 
-    def learn(self, train: Table, plan: Plan) -> _Learned | None:
+    def learn(self, train: Table, plan: ChainPlan) -> _Learned | None:
         """Select the models (Algorithm 1)."""
         links, _ = select_models(train.right, train.costs, train.models, plan.theta_points)
         return _Learned(links, train.of(plan.features))
@@ -130,7 +130,7 @@ class PaperChainKind(ChainKind):
 
     name = "chain-paper"
 
-    def learn(self, train: Table, plan: Plan) -> _Learned | None:
+    def learn(self, train: Table, plan: ChainPlan) -> _Learned | None:
         """Return the first three models of Algorithm 1 and the seven features; None where they were not recorded."""
         if not set(PAPER_SEVEN) <= set(train.feature_names):
             return None

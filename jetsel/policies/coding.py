@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
-from jetsel.policies.calibration import Calibration, Facts, Part
+from jetsel.policies.calibration import Calibration, CalibrationFacts, Part
 from jetsel.policies.registry import KIND, verify
 from jetsel.wire import Criterion
 
@@ -45,7 +45,7 @@ class Envelope(Header, frozen=True, forbid_unknown_fields=True):
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
     """What a calibration says beside its arrays. parts: policy -> its facts."""
 
-    facts: Facts
+    facts: CalibrationFacts
     parts: dict[str, dict[str, Any]]
 
 
@@ -56,7 +56,7 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
     for policy, part in calibration.parts.items():
         arrays |= {f"{policy}.{name}": array for name, array in part.arrays.items()}
     packed = pack(arrays)
-    facts = Facts(**{name: getattr(calibration, name) for name in Facts.__struct_fields__})
+    facts = CalibrationFacts(**{name: getattr(calibration, name) for name in CalibrationFacts.__struct_fields__})
     parts = {name: msgspec.to_builtins(part.facts) for name, part in calibration.parts.items()}
     body = msgspec.json.format(msgspec.json.encode(Body(facts, parts), enc_hook=_plain), indent=1)
     envelope = Envelope(FORMAT, VERSION, _digest(body, packed), msgspec.Raw(body))
@@ -137,7 +137,7 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         group, _, member = name.partition(".")
         groups.setdefault(group, {})[member] = array
     return Calibration(
-        **{name: getattr(body.facts, name) for name in Facts.__struct_fields__},
+        **{name: getattr(body.facts, name) for name in CalibrationFacts.__struct_fields__},
         right=groups["right"],
         parts={
             policy: Part(msgspec.convert(facts, dict[Criterion, KIND[policy].facts]), groups.get(policy, {}))  # type: ignore[misc]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.kind import Kind, Plan, Table, Tried
+from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, shares, worthiest
 from jetsel.wire import Criterion
@@ -81,11 +81,11 @@ class EmbeddingKind(Kind):
     name = "embedding"
     facts = Weighing
 
-    def learn(self, train: Table, _plan: Plan) -> Table | None:
+    def learn(self, train: Table, _plan: ChainPlan) -> Table | None:
         """Keep the photographs; None where the cheapest model gives no embeddings."""
         return None if train.embeddings is None else train
 
-    def tried(self, learned: Table, held: Table) -> list[Tried]:
+    def tried(self, learned: Table, held: Table) -> list[TriedPoint]:
         """One point for each number of neighbours and price."""
         assert learned.embeddings is not None
         assert held.embeddings is not None
@@ -100,7 +100,7 @@ class EmbeddingKind(Kind):
                 ran = np.zeros_like(held.right)
                 ran[place] = True
                 ran[:, 0] = True
-                found.append(Tried(held.right[place], ran))
+                found.append(TriedPoint(held.right[place], ran))
         return found
 
     def fitted(self, learned: Mapping[Criterion, Table], chosen: Mapping[Criterion, Any]) -> Part:

@@ -18,7 +18,7 @@ from jetsel.wire import Criterion
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChainPlan:
     """What is decided once, before anything is learned. theta_points: of Algorithm 1; k: the chain's neighbours."""
 
     features: tuple[str, ...]
@@ -74,7 +74,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TriedPoint:
     """One operating point on photographs that were held out: (n,) whether it is right, (n, m) which models ran."""
 
     correct: NDArray[np.bool_]
@@ -88,10 +88,10 @@ class Kind(ABC):
     facts: Any  # the type of what is stored for each criterion
 
     @abstractmethod
-    def learn(self, train: Table, plan: Plan) -> Any:
+    def learn(self, train: Table, plan: ChainPlan) -> Any:
         """Return what these photographs teach, in a form of the policy's own; None where it cannot be learned."""
 
-    def tried(self, _learned: Any, _held: Table) -> list[Tried]:
+    def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:
         """Return its operating points on other photographs, always the same number; none where there is one alone."""
         return []
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
-from jetsel.policies.kind import Kind, Plan, Table, Tried
+from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.premodel import worthiest
 from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
@@ -86,7 +86,7 @@ class MultiplexerKind(Kind):
     name = NAME
     facts = Priced
 
-    def learn(self, train: Table, _plan: Plan) -> Learned | None:
+    def learn(self, train: Table, _plan: ChainPlan) -> Learned | None:
         """Fit the network; None if there is only one model."""
         if len(train.models) < 2:
             return None
@@ -94,7 +94,7 @@ class MultiplexerKind(Kind):
             *fit_readout(inputs_in(train), train.right, train.groups), train.costs, np.array(PRICES) / train.costs.max()
         )
 
-    def tried(self, learned: Learned, held: Table) -> list[Tried]:
+    def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
         """One point for each price."""
         chances = learned.readout.chances(inputs_in(held))
         found, rows = [], np.arange(len(chances))
@@ -103,7 +103,7 @@ class MultiplexerKind(Kind):
             ran = np.zeros_like(held.right)
             ran[rows, which] = True
             ran[:, 0] = True
-            found.append(Tried(held.right[rows, which], ran))
+            found.append(TriedPoint(held.right[rows, which], ran))
         return found
 
     def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:

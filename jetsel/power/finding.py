@@ -17,7 +17,7 @@ from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
 from jetsel.power.sysfs import root_of
 
 
-class Settings(Protocol):
+class PowerSettings(Protocol):
     """Where power is read and which rails make the total; docs/energy.md has the meaning of each key."""
 
     @property
@@ -39,7 +39,7 @@ class Settings(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRails:
     """Every rail that can be read, with its files open until `close`.
 
     board: None where it was not recognised. total: the rails whose sum is the board's total, () where there is none,
@@ -68,7 +68,7 @@ class Found:
             rail.close()
 
 
-def find(power: Settings) -> Found:
+def find(power: PowerSettings) -> FoundRails:
     """Look for the sensors that `power` names and open what answers.
 
     Never raises: what a sensor or a file says or lacks, and what `check` would refuse, become reasons.
@@ -82,16 +82,16 @@ def find(power: Settings) -> Found:
             played, recorded_on = trace.detect(Path(power.replay))
             found = [played]
     except RailError as error:
-        return Found(None, (), (), (), f"power.replay: {error}")
+        return FoundRails(None, (), (), (), f"power.replay: {error}")
     detected = _together(found)
     named = power.board or recorded_on
     board = recognise(root) if named is None and power.replay is None else boards().get(named or "")
     names, reason = choose(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
-    return Found(board, detected.rails, total, detected.dropped, reason)
+    return FoundRails(board, detected.rails, total, detected.dropped, reason)
 
 
-def find_some(power: Settings) -> Found:
+def find_some(power: PowerSettings) -> FoundRails:
     """Return what `find` does; raises PowerError where there is not one rail."""
     found = find(power)
     if found.rails:
@@ -100,7 +100,7 @@ def find_some(power: Settings) -> Found:
     raise PowerError(f"{found.reason}{dropped}")
 
 
-def check(power: Settings) -> None:
+def check(power: PowerSettings) -> None:
     """Refuse what is wrong in the configuration alone: a board that is in no table, a trace that cannot be played.
 
     Raises ConfigError with the key.
@@ -114,7 +114,7 @@ def check(power: Settings) -> None:
             raise ConfigError(f"power.replay: {error}") from None
 
 
-def _sensors(power: Settings, root: Path) -> list[Detected]:
+def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
     kinds: dict[str, Callable[[], Detected]] = {
         "ina3221": lambda: ina3221.detect(root, power.labels),
         "ina238": lambda: monitor.detect(root, power.labels),
@@ -156,7 +156,7 @@ WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
-def choose(power: Settings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
+def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
     What decides, in this order: [power] total; the sensor itself where it knows (packages of processors, a trace); the
@@ -176,7 +176,7 @@ def choose(power: Settings, board: Board | None, detected: Detected) -> tuple[tu
 
 
 def _configured(
-    power: Settings, board: Board | None, detected: Detected, every: Collection[str]
+    power: PowerSettings, board: Board | None, detected: Detected, every: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
     """The rails of the total, each once, and who says so; () where nobody does."""
     if power.total:
@@ -205,7 +205,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _none_found(power: Settings, dropped: Collection[Dropped]) -> str:
+def _none_found(power: PowerSettings, dropped: Collection[Dropped]) -> str:
     if power.sensor == "none" and power.replay is None:
         return '[power] sensor is "none"; "auto" looks for what is there'
     if dropped:
@@ -237,7 +237,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     dropped: list[Dropped]
 
 
-def take(found: Found) -> Snapshot:
+def take(found: FoundRails) -> Snapshot:
     """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
     rails: dict[str, RailPower] = {}
     dropped = list(found.dropped)

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from jetsel.base import files
 from jetsel.base.errors import CalibrationError, PowerError
-from jetsel.power.finding import Settings, find
+from jetsel.power.finding import PowerSettings, find
 from jetsel.power.integration import FEWEST, add_up, too_few
-from jetsel.power.machine import Facts, look
+from jetsel.power.machine import BoardFacts, look
 from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.sysfs import text
 
@@ -99,7 +99,7 @@ class Idle(Struct, frozen=True, kw_only=True):
     board: str | None
     power_mode: str | None
     measured_at: str
-    facts: Facts | None = None
+    facts: BoardFacts | None = None
     format: int = FORMAT
 
 
@@ -169,7 +169,7 @@ LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the ma
 AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
 
 
-def measure_here(settings: Settings, seconds: float, with_load: bool) -> Idle:
+def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Idle:
     """Measure the idle power of this board. with_load: whatever other programs do counts as idle power.
 
     Raises PowerError where the sensors cannot be read, CalibrationError as `measure` does.
@@ -194,7 +194,7 @@ def measure(
     sampler: Sampler,
     seconds: float,
     board: str | None,
-    facts: Facts,
+    facts: BoardFacts,
     busy: Callable[[], str | None],
     step_w: float = 0.0,
     wait: Callable[[float], None] = time.sleep,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
-from jetsel.power.finding import Settings, find
+from jetsel.power.finding import PowerSettings, find
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Reading, above_idle
 from jetsel.power.machine import differences, look
@@ -41,7 +41,7 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedMeter:
     """A meter, or the reason why nothing measures.
 
     doubt: what speaks against what is measured: the board is not as it was when idle power was measured. idle_half_w:
@@ -55,25 +55,25 @@ class Opened:
 
 
 @contextmanager
-def open_meter(settings: Settings, folder: Path) -> Iterator[Opened]:
+def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
     """Give the meter of this board's sensors, less the idle power that `folder` has of it, until the block ends."""
     idle = idle_here(settings, folder)
     if isinstance(idle, str):
-        yield Opened(reason=idle)
+        yield OpenedMeter(reason=idle)
         return
     kept, doubt = idle
     sampler = Sampler(settings)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is not None:
-            yield Opened(reason=reason)
+            yield OpenedMeter(reason=reason)
         else:
-            yield Opened(Meter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
+            yield OpenedMeter(Meter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
     finally:
         sampler.stop()
 
 
-def idle_here(settings: Settings, folder: Path) -> tuple[Idle, str | None] | str:
+def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] | str:
     """Return idle power of this board in the power mode of now, and what has changed since; or why it is not known."""
     found = find(settings)
     found.close()

@@ -12,7 +12,7 @@ import time
 from collections import deque
 
 from jetsel.base.events import event
-from jetsel.power.finding import Found, Settings, find
+from jetsel.power.finding import FoundRails, PowerSettings, find
 from jetsel.power.integration import Sample, Sum, add_up, stale_s
 from jetsel.power.sensors.rail import Dropped, RailError
 
@@ -39,7 +39,7 @@ class Sampler:
     reason: why no samples come, None while they do. dropped: what is not read.
     """
 
-    def __init__(self, settings: Settings, rails_every_s: float | None = None) -> None:
+    def __init__(self, settings: PowerSettings, rails_every_s: float | None = None) -> None:
         """Start the thread, which looks for the sensors first.
 
         rails_every_s: how often each rail is read, too, those that are not of the total among them; None for never.
@@ -51,7 +51,7 @@ class Sampler:
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # of the rails and what is noted of them
-        self._found: Found | None = None  # None: no total can be read
+        self._found: FoundRails | None = None  # None: no total can be read
         self._last: list[int] = []  # what each rail of the total said, to see which values are new
         self._new_ns = 0
         self._failures = 0
@@ -153,7 +153,7 @@ class Sampler:
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
         self._found, self.reason = None, reason
 
-    def _read(self, found: Found) -> int:
+    def _read(self, found: FoundRails) -> int:
         """Read the rails once and keep the sample."""
         begin_ns = time.monotonic_ns()
         try:
@@ -180,7 +180,7 @@ class Sampler:
                     found_w[rail.name] = rail.read_uw() * 1e-6
         self._rails_w = found_w
 
-    def _failed(self, found: Found, time_ns: int, reason: str) -> int:
+    def _failed(self, found: FoundRails, time_ns: int, reason: str) -> int:
         self._failures += 1
         self._last = []
         self._samples.append(Sample(time_ns, math.nan))

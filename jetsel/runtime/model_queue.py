@@ -15,7 +15,7 @@ from jetsel.runtime.runner import Runner
 
 
 @dataclass(eq=False)
-class Record:
+class RunRecord:
     """Counts and times of one model's runs. Any thread may call.
 
     A run, its time and whether it was an escalation are counted at once, when the policy has seen it: of whatever
@@ -65,7 +65,7 @@ class ModelQueue:
     temperature: float = 1.0
     unavailable: str | None = None
     waiting: deque[RequestRun] = field(default_factory=deque)
-    record: Record = field(default_factory=Record)
+    record: RunRecord = field(default_factory=RunRecord)
     runner: Runner | None = None
     estimate: Estimate = field(default_factory=Estimate)  # of one run, whatever its batch
     times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out

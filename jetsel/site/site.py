@@ -23,7 +23,7 @@ log = logging.getLogger("jetsel.models")
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedFamilies:
     """The families that are served, as configured. edge_family: the one that the edge server helps."""
 
     families: dict[str, ConfiguredFamily]
@@ -79,7 +79,7 @@ class Site:
             raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(families) or 'none'}")
         return FamilyCalibrations(name, folder, self.config, families.get(name), name == default, others)
 
-    def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> Served:
+    def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
         """Return the families that are served.
 
         before: by family, the calibration in use until a reload; it stays if a new one is refused. Raises ConfigError
@@ -98,7 +98,7 @@ class Site:
             name: configured(self.zoo.families[name], self.config, is_default=name == default, before=known.get(name))
             for name in names
         }
-        return Served(families, default, helped)
+        return ServedFamilies(families, default, helped)
 
     def log_broken(self) -> None:
         """Log each file that is left out."""

@@ -28,7 +28,7 @@ Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Embedded:
     """What backbones saw. embeddings: model -> (n, width) float32. classes: (n,). unreadable: path, reason."""
 
     embeddings: Mapping[str, NDArray[np.float32]]
@@ -51,7 +51,7 @@ def see(
     limits: image.Limits,
     decode_px: int,
     tell: Tell,
-) -> Seen:
+) -> Embedded:
     """Show every photograph, with its class, to every backbone; what cannot be read is listed and left out.
 
     Raises CalibrationError where a backbone gives no embedding.
@@ -82,10 +82,10 @@ def see(
     stacked = [np.stack([row[column] for _, row in seen]) for column in range(len(specs))]
     classes = np.array([number for number, _ in seen], np.int64)
     unreadable = [(path, row) for (path, _), row in zip(photographs, rows, strict=True) if isinstance(row, str)]
-    return Seen(dict(zip(specs, stacked, strict=True)), classes, unreadable)
+    return Embedded(dict(zip(specs, stacked, strict=True)), classes, unreadable)
 
 
-def train(seen: Seen, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
+def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError where a class has too few."""
     check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names)
     held = _held_out(seen.classes)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from jetsel.base.errors import ManifestError
-from jetsel.base.weights import Tried, Weights
+from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.labels import Labels
@@ -21,12 +21,12 @@ from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
 
-Try = Callable[[Weights, str | None], Tried]
+Try = Callable[[Weights, str | None], TrialRun]
 """Runs a model; the second argument is the tensor that a softmax makes its answers from, None where none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ModelDescription:
     """What is known of a model beside its file; None is found out.
 
     family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
@@ -74,7 +74,7 @@ class Added:
     classes: int
 
 
-def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace: bool) -> Added:
+def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool) -> Added:
     """Add the model in the file `onnx`, or change nothing.
 
     Raises ManifestError, or what `try_it` does, that names the repair.
@@ -106,7 +106,7 @@ def add_model(onnx: Path, wanted: Wanted, where: Where, try_it: Try, *, replace:
 
 
 def _manifest(
-    wanted: Wanted, family: str, labels: Labels, found: Classifier, seen: Tried, sha256: str, source: str
+    wanted: ModelDescription, family: str, labels: Labels, found: Classifier, seen: TrialRun, sha256: str, source: str
 ) -> Manifest:
     return manifest_of(
         {
@@ -131,7 +131,7 @@ def _manifest(
     )
 
 
-def _family(zoo: Zoo, labels: Labels, wanted: Wanted, replace: bool) -> str:
+def _family(zoo: Zoo, labels: Labels, wanted: ModelDescription, replace: bool) -> str:
     """Return the family that these labels are, or found one; raises ManifestError where two would contradict."""
     known = next((name for name, family in zoo.families.items() if family.labels.sha256 == labels.sha256), None)
     if known is not None:
@@ -172,7 +172,7 @@ def derived(
     sha256: str,
     labels_sha256: str,
     spec: InputSpec,
-    tried: Tried,
+    tried: TrialRun,
     parameters: int,
     words: str,
 ) -> Manifest:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.zoo import quantising
-from jetsel.zoo.adding import Wanted
+from jetsel.zoo.adding import ModelDescription
 from jetsel.zoo.checkpoint import tensors_in
 from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
 from jetsel.zoo.store import PULLED
@@ -75,7 +75,7 @@ class Rung:
     """
 
     onnx: Path
-    wanted: Wanted
+    wanted: ModelDescription
     side_px: int
     expected: NDArray[np.float32]
     tolerance: float = TOLERANCE
@@ -103,7 +103,7 @@ def rungs(
         onnx.write_bytes(graph.SerializeToString())
         for side_px in (side_px for name, side_px in RUNGS if name == variant):
             name = f"{variant}-{side_px}"
-            wanted = Wanted(
+            wanted = ModelDescription(
                 name=name,
                 family=None,
                 likely_family=FAMILY,

@@ -14,7 +14,7 @@ from jetsel.base.errors import JetselError
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.hosting.interpreters import default
-from jetsel.engines.hosting.process import Start, ask_about
+from jetsel.engines.hosting.process import HostStart, ask_about
 from tests.board.building import build_starter
 from tests.board.report import Report
 from tests.contract.opening import Models, Subject
@@ -30,7 +30,7 @@ def python(pytestconfig: pytest.Config) -> str:
     """The interpreter that sees TensorRT, found as the daemon finds it unless JETSEL_BOARD_PYTHON names one."""
     try:
         found = os.environ.get(PYTHON) or default("tensorrt")
-        ask_about(Start(found, "tensorrt"))
+        ask_about(HostStart(found, "tensorrt"))
         return found
     except JetselError as error:
         if pytestconfig.getoption("forbid_skips"):

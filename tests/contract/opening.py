@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import Backends, Engine
-from jetsel.engines.building.builder import Builder, Order
-from jetsel.engines.building.plans import Plan
+from jetsel.engines.building.builder import Builder, EngineOrder
+from jetsel.engines.building.plans import EnginePlan
 from jetsel.zoo import STARTER
 from tests.contract.tiny import CLASSES, HEIGHT_PX, WIDTH_PX
 
@@ -65,11 +65,11 @@ class Models:
             self.build(weights)
         return self.backends.open(self._subject.backend, weights, concurrency=concurrency, threads=threads)
 
-    def build(self, weights: Weights) -> Plan:
+    def build(self, weights: Weights) -> EnginePlan:
         """Build a model's engine unless it stands, as `jetsel models build` does; raises EngineFailedError."""
         if self._builder is None:
             self._builder = Builder(self._subject.host)
-        return self._builder.build(Order(weights, has_qdq=False, inputs=Noise(weights)))
+        return self._builder.build(EngineOrder(weights, has_qdq=False, inputs=Noise(weights)))
 
     def close(self) -> None:
         """Close what the models share."""

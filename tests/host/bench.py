@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.engines.hosting.link import LinkBrokenError
-from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.process import HostProcess, HostStart
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
 from tests.doubles.interpreter import make_interpreter
 
@@ -26,7 +26,7 @@ class Bench:
 
     def __init__(self, interpreter: str | Path, folder: Path, backend: str = "tensorrt") -> None:
         self.folder = folder
-        self.process = HostProcess(Start(str(interpreter), backend, hello_s=LIMIT_S))
+        self.process = HostProcess(HostStart(str(interpreter), backend, hello_s=LIMIT_S))
         self.region = self.process.memory.take(SIZE_BYTES)
         self.widths: dict[int, dict[str, int]] = {}  # of each model's outputs
         self.ends = "exit status 0"  # how it has to end

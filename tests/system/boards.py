@@ -9,7 +9,7 @@ import pytest
 
 from jetsel.base.config import Power
 from jetsel.power.idle import Idle, save
-from jetsel.power.machine import Facts, look
+from jetsel.power.machine import BoardFacts, look
 from tests.data.sysfs_trees import write
 from tests.system.daemons import Peer
 from tests.waiting import until
@@ -40,7 +40,7 @@ class Board:
     def mode(self, number: int) -> None:
         (self.root / "var/lib/nvpmodel/status").write_text(f"pmode:{number:04d} fmode:quiet\n")
 
-    def facts(self) -> Facts:
+    def facts(self) -> BoardFacts:
         """What the board says of itself now."""
         return look(Power(sysfs=str(self.sysfs)))
 

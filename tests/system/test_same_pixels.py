@@ -61,9 +61,9 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     paths = [work / f"{number:02d}" for number in range(len(PHOTOGRAPHS))]
     for path, file in zip(paths, PHOTOGRAPHS.values(), strict=True):
         path.write_bytes(file)
-    shown = record.Found(work, tuple(Labelled(path, 0, "any") for path in paths), ())
-    plan = record.Plan(photographs=1, least_repeats=2, most_repeats=2)
-    options = record.Options(plan=plan, features_px=FEATURES_PX[family])
+    shown = record.FoundImages(work, tuple(Labelled(path, 0, "any") for path in paths), ())
+    plan = record.TimingPlan(photographs=1, least_repeats=2, most_repeats=2)
+    options = record.RecordOptions(plan=plan, features_px=FEATURES_PX[family])
     with record.loaded_models(found) as engines:
         record.record(work / "recording.sqlite", found, engines, shown, options)
     return record.load(work / "recording.sqlite", found).recording

@@ -21,14 +21,14 @@ from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_ti
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table
 from jetsel.calibrate.assemble import fit_temperatures, learn
-from jetsel.calibrate.record import Plan as Times
+from jetsel.calibrate.record import TimingPlan
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.train.optimize.making import facts_of
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "results"
-TIMED = Times(photographs=60)
+TIMED = TimingPlan(photographs=60)
 
 
 def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: Path) -> str:
@@ -39,7 +39,7 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
         for what, images in (("fit", fit_images), ("test", test_images))
     )
     test = replace(test, costs_ms=fit.costs_ms)
-    learned = learn(fit, "top1", Plan(PAPER_SEVEN, 1), fit_temperatures(fit))
+    learned = learn(fit, "top1", ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit))
     operations = {model.manifest.name: facts_of(model).operations or 0 for model in family.models}
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"
     tables = (

@@ -18,16 +18,15 @@ from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.fit.selection import Planned, make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
-from jetsel.calibrate.record import Plan as Times
-from jetsel.calibrate.record import load
+from jetsel.calibrate.record import TimingPlan, load
 from jetsel.calibrate.recording import Recording
 from jetsel.policies.chain import PAPER_K
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.premodel import select_models
 from jetsel.zoo import Family, scan
 
 THETA_POINTS = 0.5  # section 3.2
-TIMED = Times(photographs=1)  # times are the clock's
+TIMED = TimingPlan(photographs=1)  # times are the clock's
 
 
 class Study:
@@ -66,7 +65,7 @@ class Study:
         return make_plan(self.recording, self.fold_of, "top1", THETA_POINTS, self.clock)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ChainPlan:
         """The features, k and theta of that."""
         return self.planned.plan
 

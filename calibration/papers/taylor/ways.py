@@ -18,7 +18,7 @@ from jetsel.calibrate.fit.features import elected
 from jetsel.calibrate.recording import Recording
 from jetsel.features import NAMES, PAPER_SEVEN
 from jetsel.policies.chain import PAPER_K, PAPER_LINKS
-from jetsel.policies.kind import Plan, Table
+from jetsel.policies.kind import ChainPlan, Table
 from jetsel.premodel import Neighbours, fit_scaling, optimum_votes, select_models, worthiest
 from jetsel.premodel.cascades import Fitted, judge
 
@@ -52,7 +52,7 @@ def single() -> Way:
     return Way("a single model", 0.0, tried)
 
 
-def chain(plan: Plan, name: str = "chain") -> Way:
+def chain(plan: ChainPlan, name: str = "chain") -> Way:
     """The chain of neighbours as `jetsel calibrate` fits it.
 
     `chain-right` under that name: an image votes for every model that is right on it, and not for the cheapest alone.
@@ -72,10 +72,10 @@ def chain(plan: Plan, name: str = "chain") -> Way:
 
 def chain_paper(features_ms: float) -> Way:
     """The chain with the paper's settings: five neighbours, seven features, three links."""
-    return chain(Plan(PAPER_SEVEN, PAPER_K, -1.0, features_ms), "chain-paper")
+    return chain(ChainPlan(PAPER_SEVEN, PAPER_K, -1.0, features_ms), "chain-paper")
 
 
-def skipping(plan: Plan) -> Way:
+def skipping(plan: ChainPlan) -> Way:
     """A cascade whose first rung is left out if fewer than a share of the neighbours satisfied it."""
 
     def tried(train: Recording, held: Recording) -> list[Point]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.fit.features import Distances, drop_correlated, elected, nearest_columns, sample
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import TimeFeatures
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.premodel import optimum_votes, select_models
 from jetsel.wire import Criterion
 
@@ -209,7 +209,7 @@ class Planned:
     correlation, None for one that never changes.
     """
 
-    plan: Plan
+    plan: ChainPlan
     kept: tuple[str, ...]
     dropped: dict[str, list[tuple[str, float | None]]]
     selection: Selection
@@ -250,5 +250,5 @@ def make_plan(
         return price * features_ms(names)
 
     selection = select(known, cost)
-    plan = Plan(selection.features, selection.k, theta_points, features_ms(selection.features))
+    plan = ChainPlan(selection.features, selection.k, theta_points, features_ms(selection.features))
     return Planned(plan, kept, dropped, selection, judge(known, selection, cost))

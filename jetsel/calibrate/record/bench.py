@@ -24,7 +24,7 @@ from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
 from jetsel.features import NAMES, WORKING_PX, extract
 from jetsel.power.integration import NO_METER
-from jetsel.power.meter import Opened
+from jetsel.power.meter import OpenedMeter
 from jetsel.zoo import Family
 
 # The 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom.
@@ -35,7 +35,7 @@ _T_975 = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """How times are taken.
 
     photographs: how many random ones, all where there are fewer; seed: which. half_width: of the 95 % confidence
@@ -67,7 +67,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def repeat_by_turns(
-    runs: Mapping[str, Callable[[], object]], plan: Plan, now: Callable[[], float] = time.perf_counter
+    runs: Mapping[str, Callable[[], object]], plan: TimingPlan, now: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
     """Return durations in ms of each of the runs, until they are settled or have had their most repeats.
 
@@ -111,7 +111,7 @@ class EnergyPlan:
 
 
 @dataclass(frozen=True)
-class Options:
+class RecordOptions:
     """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
 
     features_px: the pixels of a photograph that features see at most.
@@ -119,14 +119,14 @@ class Options:
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
-    plan: Plan = field(default_factory=Plan)
-    opened: Opened = field(default_factory=lambda: Opened(reason=NO_METER))
+    plan: TimingPlan = field(default_factory=TimingPlan)
+    opened: OpenedMeter = field(default_factory=lambda: OpenedMeter(reason=NO_METER))
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
 
 
-class Shown(NamedTuple):
+class ShownImage(NamedTuple):
     """A photograph that models are shown, and what extracts all its features as a request would."""
 
     photograph: image.Photograph
@@ -140,7 +140,7 @@ class Bench:
     store: Store
     family: Family
     engines: Mapping[str, Engine]
-    options: Options
+    options: RecordOptions
     conditions: int
     watch: NoiseMonitor
     tell: Tell | None
@@ -160,7 +160,7 @@ class Bench:
         rows.sort(key=lambda row: hashlib.sha256(f"{self.options.plan.seed} {row[2]}".encode()).digest())
         return [(photograph, path) for photograph, path, _ in rows[:count]]
 
-    def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, Shown, Missing, bool]]:
+    def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
         """Yield those photographs that can be read by now, and whether a model runs on a GPU.
 
         All models are warm then. What is gone or was damaged meanwhile is left to a later run.
@@ -176,7 +176,7 @@ class Bench:
                 outputs = [self.run(name, decoded) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
             features = partial(features_of, decoded, data, self.options.limits, self.options.features_px)
-            yield photograph, Shown(decoded, features), missing, on_gpu
+            yield photograph, ShownImage(decoded, features), missing, on_gpu
 
     def run(self, name: str, photograph: image.Photograph) -> Output:
         """Let one model answer, its input made anew: that is part of what a request pays."""

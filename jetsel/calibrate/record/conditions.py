@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from jetsel import __version__
 from jetsel.power.idle import processor
-from jetsel.power.machine import Clock, Fact, Known, Machine, clocks, throttling
+from jetsel.power.machine import ClockReading, Fact, Known, Machine, clocks, throttling
 from jetsel.power.sysfs import root_of
 
 LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime")
@@ -68,7 +68,7 @@ def gather(sysfs: Path | str = "/sys") -> Conditions:
     )
 
 
-def _cpu_clock(clocks: Known[list[Clock]]) -> Fact:
+def _cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     governor = clocks.value[0].governor
@@ -76,7 +76,7 @@ def _cpu_clock(clocks: Known[list[Clock]]) -> Fact:
     return Fact(f"up to {highest_mhz:.0f} MHz" + (f", {governor}" if governor else ""))
 
 
-def _gpu_clock(clocks: Known[list[Clock]]) -> Fact:
+def _gpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     clock = clocks.value[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jetsel.base.files import sha256_of
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.photographs import Found, Labelled
+from jetsel.calibrate.record.photographs import FoundImages, Labelled
 from jetsel.calibrate.record.workers import Workers
 
 Content = tuple[int, int, str]
@@ -27,7 +27,7 @@ class Task:
     missing: tuple[str, ...]
 
 
-def claim(store: Store, found: Found, workers: Workers) -> list[Task] | None:
+def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | None:
     """Hash the files and settle which are one photograph; return what lacks predictions, None where stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.record.bench import Options, features_of
+from jetsel.calibrate.record.bench import RecordOptions, features_of
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.database import Store
 from jetsel.engines import Engine, EngineFailedError
@@ -80,7 +80,7 @@ Said = tuple[bytes, bytes | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Examined:
     """What is new of one photograph. facts: columns of its row, None where they are recorded already; said: by model.
 
     decode_ms, features_ms: processor time of the one thread that did it: the wall's clock would count how it waited for
@@ -94,7 +94,7 @@ class Seen:
 class Examiner:
     """Examines photographs from any number of threads; each engine serves as many at a time as it says."""
 
-    def __init__(self, family: Family, engines: Mapping[str, Engine], options: Options) -> None:
+    def __init__(self, family: Family, engines: Mapping[str, Engine], options: RecordOptions) -> None:
         """Nothing is done yet."""
         self._family = family
         self._engines = engines
@@ -102,7 +102,7 @@ class Examiner:
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._free = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
-    def __call__(self, task: Task) -> Seen | str:
+    def __call__(self, task: Task) -> Examined | str:
         """Return what is new of it, or the reason why the file cannot be used. Raises EngineFailedError."""
         try:
             data = image.read_file(task.photograph.path, self._limits)
@@ -116,7 +116,7 @@ class Examiner:
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: it was written to meanwhile; record again"
         facts = self._facts(photograph, data, decode_ms) if task.number is None else None
-        return Seen(facts, {name: self._ask(name, photograph) for name in task.missing})
+        return Examined(facts, {name: self._ask(name, photograph) for name in task.missing})
 
     def _facts(self, photograph: image.Photograph, data: bytes, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
@@ -142,7 +142,7 @@ class Examiner:
         return logits, _halved(name, output.embedding[0])
 
 
-def write(store: Store, task: Task, seen: Seen) -> None:
+def write(store: Store, task: Task, seen: Examined) -> None:
     """Put what is new of a photograph into the recording."""
     photograph = task.number
     if seen.facts is not None:

@@ -43,7 +43,7 @@ class Times:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedRecording:
     """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
 
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
@@ -68,7 +68,7 @@ def load(
     family: Family,
     models: Sequence[str] | None = None,
     labels_from: str | None = None,
-) -> Loaded:
+) -> LoadedRecording:
     """Read what the family's models, or those named, said of each photograph that all of them have seen.
 
     labels_from: take this model's first answers as the
@@ -105,7 +105,9 @@ def load(
     )
     skipped = count_reasons([reason for _, reason in left_out])
     identities = {name: wanted[name] for name in names}
-    return Loaded(recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned)
+    return LoadedRecording(
+        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned
+    )
 
 
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:

@@ -87,7 +87,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundImages:
     """The photographs below one folder or in one CSV, in the order of their paths, and what is left out."""
 
     source: Path
@@ -95,7 +95,7 @@ class Found:
     skipped: tuple[Skipped, ...]
 
 
-def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool) -> Found:
+def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool) -> FoundImages:
     """List the photographs of a folder with one folder per class, or of a CSV of `path,label` (header optional).
 
     A class is named by its identifier or its English name; label_map: a CSV of `folder,label` for other names. Paths in
@@ -115,7 +115,7 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
                 f"{source}: its folders hold the classes one level deeper; give one of these: {', '.join(deeper)}"
             )
         raise CalibrationError(_none_found(source, skipped, labels, need_labels))
-    return Found(source, tuple(photographs), tuple(skipped))
+    return FoundImages(source, tuple(photographs), tuple(skipped))
 
 
 def labels_in(source: Path) -> set[str]:

@@ -15,13 +15,13 @@ import cv2
 
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.bench import Bench, Options, Shown, half_width, repeat_by_turns
+from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage, half_width, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
-from jetsel.calibrate.record.photographs import Found, count_reasons
+from jetsel.calibrate.record.photographs import FoundImages, count_reasons
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.zoo import Family, verify
@@ -73,8 +73,8 @@ def record(
     path: Path,
     family: Family,
     engines: Mapping[str, Engine],
-    found: Found,
-    options: Options | None = None,
+    found: FoundImages,
+    options: RecordOptions | None = None,
     tell: Tell | None = None,
     stop: Stop | None = None,
 ) -> Recorded:
@@ -86,7 +86,7 @@ def record(
     fails; what was done until then stays.
     """
     cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
-    halt, options = stop or threading.Event(), options or Options()
+    halt, options = stop or threading.Event(), options or RecordOptions()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
         store.set_models([model for model in family.models if model.manifest.name in engines], family.models[0])
@@ -121,7 +121,7 @@ def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: W
     return recorded
 
 
-def _refuse_none(store: Store, found: Found) -> None:
+def _refuse_none(store: Store, found: FoundImages) -> None:
     """Raise where not one of the photographs that were found is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
@@ -158,7 +158,7 @@ def time_models(bench: Bench) -> bool:
     return True
 
 
-def _time(bench: Bench, photograph: int, shown: Shown, models: tuple[str, ...]) -> None:
+def _time(bench: Bench, photograph: int, shown: ShownImage, models: tuple[str, ...]) -> None:
     """Time models, and the features by the same rule, in place of the one look at them while recording."""
     execute, plan = bench.store.connection.execute, bench.options.plan
     features_ms = repeat_by_turns({"features": shown.extract}, plan)["features"]

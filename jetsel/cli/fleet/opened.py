@@ -34,7 +34,7 @@ Gain = Annotated[
 ]
 
 
-class Opened:
+class OpenedFleet:
     """A repository and its devices. skipped: why uploads were not taken up, by their names."""
 
     def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
@@ -85,8 +85,8 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def opened(url: str, trust: Collection[Path], days: float = 7.0) -> Opened:
+def opened(url: str, trust: Collection[Path], days: float = 7.0) -> OpenedFleet:
     """Open a repository that these public keys may have signed."""
     from jetsel.fleet.signing import read_key
 
-    return Opened(url, [read_key(path) for path in trust], days)
+    return OpenedFleet(url, [read_key(path) for path in trust], days)

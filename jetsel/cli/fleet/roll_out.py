@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.base.errors import ConfigError
-from jetsel.cli.fleet.opened import Opened, check_libraries, printable
+from jetsel.cli.fleet.opened import OpenedFleet, check_libraries, printable
 from jetsel.cli.options import Json, emit
 from jetsel.cli.repo import Keys, Trusted, Url
 
 if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Proposal
-    from jetsel.fleet.manager.rolling import Step
+    from jetsel.fleet.manager.rolling import RollOutStep
 
 MAX_PROPOSALS_BYTES = 2**28
 
@@ -60,7 +60,7 @@ def roll_out(
     trusted = [*map(public_key, private), *map(read_key, trust)]
     begins = plans
     while True:
-        fleet = Opened(url, trusted)
+        fleet = OpenedFleet(url, trusted)
         rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
         if begins is not None:
             rolling.begin(_proposals(begins), fleet.devices, waves)
@@ -115,7 +115,7 @@ def _proposals(file: Path) -> list[Proposal]:
         ) from None
 
 
-def _tell(step: Step) -> None:
+def _tell(step: RollOutStep) -> None:
     out, of = len(step.rollout.out), len(step.rollout.devices)
     wave = f"wave {step.rollout.released} of {len(step.rollout.waves)}"
     typer.echo(f"{wave}, {out} of {of} devices: {len(step.released)} plans were written now")

@@ -78,10 +78,10 @@ def add(
     """
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file
-    from jetsel.zoo.adding import Wanted
+    from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.labels import labels_file
 
-    wanted = Wanted(
+    wanted = ModelDescription(
         name=name or plain_name(onnx.stem),
         family=family,
         likely_family=plain_name(labels.stem),

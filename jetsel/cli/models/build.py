@@ -12,7 +12,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
-    from jetsel.engines.building.plans import Record
+    from jetsel.engines.building.plans import PlanRecord
 
 EXIT_FAILED = 1
 MOST_COMPARED = 500  # photographs: more change no figure that counts
@@ -105,7 +105,7 @@ def build(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _in_words(record: Record, *, was_built: bool) -> str:
+def _in_words(record: PlanRecord, *, was_built: bool) -> str:
     from jetsel.cli.terminal import milliseconds
 
     check = record.check

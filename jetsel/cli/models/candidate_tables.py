@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from jetsel.calibrate.candidates import Judged
     from jetsel.calibrate.findings import Interval
-    from jetsel.cli.models.optimizing import Found
+    from jetsel.cli.models.optimizing import Optimized
 
 
-def tables_of(found: Found) -> list[Listing]:
+def tables_of(found: Optimized) -> list[Listing]:
     """Return the models, the best policies, how each candidate was made, and those that are not there."""
     recipes = [[name, fact.recipe] for name, fact in found.facts.items() if fact.recipe is not None]
     failed = [[name, reason] for name, reason in found.failed.items()]
@@ -45,7 +45,7 @@ def drawn(listing: Listing) -> Table:
     return shown
 
 
-def sentences(found: Found) -> list[str]:
+def sentences(found: Optimized) -> list[str]:
     """Say which candidates are wanted, and what that gives."""
     verdict = found.verdict
     new = [one for one in verdict.models if one.name not in verdict.served]
@@ -65,7 +65,7 @@ def sentences(found: Found) -> list[str]:
     return said
 
 
-def _row(one: Judged, found: Found) -> list[str]:
+def _row(one: Judged, found: Optimized) -> list[str]:
     fact = found.facts[one.name]
     half = 50 * (one.top1_interval.high - one.top1_interval.low)
     places = {"front": one.in_front, "Algorithm 1": one.in_algorithm_1, "best policy": one.in_policy}
@@ -89,7 +89,7 @@ def _device_ms(told: float | str | None) -> str:
     return milliseconds(told) if isinstance(told, float) else "-"
 
 
-def _trade_rows(found: Found) -> list[list[str]]:
+def _trade_rows(found: Optimized) -> list[list[str]]:
     trade = found.verdict.trade
     if trade is None:
         return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, UnknownFamilyError, UnknownModelError
 from jetsel.base.weights import Weights
-from jetsel.engines.building.builder import Order
+from jetsel.engines.building.builder import EngineOrder
 from jetsel.engines.building.trial import Array, Photographs
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.site.families import served_models
@@ -73,13 +73,13 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
     return found
 
 
-def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> Order:
+def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
     """Return what is to be built, and compared on these photographs.
 
     Raises ManifestError where the weights are not those that the manifest means.
     """
     content = verify(candidate.model)
-    return Order(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
+    return EngineOrder(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
 
 
 class _Prepared:

@@ -73,7 +73,7 @@ def optimize(
     from jetsel.base.state import state_folder
     from jetsel.calibrate.report import NO_PAGE, Section, render_sections
     from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
-    from jetsel.cli.models.optimizing import Asked, optimize
+    from jetsel.cli.models.optimizing import OptimizeRequest, optimize
     from jetsel.cli.models.placed import first_writable, notes_of
     from jetsel.cli.terminal import Output, console
     from jetsel.site.site import read_site
@@ -84,7 +84,7 @@ def optimize(
     known, parent = site.zoo.find(model, family)
     identity = parent.manifest.identity[:12]
     folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
-    asked = Asked(
+    asked = OptimizeRequest(
         photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes, add or ()
     )
     with Output(quiet=json) as output:

@@ -25,8 +25,8 @@ from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.trying import try_run
 from jetsel.site.families import limits_of, served_models
-from jetsel.train.optimize.making import NEEDS_TORCH, Facts, facts_of, make, name_of
-from jetsel.train.optimize.material import Material, Plan, check_enough, drawn
+from jetsel.train.optimize.making import NEEDS_TORCH, FileFacts, facts_of, make, name_of
+from jetsel.train.optimize.material import Material, OptimizePlan, check_enough, drawn
 from jetsel.train.optimize.recipes import FACTORISING, PRUNING, Recipe, recipes
 from jetsel.zoo import Family, Model
 
@@ -42,7 +42,7 @@ LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Asked:
+class OptimizeRequest:
     """What the owner asked for, as `jetsel models optimize --help` has it."""
 
     photos: Path
@@ -58,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
+class Optimized:
     """What came of it. models: the family as it is served, and the candidates; failed: candidate -> why there is none.
 
     engines: model -> ms on the device by TensorRT, or why there is none; a sentence for all where TensorRT is not here.
@@ -67,12 +67,14 @@ class Found:
     verdict: Verdict
     models: Mapping[str, Model]
     failed: Mapping[str, str]
-    facts: Mapping[str, Facts]
+    facts: Mapping[str, FileFacts]
     engines: Mapping[str, float | str] | str
     noisy: str | None
 
 
-def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder: Path, output: Output) -> Found:
+def optimize(
+    family: Family, parent: Model, values: Config, asked: OptimizeRequest, folder: Path, output: Output
+) -> Optimized:
     """Make candidates, record them beside the family on photographs held out, and judge them.
 
     folder: where everything is kept, so that the same command goes on. Raises JetselError.
@@ -88,7 +90,7 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
     check_enough(len(learn))
     folder.mkdir(parents=True, exist_ok=True)
     _same_photographs(asked, folder)
-    plan = Plan(
+    plan = OptimizePlan(
         parent,
         family,
         learn,
@@ -117,7 +119,7 @@ def optimize(family: Family, parent: Model, values: Config, asked: Asked, folder
     verdict = judged(
         loaded.recording, parent.manifest.name, list(served), asked.max_drop, THETA_POINTS, refused, compare
     )
-    return Found(verdict, shown, failed, facts, engines, loaded.times.noisy)
+    return Optimized(verdict, shown, failed, facts, engines, loaded.times.noisy)
 
 
 def _comparing(job: Job, models: Sequence[str], output: Output) -> Compare:
@@ -130,7 +132,7 @@ def _comparing(job: Job, models: Sequence[str], output: Output) -> Compare:
     return compare
 
 
-def _check_added(asked: Asked, family: Family, parent: Model, planned: Sequence[Recipe]) -> None:
+def _check_added(asked: OptimizeRequest, family: Family, parent: Model, planned: Sequence[Recipe]) -> None:
     """Raise UnknownModelError if a candidate to add will not be made, CalibrationError if its name is taken."""
     names = [name_of(parent, recipe) for recipe in planned]
     taken = {model.manifest.name: model.directory for model in family.models}
@@ -143,7 +145,7 @@ def _check_added(asked: Asked, family: Family, parent: Model, planned: Sequence[
             raise UnknownModelError(f"--add: there is no candidate {name}{near}; there are {', '.join(names)}")
 
 
-def _share(asked: Asked, parent: Weights, threads: int) -> float | None:
+def _share(asked: OptimizeRequest, parent: Weights, threads: int) -> float | None:
     """Return how much of the operations may stay for the targets, None without one; raises CalibrationError."""
     shares = []
     if asked.target_ms is not None:
@@ -157,7 +159,7 @@ def _share(asked: Asked, parent: Weights, threads: int) -> float | None:
     return max(round(MARGIN * min(shares), 2), LEAST_SHARE)
 
 
-def _parted(asked: Asked, family: Family, paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+def _parted(asked: OptimizeRequest, family: Family, paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return the images to learn from, and those to judge by; raises CalibrationError if these are too few."""
     if asked.learn_on is None:
         learn, held = drawn(paths, LEARNED_FROM)
@@ -173,7 +175,7 @@ def _parted(asked: Asked, family: Family, paths: Sequence[Path]) -> tuple[list[P
     return learn, held
 
 
-def _same_photographs(asked: Asked, folder: Path) -> None:
+def _same_photographs(asked: OptimizeRequest, folder: Path) -> None:
     """Keep which photographs candidates are made and judged by; raises CalibrationError where they were others before.
 
     Else some would be judged by what they have learned from.
@@ -234,7 +236,9 @@ def _engines(family: Family, models: Sequence[Model], values: Config, photos: Pa
     return found
 
 
-def _over_target(asked: Asked, costs_ms: Mapping[str, float], facts: Mapping[str, Facts]) -> dict[str, str]:
+def _over_target(
+    asked: OptimizeRequest, costs_ms: Mapping[str, float], facts: Mapping[str, FileFacts]
+) -> dict[str, str]:
     """Return the models that cost more than was asked for, and why."""
     found = {}
     for name, fact in facts.items():

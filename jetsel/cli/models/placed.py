@@ -13,10 +13,10 @@ from jetsel.cli.options import print_json
 
 if TYPE_CHECKING:
     from jetsel.base.config import Config
-    from jetsel.zoo.adding import Added, Wanted
+    from jetsel.zoo.adding import Added, ModelDescription
 
 
-def put(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool) -> Added:
+def put(onnx: Path, wanted: ModelDescription, values: Config, folder: Path | None, *, replace: bool) -> Added:
     """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError that names the repair."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
@@ -27,7 +27,9 @@ def put(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, repl
     return add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
 
 
-def place(onnx: Path, wanted: Wanted, values: Config, folder: Path | None, *, replace: bool, json: bool) -> None:
+def place(
+    onnx: Path, wanted: ModelDescription, values: Config, folder: Path | None, *, replace: bool, json: bool
+) -> None:
     """Add the model in a file as `put` does, and print what was added, how long it takes, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 

@@ -52,7 +52,7 @@ def pull(
     from jetsel.engines.trying import largest_difference
     from jetsel.site import config_file
     from jetsel.zoo import pretrained
-    from jetsel.zoo.adding import Wanted
+    from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.labels import table_of
     from jetsel.zoo.published import published
 
@@ -73,7 +73,7 @@ def pull(
                 f"{reference}: ONNX Runtime and torch differ by {apart:.1e} of the largest logit on the same weights, "
                 f"more than {TOLERANCE:.0e}: pull another model"
             )
-        wanted = Wanted(
+        wanted = ModelDescription(
             name=name or found.name,
             family=family,
             likely_family=found.trained_on,

@@ -20,7 +20,7 @@ from jetsel.policies.capped import capped
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Sum
-from jetsel.power.machine import Facts, Machine, differences, restored, throttled
+from jetsel.power.machine import BoardFacts, Machine, differences, restored, throttled
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer, Classify
@@ -47,7 +47,7 @@ class Metering:
         """Start the sampler, unless [power] says that there is no sensor."""
         self.machine = Machine(power.sysfs, power.jtop)
         self.facts = self.machine.facts(JTOP_WAIT_S if power.jtop else 0.0)
-        self.conditions = Conditions()
+        self.conditions = ConditionsWatch()
         self.budget = Budget(power.budget_w, 0)
         self.estimates = Estimates()
         self.idle: Idle | None = None
@@ -57,7 +57,7 @@ class Metering:
         self._reserve_percent = power.battery_reserve_percent
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, RAILS_EVERY_S)
-        self._made_under: dict[str, Facts] = {}  # of the calibrations that tell, by how conditions name them
+        self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
         self._best_mj: dict[str, dict[str, float | None]] = {}
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
@@ -213,19 +213,19 @@ at a trip point."""
 BOARD = "the board"
 
 
-class Conditions:
+class ConditionsWatch:
     """Compares each look at the board with what was measured, and remembers what it has warned of.
 
     One thread looks; any thread may read `reasons`.
     """
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, Facts]] = deque()
+        self._looks: deque[tuple[float, BoardFacts]] = deque()
         self._seen_s: dict[str, float] = {}  # when a reason was last seen, by what it concerns
         self.reasons: dict[str, list[str]] = {}
         """What is wrong, by what it concerns: BOARD, or what was measured. Replaced as a whole, and never changed."""
 
-    def look(self, now_s: float, facts: Facts, measured: Mapping[str, Facts]) -> None:
+    def look(self, now_s: float, facts: BoardFacts, measured: Mapping[str, BoardFacts]) -> None:
         """Take in the board's facts of now. measured: the facts that each measurement in use was made under."""
         while len(self._looks) > 1 and now_s - self._looks[1][0] >= SHORTLY_S:
             self._looks.popleft()

@@ -19,8 +19,8 @@ from jetsel.engines.building import plan_folder, plans
 from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
-from jetsel.engines.hosting.process import HostProcess, Start, ask_about
-from jetsel.engines.hosting.running import Loaded, Memory, good
+from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
+from jetsel.engines.hosting.running import HostedModel, Memory, good
 
 
 def fold(weights: Weights, target: Path) -> None:
@@ -72,7 +72,7 @@ Ask = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Order:
+class EngineOrder:
     """One model to build. has_qdq: whether its file says by Q/DQ nodes what int8 needs. inputs: to compare on."""
 
     weights: Weights
@@ -92,20 +92,22 @@ class Builder:
         self._limit_s = limit_s
         # Nothing is reserved: what the builder itself holds would count; the daemon checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
-        self._start = Start(interpreter, "tensorrt")
+        self._start = HostStart(interpreter, "tensorrt")
         self.about: Mapping[str, Any] = ask_about(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
         """Return the key that the model's engine has here; raises EngineFailedError."""
         return plans.wanted_key(weights, self.settings, self.about)
 
-    def standing(self, weights: Weights) -> plans.Plan | None:
+    def standing(self, weights: Weights) -> plans.EnginePlan | None:
         """Return the model's engine where one stands that may be loaded here."""
         with contextlib.suppress(EngineFailedError):
             return plans.find(self.settings, weights, self.about)
         return None
 
-    def build(self, order: Order, waiting: Callable[[], None] | None = None, *, force: bool = False) -> plans.Plan:
+    def build(
+        self, order: EngineOrder, waiting: Callable[[], None] | None = None, *, force: bool = False
+    ) -> plans.EnginePlan:
         """Return the model's engine, built where none stands, or in any case with `force`.
 
         waiting: called where another build has to end first. Whatever ends it, what is not finished is never loaded.
@@ -128,7 +130,7 @@ class Builder:
             standing = None if force else self.standing(weights)  # another builder may have been faster
             return standing or self._build(order, key, work)
 
-    def _build(self, order: Order, key: plans.Key, work: Path) -> plans.Plan:
+    def _build(self, order: EngineOrder, key: plans.Key, work: Path) -> plans.EnginePlan:
         weights = order.weights
         source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
         if not order.has_qdq:
@@ -146,7 +148,7 @@ class Builder:
             built = good(weights.name, reply)
             request = plans.load_request(weights, plan, built["sha256"])
             about = good(weights.name, ask("load", {"model": MODEL, **request}))
-            loaded = Loaded(MODEL, weights, about["max_batch"], about["embedding_width"])
+            loaded = HostedModel(MODEL, weights, about["max_batch"], about["embedding_width"])
 
             def run(batch: Array) -> tuple[Array, float | None]:
                 output, _ = loaded.run(memory, lambda request: ask("infer", request), batch)
@@ -160,7 +162,7 @@ class Builder:
                 "photographs like those to come: --photographs DIR"
             )
         notes += built["notes"]
-        record = plans.Record(
+        record = plans.PlanRecord(
             model=weights.name,
             key=key,
             plan_sha256=built["sha256"],

@@ -12,7 +12,7 @@ import msgspec
 
 from jetsel.base import files, versions
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building.plans import RECORD, Key, Plan, Record
+from jetsel.engines.building.plans import RECORD, EnginePlan, Key, PlanRecord
 
 
 @contextmanager
@@ -43,12 +43,12 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
         raise EngineFailedError(said) from None
 
 
-def install(work: Path, plan: Path, record: Record) -> Plan:
+def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:
     """Move a plan and its record from the working folder into the folder; return the engine. Raises OSError."""
     described = plan.with_suffix(RECORD)
     files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     versions.publish(work, [plan.name, described.name])
-    return Plan(work.parent / plan.name, record)
+    return EnginePlan(work.parent / plan.name, record)
 
 
 def timing_cache(folder: Path, key: Key) -> Path:

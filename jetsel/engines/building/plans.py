@@ -79,7 +79,7 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     device_ms: Duration | None
 
 
-class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PlanRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What lies beside a plan. Bytes and seconds are measured; None where they could not be.
 
     built: when, in UTC. libraries: versions, by name. cost_bytes: of memory, that loading it took. scratch_bytes: of
@@ -101,11 +101,11 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Plan:
+class EnginePlan:
     """An engine that may be loaded here."""
 
     path: Path
-    record: Record
+    record: PlanRecord
 
     def to_load(self, weights: Weights) -> dict[str, Any]:
         """Return what the host is asked to load; see docs/engine-host.md."""
@@ -148,7 +148,7 @@ def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any
     )
 
 
-def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> Plan:
+def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> EnginePlan:
     """Return the engine of this model for this TensorRT, GPU and these settings.
 
     Raises EngineFailedError that says what there is instead, and which command builds it.
@@ -171,13 +171,13 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
     if record.key != wanted or size != record.plan_bytes:
         why = record.key.differences(wanted) or f"{record.plan_bytes} bytes long, and has {size}"
         raise EngineFailedError(f"{weights.name}: {path} was built as {why}; {repair} --force")
-    return Plan(path, record)
+    return EnginePlan(path, record)
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> PlanRecord:
     """Read one record; raises OSError, and ValueError that says what is wrong with it."""
     try:
-        return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=Record)
+        return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=PlanRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"no record of an engine: {error}") from None
 

@@ -31,7 +31,7 @@ class LinkTimeoutError(LinkBrokenError):
     """The host did not answer within the limit."""
 
 
-class Link:
+class HostLink:
     """One end of a socketpair. Used by one thread at a time."""
 
     def __init__(self, connection: socket.socket, memory: Memory) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.link import Link, LinkBrokenError, Stopped
+from jetsel.engines.hosting.link import HostLink, LinkBrokenError, Stopped
 from jetsel.engines.hosting.running import Memory
 
 HOST = Path(__file__).parents[1] / "host"
@@ -24,7 +24,7 @@ STANDARD_ERROR = 2
 
 
 @dataclass(frozen=True)
-class Start:
+class HostStart:
     """How to start one: the interpreter, what runs in it, and the memory that loads leave free.
 
     output: a descriptor, or subprocess.DEVNULL, for what it prints, errors included.
@@ -40,7 +40,7 @@ class Start:
 class HostProcess:
     """A running host that has said hello. Its link is used by one thread at a time."""
 
-    def __init__(self, start: Start, stopped: Stopped | None = None) -> None:
+    def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
         """Start it and wait for its hello; raises EngineFailedError with the reason where there is none.
 
         stopped: see Link.exchange.
@@ -51,7 +51,7 @@ class HostProcess:
                 self.memory = Memory()
                 undo.callback(self.memory.close)
                 ours, theirs = socket.socketpair()
-                self.link = Link(ours, self.memory)
+                self.link = HostLink(ours, self.memory)
                 self.exchange = self.link.exchange
                 undo.callback(self.link.close)
                 undo.callback(theirs.close)
@@ -107,7 +107,7 @@ class HostProcess:
         known = {item.value: item.name for item in signal.Signals}
         return f"ended by {known.get(-status, f'signal {-status}')}"
 
-    def _hello(self, start: Start, stopped: Stopped | None) -> dict[str, Any]:
+    def _hello(self, start: HostStart, stopped: Stopped | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
         where = f"the engine host under {start.interpreter}"
         try:
@@ -127,7 +127,7 @@ class HostProcess:
         return reply
 
 
-def ask_about(start: Start) -> dict[str, Any]:
+def ask_about(start: HostStart) -> dict[str, Any]:
     """Return what a host says of itself in its hello (docs/engine-host.md), and end it; raises EngineFailedError."""
     process = HostProcess(start)
     process.leave()

@@ -94,7 +94,7 @@ def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class HostedModel:
     """A model that a host has loaded under the number `key`. max_batch: images of one run, None without a limit."""
 
     key: int

@@ -19,7 +19,7 @@ from jetsel.base.event_fd import EventFd
 from jetsel.base.events import event
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, Start
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
 from jetsel.engines.hosting.running import good
 
@@ -53,7 +53,7 @@ class Resident(Protocol):
 class Supervisor:
     """One host at a time. Every method may be called from any thread."""
 
-    def __init__(self, prepare: Callable[[], Start], changed: Callable[[], None], rules: Rules = RULES) -> None:
+    def __init__(self, prepare: Callable[[], HostStart], changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules

@@ -11,7 +11,7 @@ from jetsel.base.errors import CalibrationError, RepositoryError
 from jetsel.fleet.agent.installing import Installer
 from jetsel.fleet.agent.remembered import Remembered
 from jetsel.fleet.documents import Plan
-from jetsel.fleet.usage import FamilyUsage, Limits, ModelUsage, Usage
+from jetsel.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
 from jetsel.policies import installed
 from jetsel.policies.calibration import Calibration
 from jetsel.wire.status import AnswerCounts, FamilyStatus, StatusReply
@@ -59,7 +59,7 @@ def _standing(device: str, installer: Installer, known: Remembered, why: str | N
     """Return the line without what the daemon reports: plan, limits, storage."""
     plan = _installed(installer)
     config = installer.config
-    limits = Limits(
+    limits = DeviceLimits(
         storage_mb=config.fleet.storage_mb,
         memory_mb=config.fleet.memory_mb,
         budget_w=config.power.budget_w,

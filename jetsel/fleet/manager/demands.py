@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.fleet.manager.devices import Device
-from jetsel.fleet.manager.published import Published
-from jetsel.fleet.manager.solving import Options, Room
+from jetsel.fleet.manager.published import PublishedFamily
+from jetsel.fleet.manager.solving import CascadeOptions, Room
 
 FEWEST_ANSWERS = 100  # below, shares of classes are chance
 LEAST = 1e-6  # ms or mJ: less is no measurement of a run, and logarithms of such ratios do not exist
@@ -38,7 +38,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DeviceDemand:
     """All of one device: equal ones are planned once. held: the models that it has of each family."""
 
     demands: tuple[Demand, ...]
@@ -48,8 +48,11 @@ class Asked:
 
 
 def ask(
-    device: Device, families: Mapping[str, Published], held: Mapping[str, tuple[str, ...]], deadline_ms: float | None
-) -> tuple[Asked, list[str]]:
+    device: Device,
+    families: Mapping[str, PublishedFamily],
+    held: Mapping[str, tuple[str, ...]],
+    deadline_ms: float | None,
+) -> tuple[DeviceDemand, list[str]]:
     """Return what a device asks of these families, and what could not be known of it.
 
     held: its models by family. deadline_ms: of a device that tells none; None: it has none.
@@ -67,11 +70,11 @@ def ask(
     limits = device.line.limits
     room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
     wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
-    return Asked(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
+    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
 
 
 def _demand(
-    device: Device, published: Published, share: float, families: Mapping[str, Published], notes: list[str]
+    device: Device, published: PublishedFamily, share: float, families: Mapping[str, PublishedFamily], notes: list[str]
 ) -> Demand:
     name, models = published.entry.family, published.recording.models
     takes = device.takes.get(name, {})
@@ -96,18 +99,18 @@ def _demand(
 
 
 def _memories(
-    device: Device, published: Published, families: Mapping[str, Published], notes: list[str]
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], notes: list[str]
 ) -> tuple[float, ...]:
     """Each model's memory as the device told it; else its files' bytes by the median ratio of those it told.
 
     Where it told none the ratio is 1: what a model takes at least.
     """
 
-    def told(one: Published) -> dict[str, float]:
+    def told(one: PublishedFamily) -> dict[str, float]:
         takes = device.takes.get(one.entry.family, {})
         return {model: each.memory_mb for model, each in takes.items() if each.memory_mb}
 
-    def file_mb(one: Published, model: str) -> float:
+    def file_mb(one: PublishedFamily, model: str) -> float:
         return sum(one.files[model].values()) / 1e6
 
     ratios = [
@@ -122,18 +125,21 @@ def _memories(
 
 
 def _scaled(
-    device: Device, published: Published, families: Mapping[str, Published], figure: Literal["cost_ms", "energy_mj"]
+    device: Device,
+    published: PublishedFamily,
+    families: Mapping[str, PublishedFamily],
+    figure: Literal["cost_ms", "energy_mj"],
 ) -> tuple[float, ...] | None:
     """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
 
     None where one is not known.
     """
 
-    def told(one: Published) -> dict[str, float]:
+    def told(one: PublishedFamily) -> dict[str, float]:
         takes = device.takes.get(one.entry.family, {})
         return {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
 
-    def calibrated(one: Published) -> Mapping[str, float]:
+    def calibrated(one: PublishedFamily) -> Mapping[str, float]:
         return one.recording.costs_ms if figure == "cost_ms" else one.energies_mj
 
     ratios = [
@@ -174,7 +180,7 @@ def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float
     return _rounded(budget_w - device.idle_w)
 
 
-def _classes(device: Device, published: Published, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
+def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
     """The share of answers of each class that the photographs have too."""
     name = published.entry.family
     counted = device.classes.get(name)
@@ -199,7 +205,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def options_of(published: Published, demand: Demand, deadline_ms: float | None) -> Options:
+def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | None) -> CascadeOptions:
     """Return what a family's cascades give one device, those left out that another of the same models beats.
 
     Accuracy is effective: an answer counts where it is right and comes by the deadline. That is MDInference's aggregate
@@ -221,7 +227,7 @@ def options_of(published: Published, demand: Demand, deadline_ms: float | None) 
     rows = _unbeaten(cascades.alike, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
     models = [cascades.models[row] for row in rows]
     of_model = dict(zip(published.recording.models, demand.memory_mb, strict=True))
-    return Options(
+    return CascadeOptions(
         share=demand.share,
         rate_hz=demand.rate_hz,
         models=models,
@@ -234,7 +240,7 @@ def options_of(published: Published, demand: Demand, deadline_ms: float | None) 
     )
 
 
-def _weights(published: Published, demand: Demand) -> NDArray[np.float64]:
+def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
     """What each photograph counts, (n,), so that classes have the shares that the device sees."""
     assert published.labels is not None
     assert demand.classes is not None

@@ -65,7 +65,7 @@ FROM lines WHERE is_recent GROUP BY ALL"""
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedPlan:
     """What was asked of a device while one plan was in use. p95_ms: the median of its lines', None where none tells."""
 
     requests: int
@@ -103,7 +103,7 @@ class Device:
     answers: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
     takes: Mapping[str, Mapping[str, Takes]]
-    served: Mapping[int, Served]
+    served: Mapping[int, ServedPlan]
 
 
 def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device]:
@@ -140,7 +140,9 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
                 family: {model: Takes(*told) for model, told in models.items()}
                 for family, models in takes.get(name, {}).items()
             },
-            served={plan: Served(int(asked), int(failed), p95) for plan, (asked, failed, p95) in served[name].items()},
+            served={
+                plan: ServedPlan(int(asked), int(failed), p95) for plan, (asked, failed, p95) in served[name].items()
+            },
         )
     return found
 

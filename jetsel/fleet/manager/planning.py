@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from jetsel.base.errors import RepositoryError
 from jetsel.fleet.documents import PLANS, Plan, PlannedFamily
-from jetsel.fleet.manager.demands import Asked, ask, options_of
+from jetsel.fleet.manager.demands import DeviceDemand, ask, options_of
 from jetsel.fleet.manager.devices import Device
-from jetsel.fleet.manager.published import Published, read_published
-from jetsel.fleet.manager.solving import Choice, Options, Room, solve
+from jetsel.fleet.manager.published import PublishedFamily, read_published
+from jetsel.fleet.manager.solving import CascadeOptions, Room, Selection, solve
 from jetsel.fleet.reading import read_index
 from jetsel.fleet.signing import opened
 from jetsel.fleet.storage import Storage
@@ -26,7 +26,7 @@ GAIN = 0.005
 _CLEARLY = 1e-4
 
 
-class Expected(Struct, frozen=True):
+class ExpectedResult(Struct, frozen=True):
     """What a choice of models is expected to give. accuracy: share of all answers, right and in time; see options_of.
 
     mean_ms, energy_mj: of an answer, the latter None where it is not known. cascades: by family.
@@ -49,8 +49,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     serial: int
     families: tuple[PlannedFamily, ...] = ()
     changes: bool = False
-    before: Expected | None = None
-    after: Expected | None = None
+    before: ExpectedResult | None = None
+    after: ExpectedResult | None = None
     binds: dict[str, float] = {}
     dropped: dict[str, str] = {}
     notes: tuple[str, ...] = ()
@@ -68,8 +68,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True)
 class _Solved:
     families: tuple[PlannedFamily, ...]  # none where nothing fits
-    before: Expected | None
-    after: Expected | None
+    before: ExpectedResult | None
+    after: ExpectedResult | None
     keeps: bool  # what it has fits, and is about as good
     binds: dict[str, float]
     stops: str | None  # the limit under which nothing fits
@@ -87,8 +87,8 @@ class Planner:
         index, _ = read_index(storage, trusted)
         self._entries = {entry.family: entry for entry in index.bundles}
         self.plans = read_plans(storage, trusted)
-        self._families: dict[str, Published] = {}
-        self._known: dict[Asked, _Solved] = {}
+        self._families: dict[str, PublishedFamily] = {}
+        self._known: dict[DeviceDemand, _Solved] = {}
 
     @property
     def solved(self) -> int:
@@ -130,14 +130,14 @@ class Planner:
             notes=tuple(notes),
         )
 
-    def _published(self, family: str) -> Published:
+    def _published(self, family: str) -> PublishedFamily:
         if family not in self._families:
             with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
                 entry = self._entries[family]
                 self._families[family] = read_published(self._storage, entry, self._trusted, Path(scratch))
         return self._families[family]
 
-    def _solve(self, asked: Asked) -> _Solved:
+    def _solve(self, asked: DeviceDemand) -> _Solved:
         options = self._options(asked, asked.deadline_ms)
         chosen = solve(options, asked.room)
         own = [_within(one, held) for one, held in zip(options, asked.held, strict=True)]
@@ -165,10 +165,12 @@ class Planner:
             stops=None,
         )
 
-    def _options(self, asked: Asked, deadline_ms: float | None) -> list[Options]:
+    def _options(self, asked: DeviceDemand, deadline_ms: float | None) -> list[CascadeOptions]:
         return [options_of(self._published(demand.family), demand, deadline_ms) for demand in asked.demands]
 
-    def _planned(self, asked: Asked, options: Sequence[Options], chosen: Choice) -> tuple[PlannedFamily, ...]:
+    def _planned(
+        self, asked: DeviceDemand, options: Sequence[CascadeOptions], chosen: Selection
+    ) -> tuple[PlannedFamily, ...]:
         return tuple(
             PlannedFamily(
                 bundle=self._entries[demand.family],
@@ -194,7 +196,7 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
     return {plan.device: plan for plan in plans}
 
 
-def _within(options: Options, held: Collection[str], *, all_of_it: bool = False) -> Options:
+def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
     """Return the cascades over these models, or those alone that need each of them."""
     rows = [
         row
@@ -204,12 +206,14 @@ def _within(options: Options, held: Collection[str], *, all_of_it: bool = False)
     return options.take(np.array(rows, int))
 
 
-def _expected(asked: Asked, options: Sequence[Options], choice: Choice | None) -> Expected | None:
+def _expected(
+    asked: DeviceDemand, options: Sequence[CascadeOptions], choice: Selection | None
+) -> ExpectedResult | None:
     if choice is None:
         return None
     chosen = list(zip(asked.demands, options, choice.rows, strict=True))
     energies = [one.share * float(one.mj[row]) for _, one, row in chosen if one.mj is not None]
-    return Expected(
+    return ExpectedResult(
         accuracy=round(choice.accuracy, 4),
         mean_ms=round(sum(one.share * float(one.ms[row]) for _, one, row in chosen), 3),
         energy_mj=round(sum(energies), 3) if len(energies) == len(chosen) else None,

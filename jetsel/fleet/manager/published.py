@@ -66,7 +66,7 @@ class Cascades:
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublishedFamily:
     """One family. recording: of the models that can be planned, with the calibration's times; energies_mj: also its.
 
     labels: (n,) the class number of each photograph, None where that is not known; classes: class numbers by label.
@@ -105,7 +105,7 @@ class Published:
         )
 
 
-def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> Published:
+def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
     """Read what planning needs of a bundle; scratch: a folder for it. Raises RepositoryError."""
     bundle, _ = read_bundle(source, entry, trusted)
     manifest_name = next(name for name in bundle.models[0].files if name.endswith(".json"))
@@ -125,7 +125,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         ) from fault
     bytes_of = {file.name: (file.sha256, file.bytes) for file in bundle.files}
     of_any = {name for model in bundle.models for name in model.files}
-    return Published(
+    return PublishedFamily(
         entry=entry,
         recording=recording,
         energies_mj=calibration.energies_mj,

@@ -15,7 +15,7 @@ from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import read_bounded, repair_of
 from jetsel.base.files import replace as replace_file
 from jetsel.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
-from jetsel.fleet.manager.devices import Device, Served
+from jetsel.fleet.manager.devices import Device, ServedPlan
 from jetsel.fleet.manager.planning import Proposal, read_plans
 from jetsel.fleet.publishing import read_rollout, write_plan
 from jetsel.fleet.signing import public_key, sign
@@ -39,7 +39,7 @@ class Allowed:
 
 
 @dataclass(frozen=True)
-class Step:
+class RollOutStep:
     """What became of a call. released: devices whose plan is written now. waiting, against: in words."""
 
     rollout: Rollout
@@ -89,7 +89,7 @@ class Rolling:
             rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
-    def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> Step:
+    def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
         """Release the next wave where all that are out stand well; raises RepositoryError where none is under way."""
         rollout = self._read()
         if rollout is None or rollout.stopped is not None:
@@ -170,7 +170,7 @@ def _reported(device: Device | None) -> int:
     return max((serial for serial in found if serial <= MAX_SERIAL // 2), default=0)
 
 
-def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> Step:
+def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
     """Say whom a roll-out waits for, and what stands against going on."""
     waiting, failed, changes = [], [], []
     for one in rollout.out:
@@ -185,17 +185,17 @@ def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) ->
         else:
             changes.append(_before_and_after(device, one.plan.serial))
     against = failed if len(failed) > allowed.failed * len(rollout.out) else []
-    return Step(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
+    return RollOutStep(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
 
 
-def _before_and_after(device: Device, serial: int) -> tuple[list[Served], list[Served]]:
+def _before_and_after(device: Device, serial: int) -> tuple[list[ServedPlan], list[ServedPlan]]:
     return (
         [served for plan, served in device.served.items() if plan != serial],
         [served for plan, served in device.served.items() if plan == serial],
     )
 
 
-def _worse(changes: Sequence[tuple[list[Served], list[Served]]], allowed: Allowed) -> list[str]:
+def _worse(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]], allowed: Allowed) -> list[str]:
     """What has become worse on the devices that were asked both before and after."""
     both = [(before, after) for before, after in changes if _requests(before) and _requests(after)]
     if not both:
@@ -214,7 +214,7 @@ def _worse(changes: Sequence[tuple[list[Served], list[Served]]], allowed: Allowe
     return found
 
 
-def _largest_rise(changes: Sequence[tuple[list[Served], list[Served]]]) -> float:
+def _largest_rise(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]]) -> float:
     """Return by how much the share of failed requests rose, without the device that hides most of it.
 
     So no device alone can have a roll-out go on.
@@ -228,11 +228,11 @@ def _largest_rise(changes: Sequence[tuple[list[Served], list[Served]]]) -> float
     return max(rises)
 
 
-def _failures(served: Sequence[Served]) -> int:
+def _failures(served: Sequence[ServedPlan]) -> int:
     return sum(one.failed for one in served)
 
 
-def _requests(served: Sequence[Served]) -> int:
+def _requests(served: Sequence[ServedPlan]) -> int:
     return sum(one.requests for one in served)
 
 

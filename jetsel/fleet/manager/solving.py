@@ -17,7 +17,7 @@ _NOTHING = 1e-9  # stands for a limit that leaves nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class CascadeOptions:
     """The c cascades that a family offers to one device.
 
     share: of the device's answers. rate_hz: of its requests, None where it is not known. models: of each cascade.
@@ -36,7 +36,7 @@ class Options:
     files: Sequence[Mapping[str, int]]
     always: Mapping[str, int]
 
-    def take(self, rows: NDArray[np.int64]) -> Options:
+    def take(self, rows: NDArray[np.int64]) -> CascadeOptions:
         """Return some of them."""
         return replace(
             self,
@@ -60,7 +60,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """The cascade of each family, and which share of its requests there is time for; accuracy: of all answers."""
 
     rows: tuple[int, ...]
@@ -68,7 +68,7 @@ class Choice:
     accuracy: float
 
 
-def solve(families: Sequence[Options], room: Room) -> Choice | None:
+def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
     """Return the choice of the most answers that are right and in time; None where nothing fits.
 
     x_c is 1 for the one cascade c of a family that is chosen; y_f, for each file, 1 where a chosen cascade has it, so
@@ -92,7 +92,7 @@ def solve(families: Sequence[Options], room: Room) -> Choice | None:
 class _Problem:
     """The program as arrays over n cascades of all families and f files; its columns are x (n), z (n) and y (f)."""
 
-    def __init__(self, families: Sequence[Options], room: Room) -> None:
+    def __init__(self, families: Sequence[CascadeOptions], room: Room) -> None:
         sizes = [len(one.models) for one in families]
         self._family = np.repeat(range(len(families)), sizes)  # (n,)
         self._begins = np.cumsum([0, *sizes[:-1]])
@@ -136,9 +136,9 @@ class _Problem:
         taken = (x, x, np.maximum(self._always, self._has[rows].max(axis=0)))
         return all(sums @ taken[block] <= 1.0 for sums, block in self._limits)
 
-    def choice(self, rows: NDArray[np.int64], served: NDArray[np.float64]) -> Choice:
+    def choice(self, rows: NDArray[np.int64], served: NDArray[np.float64]) -> Selection:
         places = tuple(int(place) for place in rows - self._begins)
-        return Choice(places, tuple(map(float, served)), float(self._value[rows] @ served))
+        return Selection(places, tuple(map(float, served)), float(self._value[rows] @ served))
 
     def solved(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """The chosen rows and their z by HiGHS, None where nothing keeps the limits."""

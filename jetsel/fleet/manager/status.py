@@ -12,8 +12,8 @@ from jetsel.calibrate.report import Chart, Listing, Section, render_sections
 from jetsel.calibrate.report.words import significant
 from jetsel.fleet.documents import Plan
 from jetsel.fleet.manager.devices import Device
-from jetsel.fleet.manager.planning import Expected, Proposal
-from jetsel.fleet.usage import Limits, Trial
+from jetsel.fleet.manager.planning import ExpectedResult, Proposal
+from jetsel.fleet.usage import DeviceLimits, Trial
 
 PERIODS = 3.0
 CLOCK_S = 3600.0  # and two periods: by how much a clock may differ, since a line waits until it can be sent
@@ -41,7 +41,7 @@ class DeviceStatus(Struct, frozen=True, kw_only=True):
     planned: int = 0
     installed: int = 0
     trial: Trial | None = None
-    limits: Limits | None = None
+    limits: DeviceLimits | None = None
     battery_percent: float | None = None
     drift: float | None = None
     energy_j: float | None = None
@@ -140,11 +140,11 @@ def render_fleet(
     return render_sections("jetsel fleet report", "The fleet", sentences, told)
 
 
-def _mean(expected: Sequence[Expected]) -> str:
+def _mean(expected: Sequence[ExpectedResult]) -> str:
     return f"{100 * sum(one.accuracy for one in expected) / len(expected):.1f} %"
 
 
-def _fronts(before: Sequence[Expected], after: Sequence[Expected]) -> list[Chart]:
+def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
     """Accuracy against time, and against energy where it is known."""
     found = []
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
@@ -157,7 +157,7 @@ def _fronts(before: Sequence[Expected], after: Sequence[Expected]) -> list[Chart
     return found
 
 
-def _points(expected: Iterable[Expected], figure: Callable[[Expected], float | None]) -> Points:
+def _points(expected: Iterable[ExpectedResult], figure: Callable[[ExpectedResult], float | None]) -> Points:
     """Each place where a device is, once."""
     found = {(float(f"{x:.3g}"), round(100 * one.accuracy, 1)) for one in expected if (x := figure(one))}
     return sorted(found)

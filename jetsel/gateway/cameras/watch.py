@@ -72,7 +72,7 @@ class _AskAgainError(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class WatchSettings:
     """What is asked of whom, and when; the options of `jetsel watch` describe each."""
 
     source: Source
@@ -98,7 +98,7 @@ class Watch:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: WatchSettings,
         saver: Saver | None,
         *,
         emit: Callable[[dict[str, Any]], None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jetsel.power import sysfs
-from jetsel.power.machine.facts import Clock, Fact, Known
+from jetsel.power.machine.facts import ClockReading, Fact, Known
 
 GPU_NAMES = ("gm20b", "gp10b", "gv11b", "ga10b", "gpu", "gpu-gpc-0")
 """How a Jetson's devfreq device of the GPU ends: Nano, TX2, Xavier, Orin; `17000000.gpu` and `57000000.gpu` too; Thor.
@@ -22,7 +22,7 @@ def cores(root: Path) -> Fact:
     return Fact(online) if online else Fact(None, "no devices/system/cpu/online")
 
 
-def cpu(root: Path) -> Known[list[Clock]]:
+def cpu(root: Path) -> Known[list[ClockReading]]:
     """Return the clock of each cluster of cores that runs, named by its first core; cpufreq tells kHz."""
     cpufreq = root / "devices/system/cpu/cpufreq"
     read = [
@@ -39,7 +39,7 @@ def cpu(root: Path) -> Known[list[Clock]]:
     return Known(found) if found else Known(None, "no cpufreq")
 
 
-def gpu(root: Path) -> Known[list[Clock]]:
+def gpu(root: Path) -> Known[list[ClockReading]]:
     """Return the clock of each GPU; devfreq tells Hz."""
     read = [
         _clock(
@@ -63,7 +63,7 @@ def gpu_load(root: Path) -> Known[float]:
     return Known(None, "no load file of a GPU")
 
 
-def pinned(cpus: Known[list[Clock]], gpus: Known[list[Clock]]) -> Known[bool]:
+def pinned(cpus: Known[list[ClockReading]], gpus: Known[list[ClockReading]]) -> Known[bool]:
     """Infer whether jetson_clocks holds these clocks: the lowest that each is allowed is its highest.
 
     It sets them so; its own state needs root. A power mode that leaves each one clock alone looks the same.
@@ -83,11 +83,11 @@ def _gpus(root: Path) -> list[Path]:
 
 def _clock(
     name: str, now: int | None, lowest: int | None, highest: int | None, *, per_mhz: float, governor: str
-) -> Clock | None:
+) -> ClockReading | None:
     """Return a clock, None where it does not tell: its cores do not run."""
     if now is None or not highest:
         return None
-    return Clock(
+    return ClockReading(
         name=name,
         now_mhz=now / per_mhz,
         lowest_mhz=None if lowest is None else lowest / per_mhz,

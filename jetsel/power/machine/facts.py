@@ -24,7 +24,7 @@ class Known(Struct, Generic[T], frozen=True):
 Fact = Known[str]
 
 
-class Clock(Struct, frozen=True, kw_only=True):
+class ClockReading(Struct, frozen=True, kw_only=True):
     """One clock that the governor moves: a cluster of CPU cores, or a GPU.
 
     lowest_mhz, highest_mhz: what it is allowed now, by the power mode, jetson_clocks and heat. None: the kernel does
@@ -56,7 +56,7 @@ class Battery(Struct, frozen=True):
 NOT_KEPT = "not kept with what was measured"
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class BoardFacts(Struct, frozen=True, kw_only=True):
     """One look at the board.
 
     power_mode: number and name, as nvpmodel has them: "0 MAXN". jetson_clocks: whether the clocks are held at their
@@ -71,8 +71,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     power_mode: Fact
     jetson_clocks: Known[bool]
     cores: Fact
-    cpu_clocks: Known[list[Clock]]
-    gpu_clocks: Known[list[Clock]]
+    cpu_clocks: Known[list[ClockReading]]
+    gpu_clocks: Known[list[ClockReading]]
     gpu_load: Known[float] = Known(None, NOT_KEPT)
     zones_c: dict[str, float] = {}
     slowed: list[str] = []
@@ -81,16 +81,16 @@ class Facts(Struct, frozen=True, kw_only=True):
     battery: Known[Battery] = Known(None, NOT_KEPT)
 
 
-def kept(facts: Facts) -> dict[str, Any]:
+def kept(facts: BoardFacts) -> dict[str, Any]:
     """Return of these facts those that are compared later, as plain values, for a calibration to keep."""
     plain: dict[str, Any] = msgspec.to_builtins(facts)
-    return {field.name: plain[field.name] for field in msgspec.structs.fields(Facts) if field.required}
+    return {field.name: plain[field.name] for field in msgspec.structs.fields(BoardFacts) if field.required}
 
 
-def restored(plain: Mapping[str, Any]) -> Facts | None:
+def restored(plain: Mapping[str, Any]) -> BoardFacts | None:
     """Return the facts that a calibration keeps, None where it keeps none that can be understood."""
     try:
-        return msgspec.convert(plain, Facts) if plain else None
+        return msgspec.convert(plain, BoardFacts) if plain else None
     except msgspec.ValidationError:  # of another version of jetsel: as good as none
         return None
 
@@ -98,7 +98,7 @@ def restored(plain: Mapping[str, Any]) -> Facts | None:
 CLOCK_TOLERANCE = 0.01  # of the highest allowed clock: what rounding between drivers leaves
 
 
-def differences(before: Facts, now: Facts) -> list[str]:
+def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
     """Return how the board is set otherwise than it was: release, power mode, cores, clocks.
 
     What is unknown on either side is no difference. `before` may have been read from JSON.
@@ -119,7 +119,7 @@ def differences(before: Facts, now: Facts) -> list[str]:
     ]
 
 
-def throttled(before: Facts | None, now: Facts) -> list[str]:
+def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
     """Return what slows the board down now, and which alarms went off since `before`, a look shortly ago.
 
     None: there was no such look.
@@ -132,7 +132,7 @@ def throttled(before: Facts | None, now: Facts) -> list[str]:
     ]
 
 
-def _clocks(before: Known[list[Clock]], now: Known[list[Clock]]) -> Iterator[str]:
+def _clocks(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -> Iterator[str]:
     earlier = {clock.name: clock for clock in before.value or ()}
     for clock in now.value or ():
         was = earlier.get(clock.name)

@@ -23,9 +23,9 @@ from msgspec import Struct
 
 from jetsel.base.errors import pip_install
 from jetsel.power import sysfs
-from jetsel.power.finding import Settings
+from jetsel.power.finding import PowerSettings
 from jetsel.power.machine import clocks, throttling
-from jetsel.power.machine.facts import Battery, Fact, Facts, Known
+from jetsel.power.machine.facts import Battery, BoardFacts, Fact, Known
 from jetsel.power.sysfs import root_of, text
 
 INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
@@ -38,7 +38,7 @@ _BROKEN = (OSError, EOFError, queue.Empty, RemoteError, multiprocessing.ProcessE
 _MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)  # of a service before 4.2
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class ServiceReport(Struct, frozen=True, kw_only=True):
     """What the service said last; None: it does not tell. power_mode: "0 MAXN". gpu_load: 0 to 1."""
 
     version: str
@@ -56,14 +56,14 @@ class Service:
         """retry_s: until it is tried again after a failure; silent_s: after which what it said no longer counts."""
         self._retry_s = retry_s
         self._silent_s = silent_s
-        self._said: tuple[float, Seen] | None = None  # when, by time.monotonic()
+        self._said: tuple[float, ServiceReport] | None = None  # when, by time.monotonic()
         self._reason = "the service of jetson-stats has not answered yet"
         self._answered = threading.Event()  # or failed
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="jtop", daemon=True)
         self._thread.start()
 
-    def last(self, wait_s: float = 0.0) -> Seen | str:
+    def last(self, wait_s: float = 0.0) -> ServiceReport | str:
         """Return what the service said last, or why nothing is known; wait for its first answer at most `wait_s`."""
         self._answered.wait(wait_s)
         said = self._said
@@ -105,12 +105,12 @@ class Service:
         self._answered.set()
 
 
-def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> Seen:
+def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceReport:
     mode = client.nvpmodel
     gpus = list(client.gpu.values())
     integrated = [gpu for gpu in gpus if gpu["type"] == "integrated"] or gpus
     load_percent = integrated[0]["status"].get("load") if integrated else None
-    return Seen(
+    return ServiceReport(
         version=str(module.__version__),
         board=hardware.get("Model") or None,
         l4t=hardware.get("L4T") or None,
@@ -134,7 +134,7 @@ class Machine:
         self._root = self._sysfs.parent
         self._service = _service() if jtop else None
 
-    def facts(self, wait_s: float = 0.0) -> Facts:
+    def facts(self, wait_s: float = 0.0) -> BoardFacts:
         """Return all that is known now. wait_s: how long jetson-stats may take for its first answer.
 
         Measurements are kept under board, release and power mode: those are named by the files where they tell, so that
@@ -145,7 +145,7 @@ class Machine:
         said = None if isinstance(seen, str) else seen
         cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
         load = None if said is None else said.gpu_load
-        return Facts(
+        return BoardFacts(
             board=_filled(board(self._sysfs), said.board if said else None),
             l4t=_filled(l4t(self._root), said.l4t if said else None),
             jetpack=_filled(Fact(None, BY_JTOP), said.jetpack if said else None),
@@ -168,7 +168,7 @@ class Machine:
             self._service.close()
 
 
-def look(power: Settings) -> Facts:
+def look(power: PowerSettings) -> BoardFacts:
     """Return what the board that the configuration names says of itself, once."""
     with closing(Machine(power.sysfs, power.jtop)) as machine:
         return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)

@@ -205,7 +205,7 @@ def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
     return found
 
 
-class Facts(Struct, frozen=True):
+class FileFacts(Struct, frozen=True):
     """Of one model's ONNX file. operations: multiply-accumulates of one photograph, None where they cannot be told."""
 
     bytes: int
@@ -214,7 +214,7 @@ class Facts(Struct, frozen=True):
     recipe: str | None
 
 
-def facts_of(model: Model) -> Facts:
+def facts_of(model: Model) -> FileFacts:
     """Look into the file of a model; raises ManifestError where it cannot be read."""
     content, manifest = model.path.read_bytes(), model.manifest
     derived = manifest.derived_from
@@ -223,4 +223,4 @@ def facts_of(model: Model) -> Facts:
         counted: int | None = operations(graph)
     except (ManifestError, KeyError):  # a tensor whose shape nothing tells
         counted = None
-    return Facts(len(content), len(gzip.compress(content)), counted, None if derived is None else derived.recipe)
+    return FileFacts(len(content), len(gzip.compress(content)), counted, None if derived is None else derived.recipe)

@@ -93,7 +93,7 @@ def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32
 
 
 @dataclass(frozen=True)
-class Plan:
+class OptimizePlan:
     """What is asked for.
 
     learn_from: photographs, whose labels nobody asks for. folder: where everything is kept. threads: of one inference.
@@ -116,7 +116,7 @@ class Plan:
 class Material:
     """Read once, kept for all recipes."""
 
-    plan: Plan
+    plan: OptimizePlan
     tell: Tell
     _shown: dict[tuple[int, int, int], NDArray[np.uint8]] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jetsel.edge.messages import Remote, Start
+from jetsel.edge.messages import EdgeStart, Remote
 from jetsel.edge.runner import Edge
 from jetsel.zoo import STARTER, scan
 from tests.system.daemons import drawn, encoded
@@ -23,7 +23,7 @@ def open_edge() -> Iterator[Open]:
 
     def begin(*urls: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
         remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
-        opened.append(Edge(Start(list(urls), token, {"l": remote}, refresh_s)))
+        opened.append(Edge(EdgeStart(list(urls), token, {"l": remote}, refresh_s)))
         return opened[-1]
 
     yield begin

@@ -14,7 +14,7 @@ from jetsel.fleet import publishing
 from jetsel.fleet.manager.planning import read_plans
 from jetsel.fleet.signing import read_key
 from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import Limits, Trial
+from jetsel.fleet.usage import DeviceLimits, Trial
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
@@ -51,7 +51,7 @@ def tell(
     storage: Storage, sequence: int, plan: int, trial: Trial | None = None, devices: tuple[str, ...] = tuple(ROOMS_MB)
 ) -> None:
     for name in devices:
-        limits = Limits(storage_mb=ROOMS_MB[name])
+        limits = DeviceLimits(storage_mb=ROOMS_MB[name])
         upload(storage, told(name, sequence, 60, limits=limits, plan=plan, trial=trial))
 
 

@@ -11,9 +11,9 @@ import pytest
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.decision import Order
+from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.record import Energies, Loaded, Times
+from jetsel.calibrate.record import Energies, LoadedRecording, Times
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
@@ -28,7 +28,7 @@ COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
 CLASSES = 7
 IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
-ORDER = Order(names=tuple(f"class {number}" for number in range(CLASSES)))
+ORDER = InstallRequest(names=tuple(f"class {number}" for number in range(CLASSES)))
 FEATURES_MS = 0.01  # each
 LEFT_OUT = [("1.jpg", "unreadable: empty"), ("2.jpg", "unreadable: cut off")]
 
@@ -37,7 +37,7 @@ def of_features(names: tuple[str, ...]) -> float:
     return FEATURES_MS * len(names)
 
 
-def drawn(photographs: int = 500) -> Loaded:
+def drawn(photographs: int = 500) -> LoadedRecording:
     """Half of the photographs are easy: all models are sure and right; on the others only the dear ones are any good.
 
     The first feature tells which is which, and the embedding holds it too.
@@ -53,10 +53,10 @@ def drawn(photographs: int = 500) -> Loaded:
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
-    return Loaded(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
+    return LoadedRecording(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
 
 
-def metered(loaded: Loaded) -> Loaded:
+def metered(loaded: LoadedRecording) -> LoadedRecording:
     """On this board the slower m takes least energy, and features take 5 W."""
     energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
     recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
@@ -64,7 +64,7 @@ def metered(loaded: Loaded) -> Loaded:
     return dataclasses.replace(loaded, recording=recording, times=times)
 
 
-def calibrated(loaded: Loaded, order: Order = ORDER) -> Calibrated:
+def calibrated(loaded: LoadedRecording, order: InstallRequest = ORDER) -> Calibrated:
     return calibrate(loaded, IDENTITY, order, of_features, lambda *_: None)
 
 

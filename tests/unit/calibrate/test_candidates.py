@@ -11,8 +11,8 @@ import pytest
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.candidates import Verdict, judged
-from jetsel.calibrate.decision import Order
-from jetsel.calibrate.record import Loaded, Times
+from jetsel.calibrate.decision import InstallRequest
+from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.recording import Recording
 from jetsel.features import table_hash
 from tests.unit.calibrate.recorded import drawn
@@ -35,9 +35,9 @@ def verdict_on(recording: Recording, refused: dict[str, str], max_drop: float = 
         only = recording.of_models([name for name in recording.models if name in names])
         hashes = {name: name[0] * 64 for name in only.models}
         times = Times(only.costs_ms, 0.01, {}, None)
-        loaded = Loaded(only, times, {}, [], hashes, 4096, "drawn", None)
+        loaded = LoadedRecording(only, times, {}, [], hashes, 4096, "drawn", None)
         identity = Identity("drawn", "d" * 64, hashes, table_hash(), 64, 4096)
-        order = Order(names=tuple(map(str, range(only.logits.shape[2]))))
+        order = InstallRequest(names=tuple(map(str, range(only.logits.shape[2]))))
         return calibrate(loaded, identity, order, lambda _: 0.01, lambda *_: None)
 
     return judged(recording, "l", SERVED, max_drop, 0.5, refused, compare)

@@ -16,7 +16,7 @@ from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.kind import Plan
+from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
 from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import (
@@ -29,7 +29,7 @@ from tests.unit.premodel.fitted import fit_chain
 
 CHAINS = ("chain", "chain-paper")
 FOLDS = 4
-PLAN = Plan(("contrast", "hue1"), k=5, features_ms=0.5)
+PLAN = ChainPlan(("contrast", "hue1"), k=5, features_ms=0.5)
 GOALS = dict.fromkeys(CRITERIA, Goal())
 HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
 IDENTITY = Identity("drawn", "d" * 64, HASHES, "t", 64, 4096)
@@ -114,7 +114,7 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
     names = ("another", *reversed(PAPER_SEVEN))
     seven = draw.random((len(four.classes), 8), dtype=np.float32)
     told = dataclasses.replace(four, logits=np.concatenate([four.logits, extra]), features=seven, feature_names=names)
-    plan = Plan(("another",), k=1, theta_points=50.0)
+    plan = ChainPlan(("another",), k=1, theta_points=50.0)
     learned = learn(told, "top1", plan, fit_temperatures(told))
     identity = dataclasses.replace(IDENTITY, identities=dict.fromkeys(four.models, "a" * 64))
     calibration = assemble(

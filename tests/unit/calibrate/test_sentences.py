@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from jetsel.calibrate.comparing import sentences
-from jetsel.calibrate.findings import Chain, Interval, Multiplexing, PolicyDifference, Result, Spread, Staying
+from jetsel.calibrate.findings import FittedChain, Interval, Multiplexing, PolicyDifference, Result, Spread, Staying
 from tests.unit.calibrate.report import sample
 
 
@@ -19,7 +19,7 @@ def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
     return msgspec.structs.replace(plain, coin=coin, vs_best_single=against)
 
 
-CHAIN = Chain(k=5, links=[], chooser_ms=0.25, pays_below_ms=0.2)
+CHAIN = FittedChain(k=5, links=[], chooser_ms=0.25, pays_below_ms=0.2)
 POLICIES = {
     "single:l": result("single:l", 0.6, 0.8, 10.0),
     "chain": result("chain", 0.58, 0.81, 8.8),
@@ -29,7 +29,7 @@ POLICIES = {
 BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result("oracle", 0.75, 0.9, 4.0)}
 
 
-def said(criterion: str = "top1", chain: Chain = CHAIN, labels_from: str | None = None) -> list[str]:
+def said(criterion: str = "top1", chain: FittedChain = CHAIN, labels_from: str | None = None) -> list[str]:
     return sentences(POLICIES, BOUNDS, "l", chain, criterion, labels_from)
 
 

@@ -18,7 +18,7 @@ from jetsel.base.weights import Head
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
 from jetsel.zoo import STARTER, Model, scan, verify
-from jetsel.zoo.adding import NewFamily, Wanted, add_head
+from jetsel.zoo.adding import ModelDescription, NewFamily, add_head
 from jetsel.zoo.labels import labels_file
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.placing import take_out
@@ -252,7 +252,7 @@ def _rung(folder: Path, labels: Path) -> Rung:
     onnx = folder / "pulled.onnx"
     matrix = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]], np.float32)
     onnx.write_bytes(mean_model(matrix))
-    wanted = Wanted(
+    wanted = ModelDescription(
         name="small",
         family=None,
         likely_family="drinks",

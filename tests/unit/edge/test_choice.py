@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jetsel.edge.messages import Remote, Result, State
-from jetsel.edge.server import Choice, Server
+from jetsel.edge.messages import AskResult, Remote, State
+from jetsel.edge.server import EdgeServers, Server
 
 REMOTES = {name: Remote(name, "encoded", "ranked", None, None, ["n1"], None, b"", b"") for name in ("l", "xl")}
 
@@ -12,17 +12,17 @@ def look(number: int, took_ms: float | None, refused: dict[str, str] | None = No
     """What a look shows; took_ms: with the first model, None where the edge is away."""
     if took_ms is None:
         return State(number, "away")
-    return State(number, None, refused or {}, [("l", Result(-1, b"", None, 100, 100, took_ms, 1.0))])
+    return State(number, None, refused or {}, [("l", AskResult(-1, b"", None, 100, 100, took_ms, 1.0))])
 
 
-def choice_of(*took_ms: float | None) -> Choice:
-    made = Choice([Server(f"http://edge-{number}", REMOTES) for number in range(len(took_ms))])
+def choice_of(*took_ms: float | None) -> EdgeServers:
+    made = EdgeServers([Server(f"http://edge-{number}", REMOTES) for number in range(len(took_ms))])
     for number, one_ms in enumerate(took_ms):
         see(made, number, one_ms)
     return made
 
 
-def see(choice: Choice, number: int, took_ms: float | None) -> int:
+def see(choice: EdgeServers, number: int, took_ms: float | None) -> int:
     """Look at an edge; return the number of the one that is in use then."""
     choice.servers[number].look_at(look(number, took_ms))
     choice.saw(choice.servers[number])

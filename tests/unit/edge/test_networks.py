@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import ConfigError
-from jetsel.edge.networks import Recorded, read
+from jetsel.edge.networks import RecordedTimes, read
 
 CHANCE = np.random.default_rng
 
@@ -38,7 +38,7 @@ def test_times_with_their_bytes_tell_what_more_bytes_take(tmp_path: Path) -> Non
         "".join(f"{30 + size / 1000 + 2 * (i % 2)} {size}\n" for i, size in enumerate([10_000, 20_000] * 9))
     )
     network = read(str(path))
-    assert isinstance(network, Recorded)
+    assert isinstance(network, RecordedTimes)
     times_ms = network.draw(18, CHANCE(1))
     for sent_bytes, expected_ms in ((10_000, 40), (15_000, 46), (20_000, 52), (90_000, 52)):
         assert (times_ms + network.extra_ms(sent_bytes)).mean() == pytest.approx(expected_ms)

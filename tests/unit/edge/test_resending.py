@@ -8,18 +8,18 @@ import time
 import pytest
 
 from jetsel.base.errors import EngineDiedError, JetselError
-from jetsel.edge.messages import Remote, Result
+from jetsel.edge.messages import AskResult, Remote
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph, _Request
-from jetsel.edge.server import Choice, Server
+from jetsel.edge.server import EdgeServers, Server
 
 REMOTES = {"l": Remote("l", "encoded", "ranked", None, None, ["n1"], None, b"", b"")}
-FAILED = Result(7, None, "the link is cut", 100, 0, 5.0, None)
+FAILED = AskResult(7, None, "the link is cut", 100, 0, 5.0, None)
 
 
 @pytest.mark.parametrize("left_s", [600.0, -0.001], ids=["in time", "too late"])
 def test_what_failed_is_sent_to_the_next_edge_only_before_its_deadline(left_s: float) -> None:
     edge = object.__new__(Edge)  # without its child: what came from it is brought here
-    edge._choice = Choice([Server(f"http://edge-{number}", REMOTES) for number in range(2)])
+    edge._choice = EdgeServers([Server(f"http://edge-{number}", REMOTES) for number in range(2)])
     edge._under_way, edge._out = {}, queue.SimpleQueue()
     for server in edge._choice.servers:
         server.reason = None

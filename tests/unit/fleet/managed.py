@@ -13,7 +13,7 @@ from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.recording import Recording
 from jetsel.fleet import publishing
 from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import FamilyUsage, Limits, ModelUsage, Usage, usage_path
+from jetsel.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.policies.calibration import ANSWERS
 from tests.unit.daemon.families import CLASSES, calibrate, put_family
 from tests.unit.fleet.published import Pair, publish
@@ -63,7 +63,7 @@ def told(device: str, sequence: int, answers: int = 0, **changes: Any) -> Usage:
         "sequence": sequence,
         "at_s": 60.0 * sequence,
         "plan": 0,
-        "limits": Limits(storage_mb=100.0),
+        "limits": DeviceLimits(storage_mb=100.0),
         "instance": str(sequence),
         "requests": {"ok": answers},
         "families": (family,),

@@ -14,7 +14,7 @@ import pytest
 
 from jetsel.base import arrays
 from jetsel.base.errors import CalibrationError
-from jetsel.policies.calibration import Calibration, Facts
+from jetsel.policies.calibration import Calibration, CalibrationFacts
 from jetsel.policies.coding import ARRAYS, MANIFEST, read, save
 from jetsel.policies.registry import KIND
 from tests.unit.policies.animals import PARTS
@@ -46,7 +46,7 @@ def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> No
     calibration = msgspec.structs.replace(calibration, parts=PARTS)
     save(calibration, tmp_path / "c")
     found = read(tmp_path / "c")
-    for name in Facts.__struct_fields__:
+    for name in CalibrationFacts.__struct_fields__:
         assert getattr(found, name) == getattr(calibration, name), name
     assert list(found.identities) == ["small", "middle", "large"]
     assert {name: part.facts for name, part in found.parts.items()} == {n: part.facts for n, part in PARTS.items()}

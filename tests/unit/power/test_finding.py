@@ -10,7 +10,7 @@ import pytest
 from jetsel.base.config import Power
 from jetsel.base.errors import ConfigError
 from jetsel.power import finding
-from jetsel.power.finding import Found
+from jetsel.power.finding import FoundRails
 from tests.data.sysfs_trees import BOARDS, tree
 from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, written, zone
 
@@ -29,7 +29,7 @@ RAILS = {
 """The rails of each board, and those of its total."""
 
 
-def find(sysfs: Path, **others: object) -> Found:
+def find(sysfs: Path, **others: object) -> FoundRails:
     """Find and close again: what was found can still be looked at."""
     found = finding.find(msgspec.convert({"sysfs": str(sysfs), **others}, Power))
     found.close()

@@ -12,10 +12,10 @@ import pytest
 from jetsel.base.errors import CalibrationError
 from jetsel.power.idle import Idle, file_name, load, measure, save
 from jetsel.power.integration import Sample
-from jetsel.power.machine import Fact, Facts, Known
+from jetsel.power.machine import BoardFacts, Fact, Known
 
 UNKNOWN = Fact(None, "not asked")
-FACTS = Facts(
+FACTS = BoardFacts(
     board=UNKNOWN,
     l4t=UNKNOWN,
     power_mode=Fact("0 MAXN"),

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.machine import Battery, Clock, Fact, Known, Machine
+from jetsel.power.machine import Battery, ClockReading, Fact, Known, Machine
 from jetsel.power.machine.machine import NOT_ASKED
 from tests.unit.power.machines import CPUS, GPU, put, tx2
 
-CPU_CLOCK = Clock(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
-GPU_CLOCK = Clock(
+CPU_CLOCK = ClockReading(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
+GPU_CLOCK = ClockReading(
     name="17000000.gp10b",
     now_mhz=1122.0,
     lowest_mhz=114.75,

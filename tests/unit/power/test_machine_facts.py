@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.power.machine import Facts, Machine, differences, throttled
+from jetsel.power.machine import BoardFacts, Machine, differences, throttled
 from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
 
 MODE = "var/lib/nvpmodel/status"
 
 
-def after(root: Path, files: dict[str, str]) -> tuple[Facts, Facts]:
+def after(root: Path, files: dict[str, str]) -> tuple[BoardFacts, BoardFacts]:
     """The facts of a TX2 before and after these files were written; those before came through JSON."""
     machine = Machine(tx2(root))
-    before = msgspec.json.decode(msgspec.json.encode(machine.facts()), type=Facts)
+    before = msgspec.json.decode(msgspec.json.encode(machine.facts()), type=BoardFacts)
     put(root, files)
     return before, machine.facts()
 

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from jetsel.power.machine import Fact, Facts, Known, Machine
-from jetsel.power.machine.machine import Seen, Service
+from jetsel.power.machine import BoardFacts, Fact, Known, Machine
+from jetsel.power.machine.machine import Service, ServiceReport
 from tests.unit.power.machines import tx2
 from tests.waiting import until
 
@@ -30,7 +30,7 @@ def jtop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     del sys.modules["jtop"]
 
 
-def asked(sysfs: Path) -> Facts:
+def asked(sysfs: Path) -> BoardFacts:
     """What a machine says once its service has answered."""
     with closing(Machine(sysfs, jtop=True)) as machine:
         return machine.facts(wait_s=WAIT_S)
@@ -89,11 +89,11 @@ def test_a_service_that_goes_away_takes_its_facts_along_and_is_tried_again(
     jtop: ModuleType, fault: str, said: str
 ) -> None:
     service = Service(retry_s=0.01)
-    assert isinstance(service.last(WAIT_S), Seen)
+    assert isinstance(service.last(WAIT_S), ServiceReport)
     jtop.service.fault = fault
     until(lambda: said in str(service.last()))
     jtop.service.fault = None
-    until(lambda: isinstance(service.last(), Seen))
+    until(lambda: isinstance(service.last(), ServiceReport))
     service.close()
     until(lambda: jtop.service.clients == 0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from jetsel.base.config import Power
 from jetsel.power import sampler as sampling
-from jetsel.power.finding import Found
+from jetsel.power.finding import FoundRails
 from jetsel.power.meter import Meter
 from jetsel.power.sampler import PATIENCE, Sampler
 from jetsel.power.sensors.rail import Measured, RailError
@@ -56,11 +56,11 @@ class Machine:
         self.reason: str | None = None
         self.looks = 0
 
-    def find(self, _settings: object) -> Found:
+    def find(self, _settings: object) -> FoundRails:
         self.looks += 1
         reason = self.reason or next((rail.fault for rail in self.rails if rail.fault), None)
         rails = () if reason else tuple(self.rails)
-        return Found(None, (*rails, *self.parts), rails, (), reason)
+        return FoundRails(None, (*rails, *self.parts), rails, (), reason)
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.train.heads import Seen, train
+from jetsel.train.heads import Embedded, train
 
 WIDTH = 16
 
 
-def seen(classes: int, each: int, apart: float = 4.0) -> Seen:
+def seen(classes: int, each: int, apart: float = 4.0) -> Embedded:
     draw = np.random.default_rng(3)
     numbers = np.repeat(np.arange(classes), each)
     centres = draw.normal(0, apart, (classes, WIDTH))
     embeddings = (centres[numbers] + draw.normal(size=(len(numbers), WIDTH))).astype(np.float32)
-    return Seen({"small": embeddings, "noise": draw.normal(size=embeddings.shape).astype(np.float32)}, numbers, ())
+    return Embedded({"small": embeddings, "noise": draw.normal(size=embeddings.shape).astype(np.float32)}, numbers, ())
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -38,6 +38,6 @@ def test_a_head_answers_by_what_the_embedding_tells(classes: int) -> None:
         (seen(1, 20), ["cat"], "one class alone: 5 images"),
     ],
 )
-def test_too_few_photographs_are_refused(shown: Seen, names: list[str], said: str) -> None:
+def test_too_few_photographs_are_refused(shown: Embedded, names: list[str], said: str) -> None:
     with pytest.raises(CalibrationError, match=said):
         train(shown, names, lambda *_: None)

@@ -11,13 +11,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from jetsel.calibrate.record import Found, Options, Plan, find
+from jetsel.calibrate.record import FoundImages, RecordOptions, TimingPlan, find
 from jetsel.zoo import STARTER, Family, scan
 
 STARTER_FAMILY = scan([STARTER]).families["starter"]
 LABELS = STARTER_FAMILY.labels
-QUICK = Options(workers=2, plan=Plan(photographs=4, least_repeats=2, most_repeats=2))
-TEN_TIMED = Options(workers=2, plan=Plan(photographs=10, least_repeats=2, most_repeats=2))
+QUICK = RecordOptions(workers=2, plan=TimingPlan(photographs=4, least_repeats=2, most_repeats=2))
+TEN_TIMED = RecordOptions(workers=2, plan=TimingPlan(photographs=10, least_repeats=2, most_repeats=2))
 
 
 def family(*names: str) -> Family:
@@ -47,11 +47,11 @@ def put(folder: Path, count: int, first_seed: int = 0, classes: int = 3, width: 
     return folder
 
 
-def found(folder: Path, need_labels: bool = True) -> Found:
+def found(folder: Path, need_labels: bool = True) -> FoundImages:
     return find(folder, LABELS, None, need_labels)
 
 
-def shown(family: Family, folder: Path) -> Found:
+def shown(family: Family, folder: Path) -> FoundImages:
     """Three photographs of two classes of a family, written into this folder."""
     for number in range(3):
         place = folder / family.labels.wnids[number % 2]

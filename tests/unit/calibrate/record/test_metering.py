@@ -17,7 +17,7 @@ from jetsel.calibrate.record.bench import half_width
 from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, Reading
-from jetsel.power.meter import Meter, Opened
+from jetsel.power.meter import Meter, OpenedMeter
 from tests.unit.calibrate.record.making import QUICK, change, family, found, put, rows
 
 BOTH = family("xs", "s")
@@ -131,7 +131,7 @@ def go(path: Path, engines: Mapping[str, Engine]) -> Go:
     photographs = found(put(path.with_name("photos"), 6))
 
     def go(meter: Steady | None, *told_and_stopped: Any) -> Recorded:
-        opened = Opened(reason="no idle power") if meter is None else Opened(meter, idle_half_w=0.01)
+        opened = OpenedMeter(reason="no idle power") if meter is None else OpenedMeter(meter, idle_half_w=0.01)
         options = dataclasses.replace(QUICK, opened=opened, energy=ENERGY)
         return record(path, BOTH, engines, photographs, options, *told_and_stopped)
 

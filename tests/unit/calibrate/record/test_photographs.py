@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record import Found, count_reasons, find
+from jetsel.calibrate.record import FoundImages, count_reasons, find
 from jetsel.zoo import Labels
 
 LABELS = Labels(
@@ -26,7 +26,7 @@ def touch(folder: Path, *names: str) -> Path:
     return folder
 
 
-def seen(found: Found) -> list[tuple[str, int | None, str | None]]:
+def seen(found: FoundImages) -> list[tuple[str, int | None, str | None]]:
     below = found.source if found.source.is_dir() else found.source.parent
     return [(str(p.path.relative_to(below)), p.class_number, p.label) for p in found.photographs]
 

@@ -15,7 +15,7 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record import Options, Plan, Recorded, load, record
+from jetsel.calibrate.record import Recorded, RecordOptions, TimingPlan, load, record
 from jetsel.calibrate.record.examine import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
@@ -32,7 +32,7 @@ from tests.unit.calibrate.record.making import (
 )
 
 BOTH = family("xs", "s")
-NO_TIMES = dataclasses.replace(QUICK, plan=Plan(photographs=0))
+NO_TIMES = dataclasses.replace(QUICK, plan=TimingPlan(photographs=0))
 
 
 class Counting:
@@ -63,7 +63,11 @@ def runs(counted: Mapping[str, Counting]) -> dict[str, int]:
 
 
 def go(
-    folder: Path, engines: Mapping[str, Engine], options: Options = NO_TIMES, of: Family = BOTH, labels: bool = True
+    folder: Path,
+    engines: Mapping[str, Engine],
+    options: RecordOptions = NO_TIMES,
+    of: Family = BOTH,
+    labels: bool = True,
 ) -> Recorded:
     return record(folder.parent / "recording.db", of, engines, found(folder, labels), options)
 
@@ -118,7 +122,7 @@ def test_the_same_call_again_does_nothing(photographs: Path, path: Path, counted
 def test_times_that_did_not_settle_are_told_and_drop_nothing(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
-    done = go(photographs, engines, dataclasses.replace(QUICK, plan=Plan(half_width=1e-6, most_repeats=5)))
+    done = go(photographs, engines, dataclasses.replace(QUICK, plan=TimingPlan(half_width=1e-6, most_repeats=5)))
     assert (done.photographs, done.finished) == (6, True)
     noisy = load(path, BOTH).times.noisy
     assert "did not settle within 0.0001 %" in str(noisy)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from jetsel.calibrate.record import Plan
+from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.record.bench import half_width, is_settled, repeat_by_turns, t_quantile
 
 
@@ -46,7 +46,7 @@ def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
     # t / sqrt(2m - 1): below 0.5 first at n = 18 (2.110 / sqrt(17) = 0.512 is not, at 20 2.093 / sqrt(19) = 0.480 is);
     # at n = 19 the mean is 9.947, the variance 1.053 and 2.101 * sqrt(1.053 / 19) = 0.4945 < 0.4974.
     clock = Clock()
-    found = repeat_by_turns({"s": clock.run("s", 9.0, 11.0)}, Plan(most_repeats=50), clock)["s"]
+    found = repeat_by_turns({"s": clock.run("s", 9.0, 11.0)}, TimingPlan(most_repeats=50), clock)["s"]
     assert len(found) == 19
     assert half_width(found) == pytest.approx(0.4945, abs=0.0005)
 
@@ -54,6 +54,6 @@ def test_restless_durations_are_repeated_until_the_interval_is_narrow() -> None:
 def test_they_run_by_turns_and_leave_when_settled_or_at_the_cap() -> None:
     clock = Clock()
     runs = {"s": clock.run("s", 1.0), "l": clock.run("l", 1.0, 9.0)}
-    found = repeat_by_turns(runs, Plan(least_repeats=2, most_repeats=4), clock)
+    found = repeat_by_turns(runs, TimingPlan(least_repeats=2, most_repeats=4), clock)
     assert clock.ran == ["s", "l", "s", "l", "l", "l"]
     assert [is_settled(found[name], 2, 0.05) for name in "sl"] == [True, False]

@@ -7,10 +7,10 @@ import math
 import msgspec
 
 from jetsel.calibrate.findings import (
-    Chain,
     ClassFinding,
     Comparison,
     Findings,
+    FittedChain,
     Guess,
     ImageFinding,
     ImageSample,
@@ -81,7 +81,7 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
         best_single="xl",
         policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
-        chain=Chain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115),
+        chain=FittedChain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115),
         front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
         reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
         sentences=[

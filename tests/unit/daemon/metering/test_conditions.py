@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.daemon.metering.metering import SHORTLY_S, Conditions, words
-from jetsel.power.machine import Facts, Machine
+from jetsel.daemon.metering.metering import SHORTLY_S, ConditionsWatch, words
+from jetsel.power.machine import BoardFacts, Machine
 from tests.unit.power.machines import GPU, THERMAL, put, tx2
 
 IDLE = "idle power"
@@ -20,9 +20,9 @@ class Board:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.machine = Machine(tx2(root))
-        self.conditions = Conditions()
+        self.conditions = ConditionsWatch()
         self.now_s = 0.0
-        self.calibrated: dict[str, Facts] = {IDLE: self.machine.facts()}
+        self.calibrated: dict[str, BoardFacts] = {IDLE: self.machine.facts()}
 
     def look(self, seconds: int = 1) -> list[str]:
         for _ in range(seconds):

@@ -15,7 +15,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import Backends, EngineFailedError
 from jetsel.engines.building import trial
-from jetsel.engines.building.builder import Builder, Order
+from jetsel.engines.building.builder import Builder, EngineOrder
 from jetsel.engines.building.plans import Check
 from jetsel.engines.building.trial import objection
 from jetsel.engines.onnx import OnnxEngine
@@ -53,8 +53,8 @@ def host(interpreters: dict[str, Path], tmp_path: Path) -> Prepare:
     return prepare
 
 
-def order(photographs: int = 5, **changes: Any) -> Order:
-    return Order(**{"weights": XS, "has_qdq": False, "inputs": Noise(XS, photographs), **changes})
+def order(photographs: int = 5, **changes: Any) -> EngineOrder:
+    return EngineOrder(**{"weights": XS, "has_qdq": False, "inputs": Noise(XS, photographs), **changes})
 
 
 def left_in(host: HostSettings) -> list[str]:
@@ -63,7 +63,7 @@ def left_in(host: HostSettings) -> list[str]:
     return [path.name for path in folder.iterdir() if path.suffix != ".cache"] if folder.exists() else []
 
 
-def refusal(builder: Builder, what: Order | None = None) -> str:
+def refusal(builder: Builder, what: EngineOrder | None = None) -> str:
     with pytest.raises(EngineFailedError) as raised:
         builder.build(what or order())
     return str(raised.value)

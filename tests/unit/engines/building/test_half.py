@@ -13,7 +13,7 @@ from onnx import TensorProto
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError
-from jetsel.engines.building.builder import Builder, Order, fold, halve
+from jetsel.engines.building.builder import Builder, EngineOrder, fold, halve
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Noise, weights_of
 from tests.contract.tiny import CLASSES, PIXELS, matrix_model
@@ -58,7 +58,7 @@ def host(tmp_path: Path) -> Callable[..., HostSettings]:
 
 
 def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..., HostSettings]) -> None:
-    plan = Builder(host()).build(Order(XS, False, Noise(XS)))
+    plan = Builder(host()).build(EngineOrder(XS, False, Noise(XS)))
     assert plan.record.key.precision == "fp16"
     assert plan.record.plan_bytes < 150_000  # of 62,000 parameters: two bytes each, not four
     assert "in half precision" in plan.record.notes[0]
@@ -69,6 +69,6 @@ def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Callable[..
 def test_a_model_that_half_precision_breaks_is_refused(host: Callable[..., HostSettings], tmp_path: Path) -> None:
     weights = large(tmp_path / "large.onnx")
     with pytest.raises(EngineFailedError) as raised:
-        Builder(host()).build(Order(weights, False, Noise(weights)))
+        Builder(host()).build(EngineOrder(weights, False, Noise(weights)))
     assert "--precision fp32" in str(raised.value)
     assert not [path for path in (tmp_path / "engines").iterdir() if path.suffix != ".cache"]

@@ -15,7 +15,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plan_folder, plans
-from jetsel.engines.building.plans import Check, Key, Record, find, read_record, wanted_key
+from jetsel.engines.building.plans import Check, Key, PlanRecord, find, read_record, wanted_key
 
 ONNX = "0123456789ab" + "c" * 52
 WEIGHTS = Weights("xl", Path("/nowhere/xl.onnx"), ONNX, 64, 64, 100)
@@ -31,9 +31,9 @@ def about(version: str = "8.2.1.8", **gpu: Any) -> dict[str, Any]:
     return {"version": version, "gpu": ABOUT["gpu"] | gpu}
 
 
-def record(key: Key, **changes: Any) -> Record:
+def record(key: Key, **changes: Any) -> PlanRecord:
     check = Check(photographs=5, source="drawings", agreement=1.0, largest_difference=0.01, spread=10.0, device_ms=None)
-    made = Record(
+    made = PlanRecord(
         model="xl",
         key=key,
         plan_sha256=hashlib.sha256(PLAN).hexdigest(),

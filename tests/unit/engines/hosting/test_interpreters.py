@@ -9,7 +9,7 @@ import pytest
 
 from jetsel.engines import EngineFailedError
 from jetsel.engines.hosting.interpreters import default, environment, repair
-from jetsel.engines.hosting.process import Start, ask_about
+from jetsel.engines.hosting.process import HostStart, ask_about
 from tests.doubles.interpreter import make_interpreter
 
 
@@ -53,8 +53,8 @@ def test_what_is_missing_is_told_with_the_commands_that_bring_it() -> None:
 
 
 def test_a_host_says_what_it_has_and_what_it_lacks(tmp_path: Path) -> None:
-    about = ask_about(Start(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
+    about = ask_about(HostStart(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
     assert (about["version"], about["gpu"]["compute_capability"]) == ("8.2.1.8", "6.2")
     bare = make_interpreter(tmp_path / "bare", None, pycuda=False)
     with pytest.raises(EngineFailedError, match=r"tensorrt \(ModuleNotFoundError.*pycuda \(.*apt install"):
-        ask_about(Start(str(bare), "tensorrt"))
+        ask_about(HostStart(str(bare), "tensorrt"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.engines import EngineFailedError
-from jetsel.engines.hosting.process import HostProcess, Start
+from jetsel.engines.hosting.process import HostProcess, HostStart
 from tests.waiting import until
 
 
@@ -20,6 +20,6 @@ def test_what_it_started_is_killed_with_it(tmp_path: Path) -> None:
         return "stopped" if file.exists() and file.read_text() else None
 
     with pytest.raises(EngineFailedError, match=r"stopped \(ended by SIGKILL\)"):
-        HostProcess(Start(str(script), "tensorrt"), stopped)
+        HostProcess(HostStart(str(script), "tensorrt"), stopped)
     pid = file.read_text().strip()
     until(lambda: not Path(f"/proc/{pid}/fd/0").exists())

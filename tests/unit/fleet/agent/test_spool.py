@@ -11,11 +11,11 @@ import pytest
 from jetsel.base.errors import RepositoryError
 from jetsel.fleet.agent.round import MOST_LINES, Spool
 from jetsel.fleet.sources import FolderSink
-from jetsel.fleet.usage import Limits, Usage
+from jetsel.fleet.usage import DeviceLimits, Usage
 
 
 def line(sequence: int) -> Usage:
-    return Usage(device="one", series="ab", sequence=sequence, at_s=0.0, plan=0, limits=Limits(storage_mb=1.0))
+    return Usage(device="one", series="ab", sequence=sequence, at_s=0.0, plan=0, limits=DeviceLimits(storage_mb=1.0))
 
 
 class Breaking(FolderSink):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jetsel.fleet.documents import Entry, PlannedFamily
-from jetsel.fleet.manager.planning import Expected, Proposal
+from jetsel.fleet.manager.planning import ExpectedResult, Proposal
 from jetsel.fleet.manager.status import DeviceStatus
 from jetsel.fleet.usage import Trial
 
@@ -25,8 +25,8 @@ def page_of(devices: int) -> tuple[list[DeviceStatus], list[Proposal], dict[str,
         )
         models = ("small", "large")[: 1 + number % 2]
         planned = PlannedFamily(bundle=ENTRY, models=models, cascade=models)
-        before = Expected(0.6 + number / 1000, 2.0 + number / 10, None, {"pets": ("small",)})
-        after = Expected(0.7 + number / 500, 4.0 + number / 5, 10.0 + number, {"pets": models})
+        before = ExpectedResult(0.6 + number / 1000, 2.0 + number / 10, None, {"pets": ("small",)})
+        after = ExpectedResult(0.7 + number / 500, 4.0 + number / 5, 10.0 + number, {"pets": models})
         proposals.append(
             Proposal(
                 device=name,

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from jetsel.base.errors import RepositoryError
-from jetsel.fleet.manager.devices import Served, read_devices
+from jetsel.fleet.manager.devices import ServedPlan, read_devices
 from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.storage import Storage
 from jetsel.fleet.usage import Usage
@@ -107,7 +107,7 @@ def test_lines_add_up_by_device(storage: Storage) -> None:
     table.gather()
     found = read_devices(table)["a"]
     assert (found.line.sequence, found.missing, found.missing_first) == (5, 2, "s-3")
-    assert found.served == {0: Served(30, 0, None), 2: Served(150, 10, 8.0)}
+    assert found.served == {0: ServedPlan(30, 0, None), 2: ServedPlan(150, 10, 8.0)}
     assert found.answers == {"pets": 180}
     assert found.takes["pets"]["large"].energy_mj == 20.0
     steady = Metadata(storage)

@@ -15,7 +15,7 @@ from jetsel.fleet.manager.metadata import Metadata
 from jetsel.fleet.manager.planning import Planner, Proposal
 from jetsel.fleet.publishing import write_plan
 from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import Limits, Usage
+from jetsel.fleet.usage import DeviceLimits, Usage
 from tests.unit.fleet.managed import repository, told, upload
 from tests.unit.fleet.published import Pair, family_folder, pair, publish
 
@@ -71,27 +71,27 @@ POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
 @pytest.mark.parametrize(
     ("a_second", "limits", "changes", "expected", "binds"),
     [
-        (1, Limits(storage_mb=0.007), {}, ("small", 0.6), {"storage": 0.8}),
-        (1, Limits(storage_mb=100, memory_mb=0.003), {}, ("small", 0.6), {"memory": 0.8}),
+        (1, DeviceLimits(storage_mb=0.007), {}, ("small", 0.6), {"storage": 0.8}),
+        (1, DeviceLimits(storage_mb=100, memory_mb=0.003), {}, ("small", 0.6), {"memory": 0.8}),
         (
             1,
-            Limits(storage_mb=100, memory_mb=90),
+            DeviceLimits(storage_mb=100, memory_mb=90),
             {"memory_mb": 100.0, "families": WEIGHED},
             ("small", 0.6),
             {"memory": 0.8},
         ),
-        (1, Limits(storage_mb=100, deadline_ms=10.5), {}, ("small", 0.6), {"deadline": 0.8}),
-        (100, Limits(storage_mb=100, budget_w=2.5), POWER, ("small", 0.6), {"power": 0.8}),
-        (100, Limits(storage_mb=100, budget_w=3.0), POWER, ("small large", 0.8), {}),
-        (250, Limits(storage_mb=100), {}, ("small large", 0.64), {"time": 0.8}),  # 1.25 s of work in a second
-        (400, Limits(storage_mb=100), {}, ("small", 0.6), {"time": 0.8}),
+        (1, DeviceLimits(storage_mb=100, deadline_ms=10.5), {}, ("small", 0.6), {"deadline": 0.8}),
+        (100, DeviceLimits(storage_mb=100, budget_w=2.5), POWER, ("small", 0.6), {"power": 0.8}),
+        (100, DeviceLimits(storage_mb=100, budget_w=3.0), POWER, ("small large", 0.8), {}),
+        (250, DeviceLimits(storage_mb=100), {}, ("small large", 0.64), {"time": 0.8}),  # 1.25 s of work in a second
+        (400, DeviceLimits(storage_mb=100), {}, ("small", 0.6), {"time": 0.8}),
     ],
 )
 def test_a_limit_that_binds_is_kept_and_named(
     published: Storage,
     key: Pair,
     a_second: float,
-    limits: Limits,
+    limits: DeviceLimits,
     changes: dict[str, object],
     expected: tuple[str, float],
     binds: dict[str, float],
@@ -104,7 +104,7 @@ def test_a_limit_that_binds_is_kept_and_named(
 
 
 def test_where_nothing_fits_nothing_is_planned_and_the_limit_is_named(published: Storage, key: Pair) -> None:
-    found = proposed(published, key, *lines(1, limits=Limits(storage_mb=0.001)))
+    found = proposed(published, key, *lines(1, limits=DeviceLimits(storage_mb=0.001)))
     assert (found.families, found.after, found.changes) == ((), None, False)
     assert "storage is too small" in found.notes[-1]
 
@@ -121,7 +121,7 @@ ABSURD = {
 
 @pytest.mark.parametrize("kind", list(ABSURD))
 def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair, kind: str) -> None:
-    limits = Limits(storage_mb=100, memory_mb=50, budget_w=3, deadline_ms=20)
+    limits = DeviceLimits(storage_mb=100, memory_mb=50, budget_w=3, deadline_ms=20)
     families = tuple(
         structs.replace(
             family,
@@ -135,7 +135,7 @@ def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair,
 
 
 def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
-    budget = Limits(storage_mb=100, budget_w=2.5, memory_mb=50)
+    budget = DeviceLimits(storage_mb=100, budget_w=2.5, memory_mb=50)
     found = proposed(published, key, told("any", 1, 0, families=(), limits=budget))
     said = "; ".join(found.notes)
     for words in (
@@ -178,7 +178,7 @@ def test_times_that_a_device_did_not_tell_are_scaled_by_those_it_did(published: 
 def test_a_plan_stays_unless_another_is_clearly_better_or_it_does_not_fit(published: Storage, key: Pair) -> None:
     proposal = proposed(published, key, *lines(1))
     (pets,) = proposal.families
-    both, wide, tight = ("small", "large"), Limits(storage_mb=100), Limits(storage_mb=0.007)
+    both, wide, tight = ("small", "large"), DeviceLimits(storage_mb=100), DeviceLimits(storage_mb=0.007)
     cases = ((both, wide, False, 0.8), (("small",), wide, True, 0.6), (both, tight, True, 0.8))
     for number, (models, limits, changes, before) in enumerate(cases):
         name = f"planned-{number}"

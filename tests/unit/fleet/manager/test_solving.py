@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.papers.modi_plan import drawn, tried, worth
-from jetsel.fleet.manager.solving import TIE, Options, Room, solve
+from jetsel.fleet.manager.solving import TIE, CascadeOptions, Room, solve
 
 
 @pytest.mark.parametrize("counts", [[3], [5], [2, 2], [3, 2]])
@@ -25,7 +25,7 @@ def test_nothing_is_worth_more_than_what_is_chosen(counts: list[int]) -> None:
 
 
 def test_of_equal_choices_the_smaller_and_faster_is_taken() -> None:
-    options = Options(
+    options = CascadeOptions(
         share=1.0,
         rate_hz=None,
         models=[("large",), ("small",)],

@@ -11,7 +11,7 @@ import pytest
 from jetsel import image
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.making import make
-from jetsel.train.optimize.material import Material, Plan
+from jetsel.train.optimize.material import Material, OptimizePlan
 from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import STARTER, scan
 
@@ -29,7 +29,7 @@ def material(folder: Path, photographs: int) -> Material:
     for path in paths:
         cv2.imwrite(str(path), rng.integers(0, 256, (64, 64, 3), dtype=np.uint8))
     limits = image.Limits(max_bytes=1_000_000, max_pixels=1_000_000)
-    return Material(Plan(PARENT, FAMILY, paths, limits, folder / "work"), ignored)
+    return Material(OptimizePlan(PARENT, FAMILY, paths, limits, folder / "work"), ignored)
 
 
 def test_one_that_fails_costs_itself_alone_and_the_others_are_made_once(tmp_path: Path) -> None:
