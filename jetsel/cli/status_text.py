@@ -49,18 +49,15 @@ def details(reply: StatusReply) -> Iterator[str | Table]:
     for family in reply.families:
         yield models_table(family)
         yield from family_lines(family)
-    if reply.power is not None:
-        yield from power_lines(reply.power)
-        yield from energy_tables(reply.power)
+    yield from power_lines(reply.power)
+    yield from energy_tables(reply.power)
     yield from (f"left out: {line}" for line in reply.broken)
 
 
 def general_lines(reply: StatusReply) -> list[str]:
     """Return what there is to say of the daemon as a whole: requests, queue, reloads, engine hosts."""
     lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
-    lines = [f"requests: {outcomes(reply.requests)}{lost}"]
-    if reply.queue is not None:
-        lines.append(_queue_line(reply.in_queue, reply.queue))
+    lines = [f"requests: {outcomes(reply.requests)}{lost}", _queue_line(reply.queue)]
     if reply.last_reload is not None:
         lines.append(_reload_line(reply.reloads, reply.last_reload))
     lines += [line for host in reply.hosts for line in _host_lines(host)]
@@ -95,10 +92,10 @@ def _server_words(server: EdgeStatus | EdgeServerStatus) -> str:
     return f"{server.url} {'can be asked' if server.reason is None else f'is away ({server.reason})'}{way}"
 
 
-def _queue_line(requests: int, queue: QueueStatus) -> str:
+def _queue_line(queue: QueueStatus) -> str:
     megabytes = f"{queue.bytes / 1e6:.1f} of {queue.most_bytes / 1e6:g} MB"
     megapixels = f"{queue.pixels / 1e6:.1f} of {queue.most_pixels / 1e6:g} megapixels"
-    waiting = f"{requests} of {queue.most_requests:,} requests, {queue.waiting} waiting"
+    waiting = f"{queue.waiting + queue.working} of {queue.most_requests:,} requests, {queue.waiting} waiting"
     return f"queue: {waiting}; {megabytes}, {megapixels}"
 
 
@@ -117,11 +114,11 @@ def _host_lines(host: HostStatus) -> list[str]:
     return lines
 
 
-def stages_table(stages: StageTimes | None) -> Table | None:
-    """Return the percentiles of each stage, None where nothing is known."""
+def stages_table(stages: StageTimes) -> Table | None:
+    """Return the percentiles of each stage, None if nothing was answered of late."""
     from jetsel.cli.terminal import milliseconds, table
 
-    if stages is None or not stages.answers:
+    if not stages.answers:
         return None
     shown = table("", *(f">{name}" for name in STAGES))
     since = "" if stages.since_s is None else f" ({duration(stages.since_s)})"
@@ -164,7 +161,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
         f"policy: {policy} ({family.because})",
         f"a request may also name: {', '.join(family.policies)}",
         f"fallback if in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
-        *(f"not offered: {name} {reason}" for name, reason in (family.not_offered or {}).items()),
+        *(f"not offered: {name} {reason}" for name, reason in family.not_offered.items()),
         *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
 
@@ -210,13 +207,13 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
-    if power.battery is not None and (power.battery.percent is not None or power.battery.reserve_percent is not None):
+    if power.battery.percent is not None or power.battery.reserve_percent is not None:
         lines.append(_battery(power.battery))
     lines += [f"out of its conditions: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
         share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
         lines.append(f"choosing took {joules(power.chooser_j)}{share}")
-    return lines + ([] if power.judged is None else _judged(power.judged))
+    return lines + _judged(power.judged)
 
 
 def energy_tables(power: PowerStatus) -> list[Table]:

@@ -47,8 +47,6 @@ def status(
         families=[family.status(*tally.of_family(name)) for name, family in snapshot.families.items()],
         broken=snapshot.broken,
         requests=tally.outcomes(),
-        in_queue=queue.waiting + queue.working,
-        queued_bytes=queue.bytes,
         lost_replies=port.lost_replies,
         resident_mb=resident_mb(),
         progress=current.progress,

@@ -61,22 +61,20 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_uptime_seconds", "Since the daemon started.", value=status.uptime_s)
     yield from _requests(status)
     yield from _families(status.families)
-    if status.answers is not None:
-        yield from _answers(status.answers)
-    if status.power is not None:
-        yield from _power(status.power)
+    yield from _answers(status.answers)
+    yield from _power(status.power)
     if status.edge is not None:
         yield from _edge(status.edge)
 
 
 def _requests(status: StatusReply) -> Iterator[Metric]:
+    queue = status.queue
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
-    yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=status.in_queue)
-    yield GaugeMetricFamily("jetsel_queue_bytes", "Of their images.", value=status.queued_bytes)
-    if status.queue is not None:
-        most = status.queue.most_requests
-        yield GaugeMetricFamily("jetsel_queue_limit_requests", "From there on they are refused as busy.", value=most)
+    yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=queue.waiting + queue.working)
+    yield GaugeMetricFamily("jetsel_queue_bytes", "Of their images.", value=queue.bytes)
+    most = queue.most_requests
+    yield GaugeMetricFamily("jetsel_queue_limit_requests", "From there on they are refused as busy.", value=most)
     yield CounterMetricFamily("jetsel_lost_replies", "Replies whose peers had left.", value=status.lost_replies)
     reloads = [((outcome,), count) for outcome, count in status.reloads.items()]
     yield _counter("jetsel_reloads", "Reloads by `ok` or error code.", ("outcome",), reloads)

@@ -98,7 +98,7 @@ class Ran(Struct, frozen=True):
 class Stages(Struct, frozen=True):
     """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null.
 
-    `waiting` is all waiting for models together, `input` the making of all their inputs; null from an older daemon.
+    `waiting` is all waiting for models together, `input` the making of all their inputs.
     """
 
     queue: float

@@ -77,8 +77,7 @@ class EstimatesJudged(Struct, frozen=True):
 class PowerStatus(Struct, frozen=True):
     """What is known of the board's power. `reason` says why nothing is measured, null where it is.
 
-    `rails_w` is what each rail said last, by its name: some may be parts of others. `rate_hz`, `judged`, `battery`
-    and it are null from an older daemon.
+    `rails_w` is what each rail said last, by its name: some may be parts of others.
     """
 
     reason: str | None
@@ -91,6 +90,8 @@ class PowerStatus(Struct, frozen=True):
     power_mode: str | None
     out_of_conditions: list[str]
     budget: BudgetStatus | None
+    judged: EstimatesJudged
+    battery: BatteryStatus
     models: list[ModelEnergy]
     policies: list[PolicyEnergy]
     chooser_j: float | None
@@ -99,6 +100,4 @@ class PowerStatus(Struct, frozen=True):
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None
     rate_hz: float | None = None
-    judged: EstimatesJudged | None = None
     rails_w: dict[str, float] | None = None
-    battery: BatteryStatus | None = None

@@ -29,8 +29,8 @@ class StageTimes(Struct, frozen=True):
     choice: Percentiles | None
     inference: Percentiles | None
     total: Percentiles | None
-    waiting: Percentiles | None = None
-    input: Percentiles | None = None
+    waiting: Percentiles | None
+    input: Percentiles | None
 
 
 class ClientStatus(Struct, frozen=True):
@@ -43,7 +43,7 @@ class ClientStatus(Struct, frozen=True):
 class QueueStatus(Struct, frozen=True):
     """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each.
 
-    `clients` are those with the most of them; null from an older daemon.
+    `clients` are those with the most of them.
     """
 
     waiting: int
@@ -54,7 +54,7 @@ class QueueStatus(Struct, frozen=True):
     most_requests: int
     most_bytes: int
     most_pixels: int
-    clients: list[ClientStatus] | None = None
+    clients: list[ClientStatus]
 
 
 class HostStatus(Struct, frozen=True):
@@ -157,7 +157,7 @@ class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
     `escalated` of its `answers` took more than one model. `not_offered` has the models that this machine does not run
-    faster in 8 bits, and why; null from an older daemon.
+    faster in 8 bits, and why.
     """
 
     name: str
@@ -168,13 +168,13 @@ class FamilyStatus(Struct, frozen=True):
     because: str
     fallback: str | None
     calibration: str | None
+    not_offered: dict[str, str]
     objective: str | None = None
     answers: int = 0
     escalated: int = 0
     calibration_identity: CalibrationIdentity | None = None
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
-    not_offered: dict[str, str] | None = None
 
 
 class Histogram(Struct, frozen=True):
@@ -280,19 +280,17 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     families: list[FamilyStatus]
     broken: list[str]
     requests: dict[str, int]
-    in_queue: int
-    queued_bytes: int
+    queue: QueueStatus
     lost_replies: int
     resident_mb: float | None
+    power: PowerStatus
+    stages_ms: StageTimes
+    answers: AnswerCounts
+    max_image_mb: float
     progress: str | None = None
-    power: PowerStatus | None = None
-    queue: QueueStatus | None = None
-    stages_ms: StageTimes | None = None
     hosts: list[HostStatus] = []
     reloads: dict[str, int] = {}
     last_reload: ReloadStatus | None = None
     config: str | None = None
-    answers: AnswerCounts | None = None
     recent: list[RecentAnswer] = []
     edge: EdgeStatus | None = None
-    max_image_mb: float | None = None

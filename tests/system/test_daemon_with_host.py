@@ -38,7 +38,7 @@ def test_a_deadline_that_a_restart_would_overrun_is_refused_without_waiting_for_
     host = host_of(daemon)
     os.kill(host, signal.SIGSTOP)
     peer.send({"type": "classify", "model": "xs", "deadline_ms": 1000}, PICTURE)
-    until(lambda: other.status()["in_queue"] == 1)
+    until(lambda: other.status()["queue"]["working"] == 1)
     os.kill(host, signal.SIGKILL)
     reply = peer.receive()
     assert (reply["code"], reply["retry"]) in {("engine-died", True), ("deadline", False)}

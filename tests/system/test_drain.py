@@ -33,7 +33,7 @@ def slow_down(folder: Path) -> None:
 
 
 def until_queued(peer: Peer, count: int) -> None:
-    until(lambda: peer.status()["in_queue"] >= count)
+    until(lambda: sum(peer.status()["queue"][one] for one in ("waiting", "working")) >= count)
 
 
 def test_what_is_in_flight_is_answered_and_what_comes_is_told_to_come_again(

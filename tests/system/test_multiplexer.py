@@ -78,9 +78,11 @@ def test_calibrate_fits_a_multiplexer_and_a_daemon_serves_it(
     assert (json.loads(done.stdout)["winner"], json.loads(done.stdout)["installed"]) == ("multiplexer", 1)
     entry = current(tmp_path / "calibrations", "cats")
     assert entry is not None
-    assert entry.usable().figures["top1"]["multiplexer"]["runs"].keys() == {"s", "m", "l"}
+    made = entry.usable()
+    assert made.figures["top1"]["multiplexer"]["runs"].keys() == {"s", "m", "l"}
+    cheapest = next(iter(made.identities))  # as measured: models this small take about the same time
     answer = connect(daemon).classify(PICTURE)
-    assert (answer["policy"], answer["ran"][0]["model"]) == ("multiplexer", "s")
+    assert (answer["policy"], answer["ran"][0]["model"]) == ("multiplexer", cheapest)
     judged = jetsel("evaluate", tmp_path / "photos", *options, "--policy", "multiplexer", "--json")
     assert judged.returncode == 0, judged.stderr
     assert json.loads(judged.stdout)["policies"].keys() == {"multiplexer"}

@@ -36,21 +36,20 @@ def report(
     if status is None:
         return line
     answers, power = status.answers, status.power
-    total = status.stages_ms.total if status.stages_ms is not None else None
-    judged = None if power is None else power.judged
+    total, measured_j = status.stages_ms.total, power.judged.measured_j
     return structs.replace(
         line,
         instance=status.instance,
         canary=canary,
         requests=status.requests,
-        late=0 if answers is None else answers.late,
+        late=answers.late,
         families=tuple(_family(installer, known, one, answers) for one in status.families),
         p50_ms=None if total is None else total.p50_ms,
         p95_ms=None if total is None else total.p95_ms,
-        energy_j=None if judged is None or judged.measured_j is None else round(judged.measured_j, 3),
-        watts=None if power is None else power.watts,
-        power_mode=None if power is None else power.power_mode,
-        battery_percent=None if power is None or power.battery is None else power.battery.percent,
+        energy_j=None if measured_j is None else round(measured_j, 3),
+        watts=power.watts,
+        power_mode=power.power_mode,
+        battery_percent=power.battery.percent,
         memory_mb=status.resident_mb,
     )
 
@@ -80,15 +79,15 @@ def _standing(device: str, installer: Installer, known: Remembered, why: str | N
     )
 
 
-def _family(installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts | None) -> FamilyUsage:
+def _family(installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
     memory_mb = known.memory_mb.get(name, {})
     return FamilyUsage(
         name=name,
         answers=family.answers,
         escalated=family.escalated,
-        by_model={} if answers is None else answers.by_model.get(name, {}),
-        by_policy={} if answers is None else answers.by_policy.get(name, {}),
+        by_model=answers.by_model.get(name, {}),
+        by_policy=answers.by_policy.get(name, {}),
         models=tuple(
             ModelUsage(
                 name=model.name,
@@ -103,7 +102,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, answe
         ),
         drift=None if family.drift is None else family.drift.median_index,
         drift_reason="the calibration expects nothing" if family.drift is None else family.drift.reason,
-        classes=None if answers is None or answers.by_label is None else answers.by_label.get(name, {}),
+        classes=None if answers.by_label is None else answers.by_label.get(name, {}),
     )
 
 

@@ -65,7 +65,7 @@ function familyOf(status) {
 
 function remember(status) {
   const total = status.stages_ms && status.stages_ms.total;
-  const power = status.power || {};
+  const power = status.power;
   let rate = null;
   let mj = null;
   if (before && before.instance === status.instance) {
@@ -101,7 +101,7 @@ function showNow(status, rate) {
     ["99th percentile", ms(total && total.p99_ms)],
     ["answers so far", String(status.requests.ok || 0)],
     ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
-    ["in the queue", String(status.in_queue)],
+    ["in the queue", String(status.queue.waiting + status.queue.working)],
   ]);
   draw("rate", [{ x: history.at, y: history.rate, mode: "lines", name: "answers per second", line: { color: colour("main") } }],
     { yaxis: { rangemode: "tozero", title: { text: "answers per second" } } },
@@ -110,7 +110,7 @@ function showNow(status, rate) {
 
 function showShares(status) {
   const family = familyOf(status);
-  const counts = (status.answers && family && status.answers.by_model[family.name]) || {};
+  const counts = (family && status.answers.by_model[family.name]) || {};
   const names = family ? family.models.map((model) => model.name).filter((name) => counts[name]) : [];
   const sum = names.reduce((total, name) => total + counts[name], 0);
   if (!sum) return none("shares");

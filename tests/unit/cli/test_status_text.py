@@ -28,18 +28,19 @@ from jetsel.wire.power import (
     PowerStatus,
 )
 from jetsel.wire.status import CalibrationIdentity, DriftStatus, HostStatus, Percentiles, ReloadStatus, StageTimes
-from tests.unit.client.peer import Seen, status
+from tests.unit.client.peer import UNMEASURED, Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
 
 
 def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
     assert headline(REPLY).split(": ") == ["jetsel 9.9.9 is ready", "process 4711, up 1 d 2 h, 121 MB resident"]
-    assert general_lines(REPLY) == ["requests: 7 ok, 1 busy; 3 replies lost to clients that do not read"]
+    queue = "queue: 2 of 128 requests, 1 waiting; 1.5 of 64 MB, 0.5 of 100 megapixels"
+    assert general_lines(REPLY) == ["requests: 7 ok, 1 busy; 3 replies lost to clients that do not read", queue]
     loading = msgspec.structs.replace(REPLY, state="loading", progress="building 2 of 5", resident_mb=None)
     assert headline(loading).startswith("jetsel 9.9.9 is loading (building 2 of 5): process 4711")
     quiet = msgspec.structs.replace(REPLY, requests={}, lost_replies=0)
-    assert general_lines(quiet) == ["requests: none yet"]
+    assert general_lines(quiet) == ["requests: none yet", queue]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_reloads_are_told_with_how_the_last_one_ended(last: ReloadStatus, told: 
 def test_an_engine_host_is_told_with_its_restarts_and_how_the_one_before_it_ended() -> None:
     running = HostStatus("tensorrt", "running", None, 17, 1, "the engine host ended while running m: killed", 65.0)
     failed = HostStatus("tensorrt", "failed", "no interpreter", None, 0, None, None)
-    assert general_lines(msgspec.structs.replace(REPLY, hosts=[running, failed]))[1:] == [
+    assert general_lines(msgspec.structs.replace(REPLY, hosts=[running, failed]))[2:] == [
         "engine host for tensorrt: running as process 17, 1 restart",
         "  1 min 5 s ago: the engine host ended while running m: killed",
         "engine host for tensorrt: failed: no interpreter",
@@ -76,8 +77,7 @@ def test_the_stages_stand_side_by_side_in_milliseconds() -> None:
     rows = [line.split() for line in captured.get().splitlines()]
     assert rows[0][:9] == ["where", "the", "last", "1,200", "answers", "(1", "min", "5", "s)"]
     assert ["p99", "12.3", "12.3", "-", *["12.3"] * 5] in rows
-    assert stages_table(None) is None
-    assert stages_table(StageTimes(0, None, *[None] * 6)) is None
+    assert stages_table(StageTimes(0, None, *[None] * 8)) is None
 
 
 def test_the_table_has_a_row_for_each_model_and_the_reason_of_one_that_failed() -> None:
@@ -176,24 +176,6 @@ POWER = PowerStatus(
     battery=BatteryStatus(18.4, True, None, 20.0, "requests are answered by what takes least energy"),
     temperatures_c={"BCPU-therm": 41.2, "thermal-fan-est": 40.0},
 )
-NOTHING = PowerStatus(
-    reason="no power sensor under /sys",
-    total_of=[],
-    watts=None,
-    mean_w=None,
-    idle_w=None,
-    idle_reason=None,
-    rate_hz=None,
-    dropped=[],
-    power_mode=None,
-    out_of_conditions=[],
-    budget=None,
-    models=[],
-    policies=[],
-    chooser_j=None,
-    chooser_share=None,
-    judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
-)
 
 
 def test_all_that_is_known_is_told() -> None:
@@ -211,8 +193,8 @@ def test_all_that_is_known_is_told() -> None:
 
 
 def test_without_a_sensor_the_reason_is_all() -> None:
-    assert power_lines(NOTHING) == ["power: not measured: no power sensor under /sys"]
-    assert energy_tables(NOTHING) == []
+    assert power_lines(UNMEASURED) == ["power: not measured: no power sensor under /sys"]
+    assert energy_tables(UNMEASURED) == []
 
 
 def test_what_is_not_known_yet_is_said_to_be_so() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import zmq
 
 from jetsel import wire
-from jetsel.wire.status import FamilyStatus, ModelStatus
+from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
+from jetsel.wire.status import AnswerCounts, FamilyStatus, ModelStatus, QueueStatus, StageTimes
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,27 @@ def answer(seen: Seen, label: str = "tabby") -> wire.Answer:
     )
 
 
+UNMEASURED = PowerStatus(
+    reason="no power sensor under /sys",
+    total_of=[],
+    watts=None,
+    mean_w=None,
+    idle_w=None,
+    idle_reason=None,
+    rate_hz=None,
+    dropped=[],
+    power_mode=None,
+    out_of_conditions=[],
+    budget=None,
+    models=[],
+    policies=[],
+    chooser_j=None,
+    chooser_share=None,
+    judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
+    battery=BatteryStatus(None, None, "there is none", None, None),
+)
+
+
 def status(seen: Seen) -> wire.StatusReply:
     """The status of a daemon with one family of two models, of which one failed to load."""
     models = [
@@ -97,7 +119,7 @@ def status(seen: Seen) -> wire.StatusReply:
         ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
     ]
     family = FamilyStatus(
-        "f", 2, models, ["single:m", "cascade"], {"top1": "cascade", "top5": "single:m"}, "it does best", "m", None
+        "f", 2, models, ["single:m", "cascade"], {"top1": "cascade", "top5": "single:m"}, "it does best", "m", None, {}
     )
     return wire.StatusReply(
         v=1,
@@ -112,8 +134,11 @@ def status(seen: Seen) -> wire.StatusReply:
         families=[family],
         broken=["/models/bad.json: no JSON"],
         requests={"ok": 7, "busy": 1},
-        in_queue=2,
-        queued_bytes=1_500_000,
+        queue=QueueStatus(1, 1, 2, 1_500_000, 500_000, 128, 64_000_000, 100_000_000, []),
+        power=UNMEASURED,
+        stages_ms=StageTimes(0, None, *[None] * 8),
+        answers=AnswerCounts({}, {}, 0, 0, 0, 0, [], {}, {}),
+        max_image_mb=16.0,
         lost_replies=3,
         resident_mb=121.4,
     )

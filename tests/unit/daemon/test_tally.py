@@ -43,7 +43,7 @@ def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
 
 def test_stages_are_those_of_the_answers_alone() -> None:
     found = Tally()
-    assert found.stages_ms() == StageTimes(0, None, None, None, None, None, None, None)
+    assert found.stages_ms() == StageTimes(0, None, *[None] * 8)
     found.ended(fail(ASKED, "bad-image", retry=False))
     assert found.stages_ms().answers == 0
     found.ended(ANSWER)

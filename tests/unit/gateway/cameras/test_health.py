@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from jetsel import wire
 from jetsel.gateway.cameras.health import Health, why_silent
 from jetsel.wire.status import FamilyStatus, ModelStatus, StatusReply
-from tests.unit.client.peer import Peer, daemon_like
+from tests.unit.client.peer import Peer, Seen, daemon_like
+from tests.unit.client.peer import status as a_status
 from tests.waiting import until
 
 
@@ -17,11 +20,12 @@ def family(name: str, *states: str) -> FamilyStatus:
         ModelStatus(f"m{number}", "1", state, None if state == "ready" else "its host died", 0, None, None, "tensorrt")
         for number, state in enumerate(states)
     ]
-    return FamilyStatus(name, 10, models, [], {}, "", None, None)
+    return FamilyStatus(name, 10, models, [], {}, "", None, None, {})
 
 
 def status(state: str, *families: FamilyStatus) -> StatusReply:
-    return StatusReply(1, "a", state, "1", 1, "run", 1.0, [], families[0].name, list(families), [], {}, 0, 0, 0, None)
+    reply = a_status(Seen(wire.Status(1, "a"), None))
+    return replace(reply, state=state, default_family=families[0].name, families=list(families))
 
 
 BROKEN = family("pets", "unavailable", "unavailable")
