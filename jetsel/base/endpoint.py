@@ -71,7 +71,7 @@ def _checked(given: str, source: str) -> str:
     if not endpoint.startswith("ipc://"):
         raise ConfigError(
             f"{source} is {given!r}: use ipc:///path/of/the.sock; to a daemon elsewhere ssh or stunnel gives one "
-            "(docs/deploy.md, From afar)"
+            "(docs/remote-access.md)"
         )
     return endpoint
 

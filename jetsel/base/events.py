@@ -1,6 +1,6 @@
 """What a log line carries besides its words: the event's stable name, its fields, and the requests it is about.
 
-Every line that jetsel logs names its event; docs/logs.md lists them all, and a test compares the list with the code:
+Every line that jetsel logs names its event; docs/monitoring.md lists them all, and a test compares the list with the code:
 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))

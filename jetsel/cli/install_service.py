@@ -20,7 +20,7 @@ BOOTED = Path("/run/systemd/system")  # sd_booted(3)
 PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
-IN_OPT = "install it with pip into an environment under /opt, as docs/deploy.md shows"
+IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
 # Before the agent had a user of its own, its folder was the daemon's. Moved, so that the plan stays in use.
 MOVE_FLEET = (
     "-if [ -d /var/lib/jetsel/fleet ] && [ ! -e /var/lib/jetsel-agent/installed ]; then "
@@ -49,7 +49,7 @@ def install_service(
 
     It prints each file that it writes and each command that it runs, and can be given again at any time: what is as it
     should be stays. A daemon that runs already is started again. The installation must lie where the service's own user
-    can reach it, so not in a home directory. What each setting is for: docs/deploy.md.
+    can reach it, so not in a home directory. What each setting is for: docs/install.md.
     """
     command = Path(sysconfig.get_path("scripts")) / "jetsel"
     texts = units(TEMPLATES / "user", Path.home() / USER_UNITS, command) if user else system_files(command)

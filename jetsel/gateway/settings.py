@@ -50,7 +50,7 @@ def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
     if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
             f"--listen {host}: others could ask from afar: give --token-file with a secret that they must send, or "
-            "--behind-proxy where a reverse proxy asks who they are (docs/deploy.md has examples)"
+            "--behind-proxy where a reverse proxy asks who they are (docs/remote-access.md has examples)"
         )
 
 

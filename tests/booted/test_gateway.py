@@ -79,7 +79,8 @@ def test_the_daemon_reaches_an_edge_once_the_network_is_opened_to_it(machine: Ma
     with configuration(machine, edge):
         machine.run("systemctl", "restart", SERVICE)
         until(lambda: "is away" in machine.run("jetsel", "status"))
-        text = re.search(r"```ini\n# (\S+/edge\.conf)\n(.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+        page = (ROOT / "docs/remote-access.md").read_text()
+        text = re.search(r"```ini\n# (\S+/edge\.conf)\n(.*?)```", page, re.DOTALL)
         assert text is not None
         drop_in = text[2].replace("192.0.2.7", "127.0.0.1")
         machine.write(text[1], drop_in)

@@ -1,4 +1,4 @@
-"""The two ways to the daemon from another machine, as docs/deploy.md has them: a real sshd and a real stunnel."""
+"""The ways of docs/remote-access.md to the daemon from another machine: a real sshd and a real stunnel."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.processes import port_of
 from tests.system.daemons import Daemon, drawn, serving
 from tests.waiting import until
 
-DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "remote-access.md"
 SOCKET = "/run/jetsel/jetsel.sock"
 
 
 def blocks(language: str) -> list[str]:
-    """What the section 'From afar' has in this language."""
-    section = DEPLOY.read_text(encoding="utf-8").split("\n### From afar\n")[1].split("\n### ")[0]
+    """The examples of ssh and stunnel in this language."""
+    section = PAGE.read_text(encoding="utf-8").split("\n## The gateway\n")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 

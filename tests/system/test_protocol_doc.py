@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -16,25 +16,18 @@ import zmq
 
 from jetsel import wire
 from jetsel.base.config import Server
-from jetsel.wire.power import BudgetStatus
-from jetsel.wire.status import Histogram, ModelStatus, Percentiles
+from tests.status_fields import fields, page
 from tests.system.daemons import Daemon, drawn, encoded
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "client.c"
-PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
-TEXT = PROTOCOL.read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 
 TABLES: dict[str, type[msgspec.Struct]] = {
     "### `classify`": wire.Classify,
     "### `answer`": wire.Answer,
     "### `failure`": wire.Failure,
-    "### `status` (the reply)": wire.StatusReply,
     "### `reloaded`": wire.Reloaded,
 }
-OF_EVERY_MESSAGE = frozenset({"v", "id"})
-ELSEWHERE = frozenset(
-    {BudgetStatus, Histogram, ModelStatus, Percentiles}
-)  # described once, though several fields hold them
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -52,31 +45,14 @@ def table(heading: str) -> dict[str, list[str]]:
     return rows
 
 
-def fields(kind: type[msgspec.Struct], prefix: str = "") -> dict[str, msgspec.structs.FieldInfo]:
-    """The fields of a message and of what is in it, by their paths; of what is described once, the first."""
-    found: dict[str, msgspec.structs.FieldInfo] = {}
-    seen: set[object] = {BudgetStatus} if kind is wire.Answer else set()
-
-    def walk(kind: type[msgspec.Struct], prefix: str) -> None:
-        for field in msgspec.structs.fields(kind):
-            if not prefix and field.name in OF_EVERY_MESSAGE:
-                continue
-            found[prefix + field.name] = field
-            for inner in (field.type, *get_args(field.type)):
-                is_list = get_origin(inner) is list or get_origin(field.type) is list
-                for held in (inner, *get_args(inner)):
-                    if isinstance(held, type) and issubclass(held, msgspec.Struct) and held not in seen:
-                        seen.update(ELSEWHERE & {held})
-                        walk(held, f"{prefix}{field.name}{'[]' if is_list else ''}.")
-                        break
-
-    walk(kind, "")
-    return found
+def described(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """What the page describes of a message: the budget of an explanation is that of status-fields.md."""
+    return {path: field for path, field in fields(kind) if not path.startswith("explanation.budget.")}
 
 
 @pytest.mark.parametrize("heading", TABLES)
 def test_a_table_names_every_field_and_says_null_where_it_may_be_null(heading: str) -> None:
-    rows, known = table(heading), fields(TABLES[heading])
+    rows, known = table(heading), described(TABLES[heading])
     assert set(rows) == set(known)
     for name, field in known.items():
         assert ("or null" in rows[name][0]) == (type(None) in get_args(field.type)), name
@@ -84,13 +60,18 @@ def test_a_table_names_every_field_and_says_null_where_it_may_be_null(heading: s
 
 def test_every_message_has_its_table() -> None:
     kinds = set(get_args(wire.Request)) | set(get_args(wire.Reply))
-    assert set(TABLES.values()) == kinds - {wire.Status, wire.Reload}
-    assert fields(wire.Status) == fields(wire.Reload) == {}
+    assert set(TABLES.values()) == kinds - {wire.Status, wire.Reload, wire.StatusReply}
+    assert described(wire.Status) == described(wire.Reload) == {}
+
+
+def test_the_page_of_the_status_is_what_its_command_prints() -> None:
+    written = (ROOT / "docs" / "status-fields.md").read_text(encoding="utf-8")
+    assert written == page(), "python -m tests.status_fields >docs/status-fields.md"
 
 
 def test_a_default_is_what_is_taken_where_the_field_is_left_out() -> None:
     rows = table("### `classify`")
-    for name, field in fields(wire.Classify).items():
+    for name, field in described(wire.Classify).items():
         default = "required" if field.default is msgspec.NODEFAULT else f"`{json.dumps(field.default)}`"
         assert rows[name][1] == default, name
 
@@ -108,13 +89,6 @@ def test_the_limits_are_those_of_the_code() -> None:
         assert said in limits
 
 
-def program() -> str:
-    """The one program of the document."""
-    (found,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert len(found.splitlines()) < 30
-    return str(found)
-
-
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
     path = tmp_path / "drawn.jpg"
@@ -126,14 +100,13 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_python_client_works(shared_daemon: Daemon, picture: Path, tmp_path: Path) -> None:
-    client = tmp_path / "client.py"
-    client.write_text(program())
-    assert "jetsel" not in client.read_text().replace("jetsel.sock", "")
+def test_the_python_client_works_without_jetsel(shared_daemon: Daemon, picture: Path) -> None:
+    client = ROOT / "examples" / "client.py"
+    assert "import jetsel" not in client.read_text(encoding="utf-8")
     done = run(sys.executable, client, shared_daemon.endpoint, picture)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 3
-    assert re.fullmatch(r"[01]\.\d{3} .+ \(said \w+\)", done.stdout.splitlines()[0])
+    assert re.fullmatch(r"[01]\.\d{3} .+ \(answered by \w+\)", done.stdout.splitlines()[0])
     picture.write_bytes(b"hello, I am text")
     done = run(sys.executable, client, shared_daemon.endpoint, picture)
     assert done.returncode == 1
@@ -168,7 +141,9 @@ def c_client(tmp_path: Path) -> Path:
     folder = bundled[0].parent
     options = ["-Wall", "-Wextra", "-Werror", "-O1", f"-I{tmp_path}", f"-Wl,-rpath,{folder}"]
     client = tmp_path / "client"
-    done = run(compiler, EXAMPLE, *options, bundled[0], f"-Wl,-rpath-link,{folder}", "-o", client)
+    done = run(
+        compiler, ROOT / "examples" / "client.c", *options, bundled[0], f"-Wl,-rpath-link,{folder}", "-o", client
+    )
     assert done.returncode == 0, done.stderr
     return client
 

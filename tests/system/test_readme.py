@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+import typer
 
+from jetsel.cli.app import app
 from tests.system.daemons import Daemon, drawn, encoded
 
 ROOT = Path(__file__).parents[2]
@@ -72,18 +75,52 @@ def test_the_environment_is_entered_before_the_first_command_that_needs_it() -> 
     assert commands[0].startswith(". .venv/bin/activate")
 
 
-@pytest.mark.slow
-def test_every_command_in_the_readme_exists() -> None:
-    spans = re.findall(r"`([^`\n]+)`", TEXT) + re.findall(r"^(?:jetsel|make) .*$", TEXT, re.MULTILINE)
-    commands = {words for span in spans if (words := span.split("#")[0].strip()).startswith(("jetsel ", "make "))}
-    assert {"make demo", "make test", "jetsel serve"} <= commands
+def commands(document: str) -> Iterator[list[str]]:
+    """The words of each `jetsel` and `make` command in a document, in fenced blocks and in the text."""
+    text = (ROOT / document).read_text(encoding="utf-8").replace("\\\n", " ")
+    fenced = re.findall(r"^```(?:sh|bash)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lines = [line for block in fenced for line in block.splitlines()]
+    for line in lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
+        words = re.split(r"[|#;&\n]", re.sub(r"^(sudo )?(-u \S+ )?\S*/(?=jetsel )|^sudo (-u \S+ )?", "", line))[
+            0
+        ].split()
+        if words[:1] in (["jetsel"], ["make"]):
+            yield words
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CHANGELOG.md"])
+def test_every_command_and_option_in_the_documents_exists(document: str) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for command in commands:
-        program, first, *_ = command.split()
+    for program, *words in commands(document):
         if program == "make":
-            assert first in targets, command
-        elif not first.startswith("--"):
-            done = subprocess.run(
-                [sys.executable, "-m", "jetsel", first, "--help"], capture_output=True, timeout=60, check=False
-            )
-            assert done.returncode == 0, command
+            wanted = [word for word in words if re.fullmatch(r"[a-z-]+", word)][:1]
+            assert set(wanted) <= set(targets), (program, *words)
+            continue
+        command = typer.main.get_command(app)
+        for word in words:
+            if isinstance(command, typer.core.TyperGroup) and word in command.commands:
+                command = command.commands[word]
+            elif isinstance(command, typer.core.TyperGroup) and re.fullmatch(r"[a-z-]+", word):
+                raise AssertionError(f"there is no command {word}: {' '.join([program, *words])}")
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        named = {word.split("=")[0] for word in words if re.match(r"--[a-z]", word)}
+        assert named <= {*known, "--help"}, (program, *words)
+
+
+def test_every_page_is_reached_from_the_readme_in_two_clicks() -> None:
+    def linked(document: str) -> set[str]:
+        path = ROOT / document
+        links = re.findall(r"\]\(([^)#:]+\.md)[^)]*\)", path.read_text(encoding="utf-8"))
+        return {os.path.relpath((path.parent / link).resolve(), ROOT) for link in links}
+
+    first = linked("README.md")
+    reached = first.union(*(linked(document) for document in first))
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")}
+    assert pages <= reached
+
+
+def test_the_documents_are_no_longer_than_their_readers_have_patience() -> None:
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "docs").glob("*.md")}
+    lengths = {name: count for name, count in lines.items() if count > (250 if name == "protocol.md" else 200)}
+    assert lengths == {}
+    assert sum(lines.values()) <= 3000

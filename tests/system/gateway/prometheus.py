@@ -51,11 +51,11 @@ class Prometheus:
 
 @contextmanager
 def scraping(gateway: Gateway, folder: Path, job: str = "") -> Iterator[Prometheus]:
-    """One that is configured as docs/deploy.md says, but for the port, the rules' place and how often it looks.
+    """One that is configured as docs/monitoring.md says, but for the port, the rules' place and how often it looks.
 
     job: a setting more of the job.
     """
-    (text,) = blocks("Prometheus and Grafana", "yaml")
+    (text,) = blocks("monitoring.md", "Metrics and alerts", "yaml")
     text = adapted(text, {"    static_configs:": f"    {job}\n    static_configs:"})
     here = {"127.0.0.1:8000": f"127.0.0.1:{gateway.port}", "/usr/share/jetsel/grafana/rules.yml": str(RULES)}
     (folder / "prometheus.yml").write_text(OFTEN + adapted(text, here))

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DEPLOY = Path(__file__).parents[3] / "docs" / "deploy.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def blocks(section: str, language: str) -> list[str]:
-    """The fenced blocks of a language in a section of docs/deploy.md, which ends at the next heading."""
-    text = DEPLOY.read_text(encoding="utf-8").split(f"\n### {section}\n")[1].split("\n### ")[0].split("\n## ")[0]
+def blocks(page: str, section: str, language: str) -> list[str]:
+    """The fenced blocks of a language in a section of a page, which ends at the next heading."""
+    text = re.split(rf"^#+ {section}\n", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+    text = re.split(r"^##", text, flags=re.MULTILINE)[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 

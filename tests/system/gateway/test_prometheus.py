@@ -20,7 +20,7 @@ from tests.system.daemons import Daemon, drawn, serving
 from tests.system.gateway.conftest import Open
 from tests.system.gateway.gateways import Gateway, token_file
 from tests.system.gateway.prometheus import RULES, scraping
-from tests.system.gateway.servers import DEPLOY, adapted
+from tests.system.gateway.servers import DOCS, adapted
 from tests.unit.daemon.families import calibrate, put_family
 from tests.unit.power.machines import put
 from tests.waiting import until
@@ -140,7 +140,7 @@ def test_a_gateway_with_a_token_is_scraped_by_who_is_told_it(
 ) -> None:
     secret = token_file(tmp_path, "0123456789abcdef0123456789abcdef")
     gateway = open_gateway(daemon.endpoint, "--token-file", str(secret))
-    told = re.search(r"`(authorization: .*?)`", DEPLOY.read_text())
+    told = re.search(r"`(authorization: .*?)`", (DOCS / "monitoring.md").read_text())
     assert told is not None
     job = adapted(told[1], {"/etc/prometheus/jetsel.token": str(secret)})
     with scraping(gateway, tmp_path, job) as prometheus:

@@ -1,4 +1,4 @@
-"""nginx and Caddy in front of a gateway, configured as docs/deploy.md says: TLS, passwords, limits and event streams.
+"""nginx and Caddy in front of a gateway, as docs/remote-access.md has them: TLS, passwords, limits and event streams.
 
 Of the document's examples only paths, ports, certificates and the password's hash are changed; the servers listen on
 unix sockets, which nobody else takes.
@@ -100,8 +100,8 @@ def sign(folder: Path, authority: str, name: str) -> None:
 @contextmanager
 def nginx(gateway: Gateway, folder: Path, **changes: str) -> Iterator[Proxy]:
     """changes: further ones to the document's example."""
-    example, _ = blocks("Behind nginx", "nginx")
-    (commands,) = blocks("Behind nginx", "sh")
+    example, _ = blocks("remote-access.md", "Behind nginx", "nginx")
+    (commands,) = blocks("remote-access.md", "Behind nginx", "sh")
     add = adapted(commands.splitlines()[0], {"sudo ": "", "/etc/nginx": str(folder), "passwd -6": "passwd -6 -stdin"})
     subprocess.run(["sh", "-c", add], input=PASSWORD, text=True, check=True, capture_output=True)
     sign(folder, "authority", "board")
@@ -115,7 +115,7 @@ def nginx(gateway: Gateway, folder: Path, **changes: str) -> Iterator[Proxy]:
 
 @contextmanager
 def caddy(gateway: Gateway, folder: Path) -> Iterator[Proxy]:
-    (example,) = blocks("Behind Caddy", "caddy")
+    (example,) = blocks("remote-access.md", "Behind Caddy", "caddy")
     sign(folder, "authority", "board")
     hashing = ["caddy", "hash-password", "--plaintext", PASSWORD]
     hashed = subprocess.run(hashing, capture_output=True, text=True, check=True).stdout.strip()
@@ -176,7 +176,7 @@ def test_events_come_one_by_one(server: Server, shared_daemon: Daemon, open_gate
 def test_nginx_lets_in_who_has_a_certificate_where_the_document_says_so(gateway: Gateway, tmp_path: Path) -> None:
     sign(tmp_path, "clients", "ann")
     sign(tmp_path, "stranger", "bob")
-    example, certificates = blocks("Behind nginx", "nginx")
+    example, certificates = blocks("remote-access.md", "Behind nginx", "nginx")
     passwords = "".join(line for line in example.splitlines(keepends=True) if "auth_basic" in line)
     with nginx(gateway, tmp_path, **{passwords: certificates}) as proxy:
 

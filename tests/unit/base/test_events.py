@@ -1,4 +1,4 @@
-"""Every line that jetsel logs names its event, and docs/logs.md lists each."""
+"""Every line that jetsel logs names its event, and docs/monitoring.md lists each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jetsel
 from jetsel.base.events import requests, run_about
 
 PACKAGE = Path(jetsel.__file__).parent
-DOCUMENT = PACKAGE.parent / "docs" / "logs.md"
+DOCUMENT = PACKAGE.parent / "docs" / "monitoring.md"
 LEVELS = {"debug", "info", "warning", "error", "critical", "exception"}
 OF_OTHERS = "library"  # lines that libraries log
 

@@ -99,7 +99,7 @@ def test_a_unit_says_once_what_the_daemon_counts_on(unit: str) -> None:
 
 def test_each_directive_that_237_does_not_know_is_in_the_table_of_the_documents() -> None:
     assert {name for unit in UNITS for name, _ in settings(unit)} >= set(NEWER_THAN_237)
-    table = (ROOT / "docs/deploy.md").read_text()
+    table = (ROOT / "docs/security.md").read_text()
     for name, version in NEWER_THAN_237.items():
         assert f"| `{name}` | {version} |" in table
 
