@@ -76,7 +76,7 @@ def main() -> None:
         work = Path(name)
         url, key, public = work / "repository", work / "fleet.key", work / "fleet.key.pub"
         fleet = ("--trust", public)
-        say("Two tasks: which photograph a piece is of, and whether it is sharp")
+        say("Two tasks: which image a piece is of, and whether it is sharp")
         kinds, sharp = pieces(work / "kinds"), sharpness(work / "sharpness")
         workshop = work / "workshop"
         for family, photos in (("kinds", kinds), ("sharpness", sharp)):

@@ -28,7 +28,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz, read-only: numbers, or yes and no, of one or two dimensions.
 
-    Raises ValueError where it holds anything else, or more than MAX_BYTES.
+    Raises ValueError if it holds anything else, or more than MAX_BYTES.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

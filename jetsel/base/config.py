@@ -170,7 +170,7 @@ Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are
 
 
 class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A model of the edge; its name here is the name of the same model here where there is one."""
+    """A model of the edge; its name here is the name of the same model here if there is one."""
 
     remote: str  # its name there
     input: Literal["encoded", "tensor"] = "encoded"  # the photograph's file, or float32 as the model here takes it
@@ -208,7 +208,7 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def urls(self) -> list[str]:
-        """Each of them once, empty where there is none."""
+        """Each of them once, empty if there is none."""
         given = [self.url] if isinstance(self.url, str) else self.url or []
         return list(dict.fromkeys(url.rstrip("/") for url in given))
 
@@ -331,14 +331,14 @@ def parse(text: str) -> Config:
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the owner's calibrations: models.calibrations where it is set, else see state_folder."""
+    """Return the folder of the owner's calibrations: models.calibrations if it is set, else see state_folder."""
     if models.calibrations is not None:
         return Path(models.calibrations)
     return state_folder("calibrations", environment)
 
 
 def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the engines built on this device: host.engines where it is set, else see state_folder."""
+    """Return the folder of the engines built on this device: host.engines if it is set, else see state_folder."""
     return Path(host.engines) if host.engines is not None else state_folder("engines", environment)
 
 

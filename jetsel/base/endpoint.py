@@ -26,7 +26,7 @@ def user_socket(environment: Mapping[str, str] | None = None) -> str:
 def find(endpoint: str | None = None, environment: Mapping[str, str] | None = None) -> str:
     """Return the endpoint to connect to: the argument, $JETSEL_ENDPOINT, the user's socket, the system's.
 
-    Of the two sockets the first that exists is taken. Raises NoDaemonError where neither does, and ConfigError where
+    Of the two sockets the first that exists is taken. Raises NoDaemonError if neither does, and ConfigError if
     the argument or the variable names no endpoint.
     """
     environment = os.environ if environment is None else environment
@@ -41,13 +41,13 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
 
 
 def from_variable(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set; raises ConfigError where it names none."""
+    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set; raises ConfigError if it names none."""
     given = environment.get(VARIABLE)
     return _checked(given, f"${VARIABLE}") if given else None
 
 
 def why_absent(endpoint: str) -> NoDaemonError | None:
-    """Connect once and hang up; return why nobody can be reached there, or None where somebody listens."""
+    """Connect once and hang up; return why nobody can be reached there, or None if somebody listens."""
     path = endpoint.removeprefix("ipc://")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_S)

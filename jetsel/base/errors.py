@@ -208,7 +208,7 @@ BY_CODE = _all(JetselError)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return " (did you mean X?)" where one of the known names is near, else nothing."""
+    """Return " (did you mean X?)" if one of the known names is near, else nothing."""
     near = difflib.get_close_matches(name, list(known), 1)
     return f" (did you mean {near[0]}?)" if near else ""
 

@@ -1,12 +1,12 @@
 """What a log line carries besides its words: the event's stable name, its fields, and the requests it is about.
 
-Every line that jetsel logs names its event; docs/monitoring.md lists them all, and a test compares the list with the code:
+Every line that jetsel logs names its event; docs/monitoring.md lists them, and a test compares them with the code:
 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
 Words and fields may hold what a client sent: the handler (jetsel/base/logs.py) makes them harmless. `run_about(ids,
-work)` puts the ids of requests on each line that the same thread logs meanwhile. Where another thread logs for that
+work)` puts the ids of requests on each line that the same thread logs meanwhile. If another thread logs for that
 work, take `requests()` along and give them as `event(..., request_id=ids)`.
 """
 
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is only called where a line is logged
+Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is only called if a line is logged
 
 _about: ContextVar[Ids] = ContextVar("requests", default=())
 

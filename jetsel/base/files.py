@@ -85,7 +85,7 @@ def read_bounded(path: Path, at_most_bytes: int) -> bytes:
 def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the folder's lock, which the kernel frees if the process dies.
 
-    waiting: called once where another process holds it. Raises OSError where the folder cannot be opened.
+    waiting: called once if another process holds it. Raises OSError if the folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

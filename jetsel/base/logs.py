@@ -1,6 +1,6 @@
 """The log of the daemon: one handler that writes each record to stderr, for the journal or for people.
 
-A line is the words of the record, then its event and fields: `ready after 0.22 s [event=ready took_s=0.216]`. Where the
+A line is the words of the record, then its event and fields: `ready after 0.22 s [event=ready took_s=0.216]`. If the
 journal reads stderr, the priority stands in front as `<6>` (sd-daemon(3)); elsewhere the time and the level do.
 """
 
@@ -25,7 +25,7 @@ from jetsel.base.events import event, harmless, requests
 PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}  # syslog(3)
 
 LONGEST_VALUE = 200  # characters of a field that are written
-MARK = "[event="  # stands in a line once: where words or values hold it, it is written otherwise
+MARK = "[event="  # stands in a line once: if words or values hold it, it is written otherwise
 CONTINUED = "    | "  # begins each line of a traceback, so that none passes for a line of the log
 
 WINDOW_S = 10.0
@@ -83,7 +83,7 @@ class Handler(logging.Handler):
         return [f"{at}.{int(record.msecs):03d}Z {record.levelname.lower():<8} {words}", *more]
 
     def _left_out(self, record: logging.LogRecord, now_s: float) -> int | None:
-        """Return how many records like this one were left out before it; None where this one is, too."""
+        """Return how many records like this one were left out before it; None if this one is, too."""
         name = getattr(record, "event", None)
         if record.levelno < logging.WARNING:
             return 0  # one by one asked for: by `[log] requests`, a level, or a reload

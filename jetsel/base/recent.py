@@ -55,7 +55,7 @@ class Kept(NamedTuple):
 
 
 def percentiles(values: NDArray[np.float64]) -> Percentiles | None:
-    """Return the nearest-rank percentiles of (n,) values, NaN left out; None where there are none.
+    """Return the nearest-rank percentiles of (n,) values, NaN left out; None if there are none.
 
     Nearest rank: the least value that at least this share of all is no larger than; definition 1 of Hyndman and Fan,
     "Sample Quantiles in Statistical Packages" (The American Statistician, 1996).
@@ -66,7 +66,7 @@ def percentiles(values: NDArray[np.float64]) -> Percentiles | None:
     return Percentiles(*(float(known[-(-percent * len(known) // 100) - 1]) for percent in (50, 95, 99)))
 
 
-LAST = 10  # times that decide, where they come often
+LAST = 10  # times that decide, if they come often
 FORGET_S = 20.0  # what was seen so long ago has a third of its weight: one that was slow is tried again
 PRIOR_WEIGHT = 0.2  # of a time
 
@@ -75,8 +75,8 @@ PRIOR_WEIGHT = 0.2  # of a time
 class Estimate:
     """Of one thing that takes time. Any thread may call.
 
-    prior_ms: mean and standard deviation before anything was seen, to which the estimate goes back where nothing is
-    seen any more; None where nothing is known. seen_s: when the last was, of time.monotonic().
+    prior_ms: mean and standard deviation before anything was seen, to which the estimate goes back if nothing is
+    seen any more; None if nothing is known. seen_s: when the last was, of time.monotonic().
     """
 
     prior_ms: tuple[float, float] | None = None
@@ -96,7 +96,7 @@ class Estimate:
             self._variance = (kept * self._variance + off_ms * (took_ms - self._mean_ms)) / self._weight
 
     def at(self, now_s: float) -> tuple[float, float] | None:
-        """Return mean and standard deviation in ms, None where nothing is known."""
+        """Return mean and standard deviation in ms, None if nothing is known."""
         with self._lock:
             weight, mean_ms, variance = self._faded(now_s), self._mean_ms, self._variance
         if self.prior_ms is None:

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 class Versions:
     """The versions of one thing in a folder of their own; no directory is ever changed once it has its number.
 
-    kept: how many older versions stay. error: the class of what is raised where the folder cannot be read or written;
+    kept: how many older versions stay. error: the class of what is raised if the folder cannot be read or written;
     its message names the repair.
     """
 
@@ -38,7 +38,7 @@ class Versions:
         return self.folder / str(number)
 
     def current(self) -> int:
-        """Return the number in use, NONE where there is none. Raises `error` where the link is none of ours."""
+        """Return the number in use, NONE if there is none. Raises `error` if the link is none of ours."""
         link = self.folder / _CURRENT
         try:
             target = str(link.readlink())
@@ -62,9 +62,9 @@ class Versions:
             raise self._error(f"{self.folder}: cannot be listed ({fault.strerror}); check owner and mode") from fault
 
     def before(self) -> int:
-        """Return the number that was in use when the current one was installed; NONE where there was none.
+        """Return the number that was in use when the current one was installed; NONE if there was none.
 
-        It is thus never one that was rolled back from; where it is not kept any more, it is the next lower number.
+        It is thus never one that was rolled back from; if it is not kept any more, it is the next lower number.
         """
         used, numbers = self.current(), self.numbers()
         try:
@@ -76,7 +76,7 @@ class Versions:
     def install(self, files: Mapping[str, bytes], check: Callable[[Path], object]) -> int:
         """Write a directory with these files under the next number, and have it used; return the number.
 
-        check: raises where what lies on the disk would be refused. See `install_made`.
+        check: raises if what lies on the disk would be refused. See `install_made`.
         """
 
         def make(folder: Path) -> None:
@@ -89,7 +89,7 @@ class Versions:
     def install_made(self, make: Callable[[Path], object]) -> int:
         """Have a directory filled, under the next number, and have it used; return the number.
 
-        make: fills it under a temporary name with files that it flushes, and raises where they would be refused; the
+        make: fills it under a temporary name with files that it flushes, and raises if they would be refused; the
         directory is then flushed and renamed to its number; only then the link is replaced. Killed or out of space at
         any moment, the link leads to the one before. Raises `error`, and then nothing has changed.
         """
@@ -144,7 +144,7 @@ class Versions:
             raise self._not_written(fault) from fault
 
     def _point(self, number: int) -> None:
-        """Have the link lead to this number, at once and on the disk; where that fails, to what it led to before."""
+        """Have the link lead to this number, at once and on the disk; if that fails, to what it led to before."""
         was = self.current()
         try:
             self._lead(number)
@@ -206,7 +206,7 @@ def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> N
     """Move files out of a working folder into its folder, on the disk and under these names; the last is the record.
 
     replaced: files of the record that stood there before; they go with the working folder unless a record names them.
-    Where another file than the record stands there under its name already, the old record is removed first: no record
+    If another file than the record stands there under its name already, the old record is removed first: no record
     ever speaks of another file than the one beside it. Raises OSError.
     """
     folder = work.parent

@@ -39,7 +39,7 @@ class Weights:
 
     @property
     def backbone(self) -> Weights:
-        """What the ONNX file alone is: the same where the model has no head of its own."""
+        """What the ONNX file alone is: the same if the model has no head of its own."""
         return self if self.head is None else replace(self, head=None, classes=self.head.backbone_classes)
 
 

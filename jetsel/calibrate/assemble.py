@@ -66,7 +66,7 @@ def learn(train: Recording, criterion: Criterion, plan: ChainPlan, temperatures:
 
 
 def fit_temperatures(recording: Recording) -> dict[str, float]:
-    """Each model's temperature on these photographs; 1 where the logits are divided by one already.
+    """Each model's temperature on these photographs; 1 if the logits are divided by one already.
 
     1 as well for a model that is always right, of which photographs tell nothing. Such is the model whose answers stand
     for labels: the temperature of least loss would make it sure of anything.
@@ -80,7 +80,7 @@ def fit_temperatures(recording: Recording) -> dict[str, float]:
 
 
 def try_out(kind: Kind, learned: Learned, held: Recording) -> list[Outcomes]:
-    """Return what each of the policy's operating points gives on other photographs; none where nothing was learned."""
+    """Return what each of the policy's operating points gives on other photographs; none if nothing was learned."""
     taught = learned.policies[kind.name]
     if taught is None:
         return []

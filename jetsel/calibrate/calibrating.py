@@ -152,7 +152,7 @@ def _findings(
     comparisons: dict[str, Comparison],
     others: ImageSample,
 ) -> Findings:
-    """What the report shows of a calibration that is not installed yet. others: where policies differ."""
+    """What the report shows of a calibration that is not installed yet. others: if policies differ."""
     return Findings(
         family=loaded.family,
         created=calibration.created,

@@ -19,7 +19,7 @@ _UNKNOWN = re.compile(r"unknown label: '(.*)' is not a class")
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
-    """Raise CalibrationError where another family has these classes, and this one has fewer of them."""
+    """Raise CalibrationError if another family has these classes, and this one has fewer of them."""
     named = {key(label) for label in labels_in(photos)}
 
     def known(one: Family) -> int:
@@ -45,12 +45,12 @@ def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     seen = np.unique(loaded.recording.classes)
     names = family.labels.names
     if len(seen) == 1:
-        said.append(f"every photograph is of one class, {names[seen[0]]}: what follows says nothing of the others")
+        said.append(f"every image is of one class, {names[seen[0]]}: what follows says nothing of the others")
     elif len(names) <= FEW_CLASSES:
         missing = [name for number, name in enumerate(names) if number not in seen]
-        said += [f"no photographs of {_listed(missing)}"] if missing else []
+        said += [f"no images of {_listed(missing)}"] if missing else []
     elif len(seen) < len(names):
-        said.append(f"photographs of {len(seen)} of the {len(names):,} classes")
+        said.append(f"images of {len(seen)} of the {len(names):,} classes")
     return said
 
 

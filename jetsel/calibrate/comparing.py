@@ -81,7 +81,7 @@ def _beside_single(result: Result, best_single: str, criterion: Criterion) -> st
         said.append(_saving(against.energy_ratio, "of its energy", "more energy", "as much energy"))
     points = f"{'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points"
     said.append("is as accurate" if abs(gained) < 0.05 else points)
-    return f"On your photographs, {result.name} {joined(said)}."
+    return f"On your images, {result.name} {joined(said)}."
 
 
 def always_in_words(result: Result) -> str:

@@ -114,7 +114,7 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:
 
 
 def read_labels(folder: Path) -> NDArray[np.int64] | None:
-    """Return the true class number of each photograph in ANSWERS, (n,); None where it was made before they were kept.
+    """Return the true class number of each photograph in ANSWERS, (n,); None if it was made before they were kept.
 
     Raises CalibrationError.
     """

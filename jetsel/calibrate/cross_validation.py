@@ -160,7 +160,7 @@ def fit_soundness(
     distances: (n,) to the neighbours, of photographs that were held out; right: (n,), whether the choice was;
     fallback_right: (n,), whether the fallback is. The confidence is the non-increasing function of the distance that is
     closest to the observations (isotonic regression). The limit is the distance from which on to the farthest the
-    choices are beaten the most, in sum; None where no such end loses two standard errors or more, and where the nearer
+    choices are beaten the most, in sum; None if no such end loses two standard errors or more, and if the nearer
     ones lose as much, as far as two standard errors of the difference can tell: then the distance tells nothing. Cut is
     between twentieths, and photographs at one distance are never parted.
     """
@@ -200,7 +200,7 @@ def non_increasing(values: NDArray[np.float64], weights: NDArray[np.float64]) ->
 def _limit(distances: NDArray[np.float64], gain: NDArray[np.float64], cuts: NDArray[np.int64]) -> float | None:
     """The distance beyond which leaving the choice to the fallback gains the most, if it gains less before.
 
-    distances: (n,), from near to far. gain: (n,), 1 where the fallback alone is right, -1 where the choice alone is.
+    distances: (n,), from near to far. gain: (n,), 1 if the fallback alone is right, -1 if the choice alone is.
     cuts: before which photographs the limit may lie, the nearest left out.
     """
     starts = np.array([0, *cuts])

@@ -25,7 +25,7 @@ class InstallRequest:
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
-    what the board said of itself when times and energies were measured, empty where that is not known. offers_chain:
+    what the board said of itself when times and energies were measured, empty if that is not known. offers_chain:
     even if it adds nothing, as the family that ships does to show it.
     """
 
@@ -149,7 +149,7 @@ def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
 
 
 def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:
-    """The policy that the owner asks for; raises CalibrationError where nothing was fitted for one of this name."""
+    """The policy that the owner asks for; raises CalibrationError if nothing was fitted for one of this name."""
     if name not in tried.runs:
         raise CalibrationError(f"--policy: there is {no_such(name, tried.runs)}")
     return _Winner(name, judge.outcomes(tried.runs[name]), reference)

@@ -27,7 +27,7 @@ def evaluate(
     """Replay policies of the calibration, None for none, on a recording; return their results, and the bounds.
 
     A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
-    knows no energy, where it does not.
+    knows no energy, if it does not.
     """
     objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
     recording = replace(recording, objective=objective)

@@ -71,7 +71,7 @@ class Result(Struct, frozen=True, kw_only=True):
         return self.top1_interval if criterion == "top1" else self.top5_interval
 
     def points_over_coin(self, criterion: Criterion) -> float | None:
-        """The points over the best mix of two single models in the same mean time; None where none is as fast."""
+        """The points over the best mix of two single models in the same mean time; None if none is as fast."""
         return None if self.coin is None else 100 * (self.share(criterion) - self.coin)
 
 
@@ -205,7 +205,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     photographs: int
     skipped: dict[str, int]  # reason -> photographs left out
     left_out: list[tuple[str, str]]  # the first of them: path and reason
-    labels_from: str | None  # a model's name where the labels are its answers: then right means agreement with it
+    labels_from: str | None  # a model's name if the labels are its answers: then right means agreement with it
     objective: str  # time or energy
     conditions: dict[str, str]
     noisy: str | None  # why the times cannot be trusted, or None
@@ -224,7 +224,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     comparisons: dict[str, Comparison]  # by criterion
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
-    current: Result | None = None  # what is in use, on the same images; None where nothing is
+    current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed
     command: str = "jetsel calibrate PHOTOS"  # what was run, for a shell
     is_allowed: bool = True  # whether the winner keeps every limit

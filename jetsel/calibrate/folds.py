@@ -15,12 +15,12 @@ def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np
     """Return each photograph's fold, (n,) int64 from 0; groups: (n,), whose members go into one fold.
 
     Large groups are dealt first, each to the smallest fold so far, in an order drawn by `seed`. Raises CalibrationError
-    where there are fewer groups than folds.
+    if there are fewer groups than folds.
     """
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     if len(sizes) < folds:
         raise CalibrationError(
-            f"{len(groups)} photographs, of which {len(sizes)} differ, are too few for {folds} folds: add photographs"
+            f"{len(groups)} images, of which {len(sizes)} differ, are too few for {folds} folds: add images"
         )
     drawn = np.random.default_rng(seed).permutation(len(sizes))
     order = drawn[np.argsort(-sizes[drawn], kind="stable")]

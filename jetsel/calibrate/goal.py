@@ -22,7 +22,7 @@ SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are tw
 class Outcomes:
     """What one way to choose gives on n photographs.
 
-    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None where it was not measured.
+    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured.
     """
 
     correct: NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Outcomes:
         )
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
-        """What is to be saved, (n,); energy, where that is wanted, was measured: `calibrate` sees to it."""
+        """What is to be saved, (n,); energy, if that is wanted, was measured: `calibrate` sees to it."""
         if objective == "time":
             return self.time_ms
         assert self.energy_mj is not None
@@ -85,7 +85,7 @@ class Goal:
     def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
         """The place of the point that serves the goal best; the rival is the best single model.
 
-        Limits, and accuracy where it is wanted, are best kept by half a standard error: what was barely enough here is
+        Limits, and accuracy if it is wanted, are best kept by half a standard error: what was barely enough here is
         barely too little on other photographs half of the time. Without limits, points that are surely right more
         often than the rival, and cost no more, come before those that only cost less.
         """

@@ -102,9 +102,9 @@ def recording_path(folder: Path, family: str, photos: Path) -> Path:
 
 
 def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> LoadedRecording:
-    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt where it was stopped.
+    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt if it was stopped.
 
-    Raises CalibrationError before anything is recorded where the goal needs energy and it will not be known.
+    Raises CalibrationError before anything is recorded if the goal needs energy and it will not be known.
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
@@ -188,7 +188,7 @@ def clock_of(job: Job, loaded: LoadedRecording) -> FeatureClock:
 
 
 def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
-    """What this board says of itself, where times and energies were measured on it as it is now; else nothing.
+    """What this board says of itself, if times and energies were measured on it as it is now; else nothing.
 
     conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
     """

@@ -33,7 +33,7 @@ def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None 
     """Return Wilson's 95 % interval of a share; groups: (n,), photographs that are nearly the same share a number.
 
     Near-duplicates tell little more than one of them: n is divided by the design effect of clusters (Kish 1965), the
-    variance of the group sums over what it would be were all independent, where that is over 1.
+    variance of the group sums over what it would be were all independent, if that is over 1.
     """
     n = len(correct)
     share = float(correct.mean())
@@ -60,7 +60,7 @@ def mean_interval(values: NDArray[np.float64]) -> Interval:
 def area_under_curve(right: NDArray[np.bool_], said: NDArray[np.floating]) -> float | None:
     """Return how often what was said of one that is right is above what was said of one that is not, both (n,).
 
-    A tie counts half (Hanley and McNeil 1982). None where all are right, or none is: there are no pairs.
+    A tie counts half (Hanley and McNeil 1982). None if all are right, or none is: there are no pairs.
     """
     _, place, counts = np.unique(said, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]

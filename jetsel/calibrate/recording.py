@@ -29,9 +29,9 @@ class Recording:
 
     logits: (m, n, c) float16 or float32. classes: (n,) the true class numbers. features: (n, f) float32, in the order
     of feature_names. costs_ms: model -> mean latency of one photograph, its input made of the decoded photograph
-    included. embeddings: (n, width) float16 of the cheapest model, None where it has none. groups: (n,) photographs
+    included. embeddings: (n, width) float16 of the cheapest model, None if it has none. groups: (n,) photographs
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
-    photograph was read. energies_mj: model -> mean energy of the same run above idle power, None where it was not
+    photograph was read. energies_mj: model -> mean energy of the same run above idle power, None if it was not
     measured. chooser_w: watts above idle while features are extracted, None if unknown. objective: which cost counts.
     is_scaled: whether the logits are divided by calibrated temperatures already.
     """
@@ -56,7 +56,7 @@ class Recording:
         return self.energies_mj is not None and self.chooser_w is not None
 
     def costs(self, objective: Objective | None = None) -> NDArray[np.float64]:
-        """What each model costs, (m,): ms or mJ, by the recording's own objective where none is named.
+        """What each model costs, (m,): ms or mJ, by the recording's own objective if none is named.
 
         Raises CalibrationError for energy that was not measured.
         """
@@ -66,7 +66,7 @@ class Recording:
         return np.array([costs[model] for model in self.models])
 
     def chooser_mj(self, chooser_ms: float) -> float:
-        """The energy of choosing for so long, features included. Raises CalibrationError where it was not measured.
+        """The energy of choosing for so long, features included. Raises CalibrationError if it was not measured.
 
         A choice is taken to draw what extracting features does, which is metered: both keep one core busy.
         """

@@ -21,7 +21,7 @@ TimeFeatures = Callable[[tuple[str, ...]], float]
 
 @dataclass(frozen=True)
 class Replayed:
-    """One photograph under one policy. decision is None where the policy refused.
+    """One photograph under one policy. decision is None if the policy refused.
 
     ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
     """
@@ -60,7 +60,7 @@ def replay(
 
 
 def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | Decision | None:
-    """Let the policy go on: what it asks for, what it decided, or None where it refused."""
+    """Let the policy go on: what it asks for, what it decided, or None if it refused."""
     try:
         return next(steps) if predictions is None else steps.send(predictions)
     except StopIteration as stop:
@@ -74,7 +74,7 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | D
 class Run:
     """One policy over n photographs.
 
-    answered: (n,) class numbers, -1 where it refused. is_top5: (n,), whether the true class is among the first five of
+    answered: (n,) class numbers, -1 if it refused. is_top5: (n,), whether the true class is among the first five of
     the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
     rest is the machine's noise. features: those that must be extracted first, by name.
     """

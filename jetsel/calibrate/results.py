@@ -35,7 +35,7 @@ class Judge:
     """What every result is judged against: one recording, one criterion.
 
     features_ms: of extracting the features of these names. choice_factor: how much slower than here a choice is on the
-    machine that the times are of. energy_reason: why energies are unknown, where they are.
+    machine that the times are of. energy_reason: why energies are unknown, if they are.
     """
 
     recording: Recording
@@ -58,7 +58,7 @@ class Judge:
         return run.models_ms + self.chooser_ms(run)
 
     def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
-        """The whole energy of each photograph above idle power, (n,); None where it was not measured."""
+        """The whole energy of each photograph above idle power, (n,); None if it was not measured."""
         if not self.recording.knows_energy:
             return None
         models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
@@ -69,7 +69,7 @@ class Judge:
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def chooser_mj(self, run: Run) -> float:
-        """The energy of the same. Raises CalibrationError where it was not measured."""
+        """The energy of the same. Raises CalibrationError if it was not measured."""
         return self.recording.chooser_mj(self.chooser_ms(run))
 
     def result(self, name: str, run: Run) -> Result:
@@ -118,7 +118,7 @@ class Judge:
         return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
 
     def always(self, run: Run) -> str | None:
-        """The one model that a run asks on every photograph, and no other; None where there is none such."""
+        """The one model that a run asks on every photograph, and no other; None if there is none such."""
         used = np.flatnonzero(run.ran.any(axis=0))
         return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
 
@@ -133,7 +133,7 @@ class Judge:
 
     @cached_property
     def _oracle(self) -> Run:
-        """The cheapest model that is right (section 3.3), the cheapest of all where none is, chosen at no cost."""
+        """The cheapest model that is right (section 3.3), the cheapest of all if none is, chosen at no cost."""
         priced = np.where(self.right, self.recording.costs(), np.inf)
         return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
 

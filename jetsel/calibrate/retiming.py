@@ -32,7 +32,7 @@ from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
 _WARM_UPS = 3
-_UNKNOWN_ENERGY = "times alone were measured again: calibrate on photographs to know energies"
+_UNKNOWN_ENERGY = "times alone were measured again: calibrate on images to know energies"
 
 Progress = Callable[[str, int, int], None]
 
@@ -55,10 +55,10 @@ def retime(
 ) -> Calibration:
     """Return the calibration with the times of these models here, and everything that depends on times fitted again.
 
-    Raises CalibrationError where it is for other models, or its answers did not come with it; EngineFailedError.
+    Raises CalibrationError if it is for other models, or its answers did not come with it; EngineFailedError.
     """
     if not shipped.can_be_retimed:
-        raise CalibrationError(f"the calibration of {family.name} came without its answers: calibrate on photographs")
+        raise CalibrationError(f"the calibration of {family.name} came without its answers: calibrate on images")
     before = shipped.calibration
     answers = read_models(shipped.folder, before)
     models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
@@ -66,7 +66,7 @@ def retime(
     known = msgspec.structs.replace(
         before,
         identities={name: answers[name].identity for name in models},
-        decode_px=min(before.decode_px, family.decode_px),  # less, where a fleet's plan leaves out the largest input
+        decode_px=min(before.decode_px, family.decode_px),  # less, if a fleet's plan leaves out the largest input
     )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)

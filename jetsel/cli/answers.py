@@ -100,7 +100,7 @@ def _explained(answer: Answer) -> list[str]:
     lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
     lines += [f"  step: {step}" for step in told.steps]
     if told.distance is not None:
-        lines.append(f"  distance to the nearest photographs of the calibration: {told.distance:.3f}")
+        lines.append(f"  distance to the nearest images of the calibration: {told.distance:.3f}")
     if told.features is not None:
         lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in told.features.items()))
     return lines

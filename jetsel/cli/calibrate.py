@@ -131,7 +131,7 @@ def calibrate(
         _retime(calibrations, endpoint, json=json)
         return
     if photos is None:
-        raise typer.BadParameter("name a folder of photographs, or say --retime", param_hint="PHOTOS")
+        raise typer.BadParameter("name a folder of images, or say --retime", param_hint="PHOTOS")
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
@@ -240,7 +240,7 @@ def _fit_to_this_machine(
     family, served = calibrations.served()
     found = shipped(family)
     if found is None:
-        raise CalibrationError(f"no calibration came with family {calibrations.family}: name photographs")
+        raise CalibrationError(f"no calibration came with family {calibrations.family}: name images")
     config = calibrations.config
     made = fit_again(family, served, Shipped(found.usable(), found.directory), config, limits_of(config), tell)
     return made, installed.install(made, calibrations.folder, calibrations.family).number
@@ -252,7 +252,7 @@ def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
 
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
-        f"ms a photograph here: {times}",
+        f"ms an image here: {times}",
         *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
         f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
         f"installed as number {number}; back with: jetsel calibration rollback",

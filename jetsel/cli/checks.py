@@ -28,7 +28,7 @@ State = Literal["ok", "info", "warning", "failed"]
 
 
 class Finding(NamedTuple):
-    """One line. info: neither good nor bad. repair: what helps; None where all is well, or what is said tells it."""
+    """One line. info: neither good nor bad. repair: what helps; None if all is well, or what is said tells it."""
 
     name: str
     state: State
@@ -202,7 +202,7 @@ def models(subject: Subject) -> Iterator[Finding]:
                 said = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
                 yield Finding(model.manifest.name, "ok", said)
         used = family.in_use
-        repair = None if used.calibration else "jetsel calibrate with photographs of your own"
+        repair = None if used.calibration else "jetsel calibrate with images of your own"
         state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
         yield Finding(f"calibration of {name}", state, str(used), repair)
     for line in subject.site.broken:

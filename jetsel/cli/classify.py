@@ -33,7 +33,7 @@ IMAGES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp")
 
 
 def served_models(incomplete: str) -> list[str]:
-    """Return the models of the running daemon that begin so, for a shell's completion; none where no daemon answers."""
+    """Return the models of the running daemon that begin so, for a shell's completion; none if no daemon answers."""
     from jetsel.base.errors import JetselError
     from jetsel.client import Client
 
@@ -46,7 +46,7 @@ def served_models(incomplete: str) -> list[str]:
 
 
 class OnDoubt(str, Enum):
-    """What to do where no model is expected to be right."""
+    """What to do if no model is expected to be right."""
 
     use = "use"
     refuse = "refuse"
@@ -145,7 +145,7 @@ async def _all(
 
     failed = 0
     async with client:
-        await client.status()  # where nobody listens, one line says so rather than one for each image
+        await client.status()  # if nobody listens, one line says so rather than one for each image
         tasks = [asyncio.create_task(one(path)) for path in images]
         try:
             for task in tasks:

@@ -18,7 +18,7 @@ RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
 
 @dataclass(frozen=True)
 class ReloadOutcome:
-    """What a running daemon made of a change. `reloaded` is None where no daemon listens: no failure.
+    """What a running daemon made of a change. `reloaded` is None if no daemon listens: no failure.
 
     is_served: whether the daemon answers by the calibration that was chosen.
     """

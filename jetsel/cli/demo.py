@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jetsel.wire.status import FamilyStatus
 
 HOW_TO_GET_PHOTOGRAPHS = (
-    "The photographs come with scikit-image, which is not installed: `make demo` installs it, and so does: "
+    "The images come with scikit-image, which is not installed: `make demo` installs it, and so does: "
     f"{pip_install('demo')}. Without it there are only drawings."
 )
 
@@ -89,14 +89,14 @@ def demo(
 
 
 def photographs() -> dict[str, Path]:
-    """Return the photographs that scikit-image ships, by description; none where it is not installed."""
+    """Return the photographs that scikit-image ships, by description; none if it is not installed."""
     found = importlib.util.find_spec("skimage")
     folder = Path(found.origin).parent / "data" if found and found.origin else None
     return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
 def _pulled(folder: Path) -> Path | None:
-    """Return the folder with the family of ImageNet in it, or None, and say why, where it cannot be had."""
+    """Return the folder with the family of ImageNet in it, or None, and say why, if it cannot be had."""
     from jetsel.base.config import Config
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.family import pull_family
@@ -167,7 +167,7 @@ def _summary(asked: list[DemoAnswer]) -> str:
         features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
         spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
         said.append(f"{answers[0].policy}: {share}{spent}")
-    return f"{'; '.join(said)}. How often each is right is measured on photographs, when a family is calibrated."
+    return f"{'; '.join(said)}. How often each is right is measured on images, when a family is calibrated."
 
 
 def _inference_ms(answers: Iterable[Answer]) -> float:

@@ -32,7 +32,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
     checks = {"installation": installation, "board": board, "models": models, "TensorRT": tensorrt, "daemon": daemon}
     findings = examine(subject_of(config), checks)
     if json:
-        with contextlib.redirect_stdout(sys.stderr):  # where a library prints, the JSON stays JSON
+        with contextlib.redirect_stdout(sys.stderr):  # if a library prints, the JSON stays JSON
             found = list(findings)
         print_json([{"section": section, **finding._asdict()} for section, finding in found])
     else:

@@ -1,4 +1,4 @@
-"""Pictures that jetsel draws itself, so that the demo has something to show where no photograph is installed."""
+"""Pictures that jetsel draws itself, so that the demo has something to show if no photograph is installed."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def evaluate(
         out = console()
         out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))
         of = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
-        out.print(f"{photographs} photographs; {of}")
+        out.print(f"{photographs} images; {of}")
         if labels_from is not None:
             out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")
 

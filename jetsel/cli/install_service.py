@@ -48,7 +48,7 @@ def install_service(
     """Have systemd start the daemon, keep it running, and hold its socket while it starts again.
 
     It prints each file that it writes and each command that it runs, and can be given again at any time: what is as it
-    should be stays. A daemon that runs already is started again. The installation must lie where the service's own user
+    should be stays. A daemon that runs already is started again. The installation must lie if the service's own user
     can reach it, so not in a home directory. What each setting is for: docs/install.md.
     """
     command = Path(sysconfig.get_path("scripts")) / "jetsel"
@@ -112,7 +112,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
 
 
 def answers(*, user: bool) -> str:
-    """Return what the daemon says of itself; raises JetselError where it does not answer."""
+    """Return what the daemon says of itself; raises JetselError if it does not answer."""
     from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
     from jetsel.client import Client
@@ -149,7 +149,7 @@ def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
 
 
 def run_commands(commands: list[str], runs: bool) -> None:
-    """Print each command, and run it; raises ServiceError where one fails that may not."""
+    """Print each command, and run it; raises ServiceError if one fails that may not."""
     for line in commands:
         command = line.removeprefix("-")
         typer.echo(f"{'run   ' if runs else 'to run'} {command}")
@@ -188,7 +188,7 @@ def system_files(executable: Path) -> dict[Path, str]:
 def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
     """Return the units of a folder with the command's path filled in, by the path that each is put at.
 
-    Raises ConfigError where a unit cannot hold the command's path.
+    Raises ConfigError if a unit cannot hold the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(

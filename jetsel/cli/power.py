@@ -29,7 +29,7 @@ Replay = Annotated[
 def section(config: Path | None, sysfs: Path | None, replay: Path | None = None) -> Power:
     """Return the file's [power] section, with what the options say in its place; raises ConfigError.
 
-    A tree that is named is read, even where the file has a recording played.
+    A tree that is named is read, even if the file has a recording played.
     """
     import msgspec
 
@@ -42,7 +42,7 @@ def section(config: Path | None, sysfs: Path | None, replay: Path | None = None)
 
 
 def sensors(power: Power) -> FoundRails:
-    """Return what can be read; raises PowerError where there is not one rail, ConfigError for a wrong [power] key."""
+    """Return what can be read; raises PowerError if there is not one rail, ConfigError for a wrong [power] key."""
     from jetsel.power.finding import check, find_some
 
     check(power)
@@ -79,7 +79,7 @@ def _show_rails(seen: Snapshot) -> None:
 
 
 def rails_table(seen: Snapshot) -> Table:
-    """Return a row for each rail, and one for the total where it is known."""
+    """Return a row for each rail, and one for the total if it is known."""
     from jetsel.cli.terminal import table
 
     shown = table("rail", ">watts", ">volts", ">amps")
@@ -142,7 +142,7 @@ def calibrate(
 
     Leave the board alone meanwhile: no requests, no other programs. A daemon may run, if nobody asks it anything: what
     it takes at rest belongs to idle power then. Measure again after a change of the power mode, of clocks or of what is
-    connected. Exit status: 1 where nothing was kept, with the reason.
+    connected. Exit status: 1 if nothing was kept, with the reason.
     """
     from jetsel.base.config import power_folder
     from jetsel.power.idle import measure_here, save

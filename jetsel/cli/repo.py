@@ -173,7 +173,7 @@ def gc(
 
 
 def _source(url: str) -> Source:
-    """Return what reads a repository: as devices do where they can."""
+    """Return what reads a repository: as devices do if they can."""
     from jetsel.fleet.sources import source_of
     from jetsel.fleet.storage import Storage
 

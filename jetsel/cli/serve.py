@@ -21,7 +21,7 @@ def serve(config: ConfigFile = None) -> None:
     signals = Signals()  # at once: what is imported below takes a while, in which a signal may come
     # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
-    # The header of each photograph is checked. This bounds what a decoder allocates where it finds more than the header
+    # The header of each photograph is checked. This bounds what a decoder allocates if it finds more than the header
     # says: OpenCV reads it once, when it is imported, so it is the most that max_image_megapixels may be.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
     from jetsel.base.logs import begin, cannot_start

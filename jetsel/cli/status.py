@@ -69,7 +69,7 @@ def reload(
 def _end_with(process: int) -> None:
     """End this command once that process is gone.
 
-    Where the daemon dies during ExecReload=, systemd starts the next one only when that command has ended; and a client
+    If the daemon dies during ExecReload=, systemd starts the next one only when that command has ended; and a client
     would wait for the next one, in the socket that systemd holds.
     """
     while True:

@@ -183,7 +183,7 @@ def outcomes(counts: dict[str, int]) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a share in percent, a dash where there is nothing to have a share of."""
+    """Return a share in percent, a dash if there is nothing to have a share of."""
     return f"{part / whole:.0%}" if whole else "-"
 
 
@@ -217,7 +217,7 @@ def power_lines(power: PowerStatus) -> list[str]:
 
 
 def energy_tables(power: PowerStatus) -> list[Table]:
-    """Return what each model and each policy took, where any has been at work."""
+    """Return what each model and each policy took, if any has been at work."""
     from jetsel.cli.terminal import table
 
     found = []
@@ -239,7 +239,7 @@ def energy_tables(power: PowerStatus) -> list[Table]:
 
 
 def joules(value: float | None) -> str:
-    """Return an energy with three digits that mean something, or a dash where it is not known."""
+    """Return an energy with three digits that mean something, or a dash if it is not known."""
     if value is None:
         return "-"
     times, unit = (1e-3, "kJ") if abs(value) >= 1e3 else (1, "J") if abs(value) >= 1 else (1e3, "mJ")
@@ -275,7 +275,7 @@ def _judged(judged: EstimatesJudged) -> list[str]:
 
 
 def _battery(battery: BatteryStatus) -> str:
-    """The battery and its reserve, where there is either."""
+    """The battery and its reserve, if there is either."""
     does = {True: "discharging", False: "not discharging", None: str(battery.reason)}[battery.discharging]
     now = does if battery.percent is None else f"{battery.percent:.0f} %, {does}"
     return f"battery: {now}" + (
@@ -284,7 +284,7 @@ def _battery(battery: BatteryStatus) -> str:
 
 
 def _state(power: PowerStatus) -> list[str]:
-    """The board's own state on one line, where it tells any of it."""
+    """The board's own state on one line, if it tells any of it."""
     parts = [] if power.gpu_load is None else [f"GPU load {power.gpu_load:.0%}"]
     parts += [f"{name} {celsius:.0f} °C" for name, celsius in (power.temperatures_c or {}).items()]
     parts += [] if power.jetpack is None else [f"JetPack {power.jetpack}"]
@@ -292,5 +292,5 @@ def _state(power: PowerStatus) -> list[str]:
 
 
 def figure(value: float | None) -> str:
-    """Return a number with three digits that mean something, or a dash where it is not known."""
+    """Return a number with three digits that mean something, or a dash if it is not known."""
     return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -29,7 +29,7 @@ def daemon(models: Path | None = None, calibrations: Path | None = None) -> Iter
 
     It is stopped, and its folder removed, with the calibrations that it makes, however the block is left: SIGTERM and
     SIGHUP included.
-    Raises InternalError with the daemon's last words where it does not come up.
+    Raises InternalError with the daemon's last words if it does not come up.
     """
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

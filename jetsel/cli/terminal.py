@@ -26,7 +26,7 @@ WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, h
 
 
 def console() -> Console:
-    """Return the standard output, which prints brackets as they are; of a fixed width where it is no terminal."""
+    """Return the standard output, which prints brackets as they are; of a fixed width if it is no terminal."""
     out = Console(highlight=False, emoji=False, markup=False)
     return out if out.is_terminal else Console(highlight=False, emoji=False, markup=False, width=WIDTH_IN_A_FILE)
 
@@ -43,7 +43,7 @@ def table(*columns: str) -> Table:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a time with three digits that mean something, or a dash where it is not known."""
+    """Return a time with three digits that mean something, or a dash if it is not known."""
     return (
         "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
     )
@@ -132,7 +132,7 @@ class Output:
             self._bars.update(task.id, completed=task.total)
 
 
-OF_ENERGY = (">mean mJ", ">times the best's")  # the columns that stand where energy is known
+OF_ENERGY = (">mean mJ", ">times the best's")  # the columns that stand if energy is known
 
 
 def in_words(findings: Findings) -> list[str]:
@@ -144,7 +144,7 @@ def in_words(findings: Findings) -> list[str]:
 
 
 def results_table(criterion: Criterion, results: Iterable[Result], default: str | None = None) -> Table:
-    """Return a row for each: accuracy, time, energy where it is known, and on how many photographs each model ran.
+    """Return a row for each: accuracy, time, energy if it is known, and on how many photographs each model ran.
 
     'beside a coin': the points over the best mix of two single models in the same mean time.
     """

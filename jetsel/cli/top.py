@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS = 5000.0  # a daemon under load answers late
 REFRESH_HZ = 2  # how soon a window of another size is filled
-END = b"\x04"  # what is read where the terminal is gone; Ctrl-D types it
+END = b"\x04"  # what is read if the terminal is gone; Ctrl-D types it
 QUIT = b"qQ" + END
 SCROLL = {b"\x1b[A": -1, b"k": -1, b"\x1b[B": 1, b"j": 1, b"\x1b[5~": -20, b"\x1b[6~": 20}  # arrows and Page Up, Down
 
@@ -147,7 +147,7 @@ def _single_keys() -> Iterator[Callable[[float], bytes]]:
 def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
     """Return what is shown: the last reply, and what happened since the one before it.
 
-    when: a note for the first line. gone: why the newest look had no answer, empty where it had.
+    when: a note for the first line. gone: why the newest look had no answer, empty if it had.
     """
     from rich.console import Group
     from rich.text import Text

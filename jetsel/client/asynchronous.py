@@ -163,7 +163,7 @@ class AsyncClient(ClientSettings):
 
         image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
         gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. An array must stay as it is until the answer has come. Raises OSError where a path cannot be
+        every setting. An array must stay as it is until the answer has come. Raises OSError if a path cannot be
         read, BadImageError and ImageTooLargeError before sending, and what every call raises.
         """
         if isinstance(image, str | os.PathLike):
@@ -212,7 +212,7 @@ class AsyncClient(ClientSettings):
             await asyncio.sleep(pause_s)
 
     def _open(self) -> Exchange:
-        """Return the exchange of the running loop, new where there is none, or where its link has ended."""
+        """Return the exchange of the running loop, new if there is none, or if its link has ended."""
         loop = asyncio.get_running_loop()
         if self._exchange is not None and self._exchange.loop is loop:
             self._exchange.pump()  # it may have been hung up since the last call

@@ -30,8 +30,8 @@ from jetsel.wire import (
 class Client(ClientSettings):
     """Asks a daemon and waits for its answer: `jetsel.Client().classify("cat.jpg").label`.
 
-    Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, where
-    they should overlap. Every call raises NoDaemonError where nobody listens, NoReplyError when its timeout is over,
+    Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, if
+    they should overlap. Every call raises NoDaemonError if nobody listens, NoReplyError when its timeout is over,
     and what the daemon refuses with in the classes of jetsel.base.errors.
     """
 
@@ -74,7 +74,7 @@ class Client(ClientSettings):
 
         image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
         gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. Raises OSError where a path cannot be read, BadImageError and ImageTooLargeError before sending,
+        every setting. Raises OSError if a path cannot be read, BadImageError and ImageTooLargeError before sending,
         and what every call raises.
         """
         data, pixels = payload_of(image, channels, self.max_image_mb)
@@ -141,7 +141,7 @@ class Client(ClientSettings):
                 is_sent = is_sent or link.send(message, image)
 
     def _open(self) -> Connection:
-        """Return a link that stands: the one from before, or a new one where that has ended meanwhile."""
+        """Return a link that stands: the one from before, or a new one if that has ended meanwhile."""
         if self._link is not None and self._link.end is not None:
             self._hang_up()
         if self._link is None:

@@ -28,7 +28,7 @@ End = Literal["refused", "lost"]
 class Connection:
     """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
 
-    Raises ConfigError where the endpoint is none, and NoDaemonError where this process has no descriptors left.
+    Raises ConfigError if the endpoint is none, and NoDaemonError if this process has no descriptors left.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -59,7 +59,7 @@ class Connection:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def send(self, message: bytes, image: bytes | memoryview | None) -> bool:
-        """Send a request without waiting; return False where the daemon has not read what was sent before.
+        """Send a request without waiting; return False if the daemon has not read what was sent before.
 
         The delimiter before it lets a proxy between this socket and the daemon give the reply back (ZeroMQ RFC 28).
         """
@@ -144,11 +144,11 @@ class Attempts:
 
     @property
     def deadline_left_ms(self) -> float | None:
-        """Milliseconds of the request's deadline that are left for the next attempt, or None where it has none."""
+        """Milliseconds of the request's deadline that are left for the next attempt, or None if it has none."""
         return None if self._deadline_ms is None else self._deadline_ms - self._elapsed_ms
 
     def pause_s(self, error: JetselError) -> float | None:
-        """Return how long to pause before the next attempt, doubling each time; None where the error is final.
+        """Return how long to pause before the next attempt, doubling each time; None if the error is final.
 
         Final: it does not say `retry`; no daemon was there from the start; the connection was lost again and again; or
         the next attempt would begin past the timeout or the deadline.

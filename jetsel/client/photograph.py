@@ -28,7 +28,7 @@ Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
 
 
 class Payload(NamedTuple):
-    """Frame two, and what frame one says of it. `pixels` is None where the image is encoded."""
+    """Frame two, and what frame one says of it. `pixels` is None if the image is encoded."""
 
     data: bytes | memoryview
     pixels: Pixels | None
@@ -37,8 +37,8 @@ class Payload(NamedTuple):
 def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Payload:
     """Return frame two, and the layout of raw pixels, (height, width[, 3]) uint8 in the order that `channels` says.
 
-    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises OSError where a path cannot
-    be read, BadImageError where an array is no photograph, and ImageTooLargeError.
+    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises OSError if a path cannot
+    be read, BadImageError if an array is no photograph, and ImageTooLargeError.
     """
     if isinstance(image, str | os.PathLike):
         return _from_file(image, max_image_mb)
@@ -98,7 +98,7 @@ def _layout(shape: tuple[int, ...], channels: Channels) -> Pixels:
         return Pixels("gray8", width=shape[1], height=shape[0], stride=shape[1])
     if len(shape) == 3 and shape[2] == 3:
         return Pixels("rgb8" if channels == "rgb" else "bgr8", width=shape[1], height=shape[0], stride=shape[1] * 3)
-    raise BadImageError(f"the array has the shape {shape}: (height, width, 3) or (height, width) is a photograph")
+    raise BadImageError(f"the array has the shape {shape}: (height, width, 3) or (height, width) is an image")
 
 
 def _too_large(what: str, size: int, max_image_mb: float) -> ImageTooLargeError:

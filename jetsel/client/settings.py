@@ -23,7 +23,7 @@ class ClientSettings:
     """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
 
     endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
-    timeout_ms: of a whole call, attempts and pauses included, where the call names no other.
+    timeout_ms: of a whole call, attempts and pauses included, if the call names no other.
     max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
     retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.
     """
@@ -43,14 +43,14 @@ class ClientSettings:
     def _write(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
         """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's.
 
-        Raises DeadlineError where the time for the answer is over, and BadRequestError where the daemon would not read
+        Raises DeadlineError if the time for the answer is over, and BadRequestError if the daemon would not read
         frame one, and could not tell whose it is.
         """
         request_id = f"{self._prefix}-{next(self._count)}"
         if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
             left_ms = attempts.deadline_left_ms
             if left_ms is not None and left_ms <= 0:
-                raise DeadlineError(f"{request.deadline_ms:g} ms were over before the photograph could be sent")
+                raise DeadlineError(f"{request.deadline_ms:g} ms were over before the image could be sent")
             request = msgspec.structs.replace(request, deadline_ms=left_ms)
         message = encode(msgspec.structs.replace(request, id=request_id))
         if len(message) > MAX_JSON_BYTES:

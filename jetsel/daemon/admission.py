@@ -24,7 +24,7 @@ class Load(NamedTuple):
 class Admission:
     """Counters behind one lock; admission is decided where the queue is counted.
 
-    Where nothing is configured, a client has half of the queue, so that none fills it alone; root and the daemon's own
+    If nothing is configured, a client has half of the queue, so that none fills it alone; root and the daemon's own
     user have all of it, since they may end the daemon anyway.
     """
 
@@ -71,10 +71,10 @@ class Admission:
         """Count a request in; `release` its load when it is answered.
 
         floor_ms: the least inference time of any path that the request's policy may take; loading_ms: of loading its
-        model meanwhile. adapts: whether it takes less where many wait, so that those ahead are taken to have the
+        model meanwhile. adapts: whether it takes less if many wait, so that those ahead are taken to have the
         least, too.
-        Raises OverLimitError where its client has as much under way as it may, BusyError where the queue is full,
-        DeadlineError where no path can be in time.
+        Raises OverLimitError if its client has as much under way as it may, BusyError if the queue is full,
+        DeadlineError if no path can be in time.
         """
         with self._lock:
             self.check(load)
@@ -102,7 +102,7 @@ class Admission:
             return self._of_client.most_common(most)
 
     def release(self, load: Load, work_ms: float | None) -> None:
-        """Count a request out; work_ms is how long it kept a worker, None where it failed."""
+        """Count a request out; work_ms is how long it kept a worker, None if it failed."""
         with self._lock:
             self._of_client[load.client] -= 1
             if not self._of_client[load.client]:

@@ -98,7 +98,7 @@ def _explanation(
 
 log = logging.getLogger("jetsel.daemon")
 
-NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises where malloc gives nothing
+NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises if malloc gives nothing
 
 
 def log_reply(job: Job, reply: Answer | Failure) -> None:
@@ -131,7 +131,7 @@ def log_refusal(request_id: str | None, error: JetselError, client: str) -> None
 
 
 def warn_of_limit(error: JetselError, client: str) -> None:
-    """Warn where the daemon's queue is full or a client is at its limit; who repeats it is left out of the log."""
+    """Warn if the daemon's queue is full or a client is at its limit; who repeats it is left out of the log."""
     if isinstance(error, BusyError):
         log.warning("requests are refused: %s", error, extra=event("queue-full", code=error.code))
     elif isinstance(error, OverLimitError):
@@ -142,7 +142,7 @@ def unexpected(error: Exception, request_id: str | None) -> JetselError:
     """Log an exception that is none of ours, and return the error that answers the request."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
-            "memory ran out while this photograph was worked on: send again later or a smaller one; or raise the "
+            "memory ran out while this image was worked on: send again later or a smaller one; or raise the "
             "daemon's memory limit, or lower server.queue_megapixels or server.workers"
         )
         log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))

@@ -17,7 +17,7 @@ def policy_for(family: ServedFamily, request: Classify, low_battery: str | None 
     """The policy that this request asks for, or the default.
 
     low_battery: the reason for saving energy, None if there is none. Raises UnknownModelError,
-    UnknownPolicyError, and BadRequestError where what is named has nothing to choose, or is a model of the edge for a
+    UnknownPolicyError, and BadRequestError if what is named has nothing to choose, or is a model of the edge for a
     photograph that is to stay here.
     """
     least_accuracy, most_energy_mj = request.least_accuracy, request.most_energy_mj

@@ -52,7 +52,7 @@ class ServedFamily:
     default_policy: dict[Criterion, str]
     because: str
     fallback: str  # the model used in doubt
-    on_doubt: str  # "use" the fallback or "refuse", where the request does not say
+    on_doubt: str  # "use" the fallback or "refuse", if the request does not say
     in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
     on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
@@ -64,7 +64,7 @@ class ServedFamily:
     def take_over(self, before: ServedFamily) -> None:
         """Go on with the engines, times and records of those models that are the same on the same backend.
 
-        before: the family of this name in the snapshot that a reload replaces. Where the file of such a model is not
+        before: the family of this name in the snapshot that a reload replaces. If the file of such a model is not
         what its manifest says any more, the model runs on while it is loaded, and `damaged` says so.
         """
         if before.in_use.identity == self.in_use.identity:
@@ -129,7 +129,7 @@ class ServedFamily:
             queue.engine, queue.unavailable = engine, None
 
     def stand_in(self) -> None:
-        """Once all is loaded, and is to serve: have models that run decide where one is needed that does not.
+        """Once all is loaded, and is to serve: have models that run decide if one is needed that does not.
 
         Only now the log hears which ones those are: a reload that is refused leaves the models as they were.
         """
@@ -159,7 +159,7 @@ class ServedFamily:
 
     @property
     def objective(self) -> str | None:
-        """What the calibration in use was to save, None where there is none."""
+        """What the calibration in use was to save, None if there is none."""
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
 
@@ -258,7 +258,7 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, where it can."""
+    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, if it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
@@ -276,7 +276,7 @@ def _places(queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:
-    """What compares answers with this calibration; None where it does not say what it expects."""
+    """What compares answers with this calibration; None if it does not say what it expects."""
     if calibration is None or calibration.expected is None:
         return None
     return Drift(calibration.expected, calibration.default_policy["top1"], calibration.features_px)

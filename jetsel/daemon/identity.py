@@ -35,7 +35,7 @@ def sender_of(peer: socket.socket) -> Identity:
 
 
 def group_number(key: str, name: str) -> int:
-    """Return the number of the group that `[server] key` names; raises ConfigError where there is none."""
+    """Return the number of the group that `[server] key` names; raises ConfigError if there is none."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:

@@ -29,7 +29,7 @@ def listen(server: Server, environment: MutableMapping[str, str] | None = None) 
     """Listen where the configuration says, else at the socket that was passed, else at $JETSEL_ENDPOINT.
 
     If none of them is given, listen in the service's folder, or in the user's.
-    Raises ConfigError, also where a socket was passed that is not at the configured path.
+    Raises ConfigError, also if a socket was passed that is not at the configured path.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
@@ -52,7 +52,7 @@ class Listener:
     def __init__(
         self, path: Path, group: str | None, passed_fd: int | None = None, named_by: str = "server.endpoint"
     ) -> None:
-        """Take the path over; raises ConfigError where another daemon, a foreign file or a permission is in the way.
+        """Take the path over; raises ConfigError if another daemon, a foreign file or a permission is in the way.
 
         passed_fd: the socket that a service manager listens on there. It made the file, and removes it. named_by: the
         setting that errors name.
@@ -95,7 +95,7 @@ class Listener:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder of the user's own socket, closed to others; raises ConfigError where somebody else owns it."""
+    """Make the folder of the user's own socket, closed to others; raises ConfigError if somebody else owns it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -174,7 +174,7 @@ PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
 def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) -> Path | None:
     """Return where FIRST_FD listens if it was passed to this process, else None; no child inherits it or hears of it.
 
-    wanted: the configured path, None where there is none. Raises ConfigError where more was passed than one listening
+    wanted: the configured path, None if there is none. Raises ConfigError if more was passed than one listening
     unix stream socket with a file, or one at another path than is wanted.
     """
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
@@ -195,7 +195,7 @@ def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) ->
 
 
 def _path_of(descriptor: int) -> Path | None:
-    """Return the path at which this descriptor listens, None where it does not."""
+    """Return the path at which this descriptor listens, None if it does not."""
     try:
         os.set_inheritable(descriptor, False)
         with socket.socket(fileno=os.dup(descriptor)) as found:

@@ -68,7 +68,7 @@ class Pipeline:
     # The message becomes a job, or is answered at once.
 
     def take_in(self, message: Message) -> Job | None:
-        """Return the job that a message asks for; None where it was answered, or will be, without one."""
+        """Return the job that a message asks for; None if it was answered, or will be, without one."""
         # One byte more than is read is refused as too long; the socket takes frames as large as an image.
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
@@ -136,7 +136,7 @@ class Pipeline:
             self._run(driver, *runs)
 
     def _started(self, job: Job) -> RequestRun | None:
-        """Start one job; None where that failed, and the job has its reply."""
+        """Start one job; None if that failed, and the job has its reply."""
         try:
             return self.start(job, self._admission.in_queue, partial(self._metering.unused, job.family))
         except Exception as error:  # whatever one photograph breaks, the next is served

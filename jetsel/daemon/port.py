@@ -1,6 +1,6 @@
 """The socket that requests come over, which every thread of the daemon may use: a ROUTER of our own.
 
-libzmq is not used here since its ROUTER ends the process where a peer hangs up behind messages that nobody has taken
+libzmq is not used here since its ROUTER ends the process if a peer hangs up behind messages that nobody has taken
 yet (docs/security.md). Threads that have nothing to do wait at one epoll instance, where each piece of news rouses one
 of them (EPOLLET, epoll(7)): that thread reads what has come, and mostly carries it to its reply.
 """
@@ -60,7 +60,7 @@ class Port:
     def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
         """Wait for at most this number of events, and return the messages that they bring: mostly one each.
 
-        None of them where `wake` was called or a peer came; None where the time is over.
+        None of them if `wake` was called or a peer came; None if the time is over.
         """
         messages: list[Message] = []
         news = self._epoll.poll(timeout_s, most)  # another thread hears what else there is

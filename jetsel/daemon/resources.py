@@ -12,7 +12,7 @@ M_MMAP_THRESHOLD = -3  # malloc.h
 
 
 def resident_mb() -> float | None:
-    """The process's resident memory in megabytes (proc(5), statm), or None where /proc does not tell."""
+    """The process's resident memory in megabytes (proc(5), statm), or None if /proc does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -48,7 +48,7 @@ def trim() -> None:
 
 
 ENOUGH_FILES = 16_384
-"""Where the hard limit is higher, the soft one is set to this: children inherit it, and some walk all that they may
+"""If the hard limit is higher, the soft one is set to this: children inherit it, and some walk all that they may
 open. systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=)."""
 
 RESERVED_FILES = 64

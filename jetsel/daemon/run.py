@@ -42,7 +42,7 @@ LIMIT_S = 600.0  # a board's core takes a minute; longer, and something hangs
 def needs_retiming(family: ServedFamily) -> bool:
     """Whether a calibration came with the models, and with what it was fitted on, and the owner has none in use.
 
-    Where the one that came is for other models too, it is refused, and fitted again to those that are here.
+    If the one that came is for other models too, it is refused, and fitted again to those that are here.
     """
     identity = family.in_use.identity
     return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
@@ -83,7 +83,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
     """Serve until a signal says to stop; return the exit status, for `os._exit`.
 
     Threads may be at work still, and everybody has been answered: the interpreter, and what we loaded, would wait for
-    them, or crash. The kernel ends the engine host with this process, as it does where the process is killed.
+    them, or crash. The kernel ends the engine host with this process, as it does if the process is killed.
 
     reread: gives the configuration for a reload; locate: the file that it reads.
     """

@@ -100,8 +100,8 @@ def load(
 ) -> None:
     """Load every model, taking over from `before` what is the same bytes on the same backend.
 
-    stop: set by any thread to end the loading. Raises ShuttingDownError then, and ConfigError where no model of the
-    default family runs, or where one that serves in `before` has its files still and does not load.
+    stop: set by any thread to end the loading. Raises ShuttingDownError then, and ConfigError if no model of the
+    default family runs, or if one that serves in `before` has its files still and does not load.
     """
     families = snapshot.families
     if before is not None and before.config.models.threads == snapshot.config.models.threads:

@@ -115,7 +115,7 @@ def _power(metering: Metering) -> PowerStatus:
 
 
 def _judged(metering: Metering) -> EstimatesJudged:
-    """Return what the estimates add up to beside what was measured; a ratio where idle power's error leaves one."""
+    """Return what the estimates add up to beside what was measured; a ratio if idle power's error leaves one."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
     found_j = above.energy_j if above.new_values >= FEWEST else None

@@ -130,7 +130,7 @@ class Tally:
             return dict(self._reloads)
 
     def last_reload(self) -> ReloadStatus | None:
-        """How the last one ended, None where there was none."""
+        """How the last one ended, None if there was none."""
         last = self._last_reload
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - last.ago_s, 3))
 

@@ -44,7 +44,7 @@ class Probe:
     def ask(self) -> str | None:
         """Have it made, unless it is under way; return why there is no answer yet, None once there is one.
 
-        None, too, where it waits for an engine host, which its supervisor ends and starts again where that must be. A
+        None, too, if it waits for an engine host, which its supervisor ends and starts again if that must be. A
         model that is unavailable was asked as far as it can be; a defect is no answer, and it is made again. None,
         too, while every model is unloaded: to ask would load one.
         """
@@ -67,7 +67,7 @@ class Probe:
         self._outcome = outcome
 
     def _made(self) -> Job | None:
-        """Return the request, of the default family's cheapest model that can run; None where all are unloaded."""
+        """Return the request, of the default family's cheapest model that can run; None if all are unloaded."""
         snapshot = self._current.enter()
         family = snapshot.families[snapshot.default_family]
         states = {model: family.driver.queues[model].state for model in family.models}
@@ -134,7 +134,7 @@ class Watchdog:
 
     @property
     def longest_sleep_s(self) -> float | None:
-        """How long a worker may sleep at most, None where there is no watchdog."""
+        """How long a worker may sleep at most, None if there is no watchdog."""
         return None if self._period_s is None else self._period_s * LOOK_AT
 
     def start(self) -> None:
@@ -172,7 +172,7 @@ class Watchdog:
             log.error("the watchdog is not fed: %s", why, extra=event("watchdog-starved"))
 
     def _stuck(self, now_s: float) -> str | None:
-        """Which worker has not come round since the last feeding; None where each has."""
+        """Which worker has not come round since the last feeding; None if each has."""
         at_host = self._waiting_for_host()
         for ident, turned_s in list(self._turned_s.items()):
             if turned_s <= self._fed_s and ident not in at_host:

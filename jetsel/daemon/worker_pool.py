@@ -68,7 +68,7 @@ class WorkerPool:
         return len(self._jobs)
 
     def wake(self) -> None:
-        """Have what came back from elsewhere, or reached its time, carried on at once, even where all stand by."""
+        """Have what came back from elsewhere, or reached its time, carried on at once, even if all stand by."""
         self._port.wake()
         if self._standing_by:
             self._called.release()
@@ -113,10 +113,10 @@ class WorkerPool:
                 self._jobs.append(job)
 
     def _stood_by(self) -> bool:
-        """Stand by for a moment where this thread is not needed at the socket; return whether it still is not.
+        """Stand by for a moment if this thread is not needed at the socket; return whether it still is not.
 
         It is not while as many threads compute as may, since it would only take their cores; nor while requests come
-        one at a time and another thread does them. It is where nobody has done a piece of work for a moment.
+        one at a time and another thread does them. It is if nobody has done a piece of work for a moment.
         """
         with self._lock:
             turns, is_last = self._turns, self._standing_by == len(self._threads) - 1
@@ -132,9 +132,9 @@ class WorkerPool:
             return False
 
     def _next(self, *, has_worked: bool) -> list[Job]:
-        """Return the next jobs for this thread; none where none wait, or as many threads compute as may.
+        """Return the next jobs for this thread; none if none wait, or as many threads compute as may.
 
-        Mostly one. Where many wait, this thread's share of them: together they cost less, and delay nobody more. Of a
+        Mostly one. If many wait, this thread's share of them: together they cost less, and delay nobody more. Of a
         few, one is left for the next thread that comes round.
         """
         with self._lock:

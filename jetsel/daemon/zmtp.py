@@ -62,9 +62,9 @@ def framed(flags: int, body: bytes) -> bytes:
 
 
 def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Return flags and size of the frame that begins at `at`, and where its body begins; None where that is cut off.
+    """Return flags and size of the frame that begins at `at`, and where its body begins; None if that is cut off.
 
-    Raises ProtocolError where a flag is set that ZMTP does not have.
+    Raises ProtocolError if a flag is set that ZMTP does not have.
     """
     left = len(data) - at
     if left < 2:
@@ -133,12 +133,12 @@ class Connection:
     def receive(self) -> list[list[memoryview]]:
         """Read until a message is whole, or a few times, and return the messages that are whole by then.
 
-        Raises ProtocolError, OSError where the peer is gone, and MemoryError.
+        Raises ProtocolError, OSError if the peer is gone, and MemoryError.
         """
         found: list[list[memoryview]] = []
         with contextlib.suppress(BlockingIOError):
             for _ in range(READS):
-                self.is_drained = True  # where the kernel has nothing
+                self.is_drained = True  # if the kernel has nothing
                 if self._body is None:
                     self._read_frames(found)
                     is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the other is there
@@ -198,7 +198,7 @@ class Connection:
             self._take(self._flags, body, found)
 
     def _greet(self, data: bytes) -> int:
-        """Look at the peer's greeting; return how many bytes it has, 0 where it is not whole."""
+        """Look at the peer's greeting; return how many bytes it has, 0 if it is not whole."""
         if not SIGNATURE.startswith(data[:1]):  # who speaks another protocol may wait for our words
             raise ProtocolError("no greeting of ZMTP 3")
         if len(data) < GREETING_BYTES:
@@ -243,7 +243,7 @@ class Connection:
             self.flush()
 
     def flush(self) -> None:
-        """Write what the kernel takes of all that waits. Raises OSError where the peer is gone."""
+        """Write what the kernel takes of all that waits. Raises OSError if the peer is gone."""
         with contextlib.suppress(BlockingIOError):
             while self.unsent:
                 count = self.peer.send(self.unsent[0])

@@ -82,7 +82,7 @@ class Child:
             await self._keep_looking()
 
     async def _keep_looking(self) -> None:
-        """Try what nobody asked for a while, and look where there is doubt; return once something is wrong."""
+        """Try what nobody asked for a while, and look if there is doubt; return once something is wrong."""
         due_s = time.monotonic() + self._start.refresh_s
         while not await self._goes_wrong(due_s):
             models, now_s = list[str](), time.monotonic()
@@ -212,7 +212,7 @@ class Child:
     async def _infer(
         self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float
     ) -> AskResult:
-        """Send one photograph; raises EdgeAnswerError where the answer is none, and what aiohttp raises."""
+        """Send one photograph; raises EdgeAnswerError if the answer is none, and what aiohttp raises."""
         remote = self._models[model]
         parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
         url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)

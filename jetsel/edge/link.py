@@ -39,7 +39,7 @@ class LinkEstimate:
 
     @property
     def usual_bytes(self) -> int:
-        """The mean size of late, 0 where nothing was seen."""
+        """The mean size of late, 0 if nothing was seen."""
         with self._lock:
             return round(self._moments[1] / self._moments[0]) if self._seen else 0
 

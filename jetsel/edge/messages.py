@@ -21,7 +21,7 @@ class Remote(Struct, frozen=True):
     width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
     classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None for
     the only one. wnids: the classes in the order of the family; places: of each number of the output, the class that
-    it speaks of, None for the same order. probe: a photograph of a usual size to try it with, and its shape where it is
+    it speaks of, None for the same order. probe: a photograph of a usual size to try it with, and its shape if it is
     a tensor; small_probe: one to see with, again and again, whether it is as fast as it was.
     """
 
@@ -81,8 +81,8 @@ class Cancel(Struct, tag=True, frozen=True):
 class AskResult(Struct, tag=True, frozen=True):
     """What came of an Ask.
 
-    values: float32 (classes,) as bytes, None where `error` says why there are none. total_ms: from the first byte out
-    to the last byte in; server_ms: what the server says that it worked, None where it does not.
+    values: float32 (classes,) as bytes, None if `error` says why there are none. total_ms: from the first byte out
+    to the last byte in; server_ms: what the server says that it worked, None if it does not.
     """
 
     number: int
@@ -95,10 +95,10 @@ class AskResult(Struct, tag=True, frozen=True):
 
 
 class State(Struct, tag=True, frozen=True):
-    """Whether an edge can be asked now. edge: which, by its place in Start.urls. reason: why not, None where it can.
+    """Whether an edge can be asked now. edge: which, by its place in Start.urls. reason: why not, None if it can.
 
     refused: models that cannot, and why. probed: what came of trying the others, by name. look_ms: what asking whether
-    it is ready took, None where it is not. is_new: it was away before, and may be elsewhere now.
+    it is ready took, None if it is not. is_new: it was away before, and may be elsewhere now.
     """
 
     edge: int

@@ -62,7 +62,7 @@ class EdgeServers(Protocol):
 class EdgeRunner:
     """One model of the edge, as the driver runs it.
 
-    spec: of its input, None where it takes encoded photographs; those are reduced to `shorter_px` before, where that is
+    spec: of its input, None if it takes encoded photographs; those are reduced to `shorter_px` before, if that is
     not None.
     """
 
@@ -100,7 +100,7 @@ class EdgeRunner:
         return Photograph(jpeg(owner.photograph.bgr, self.shorter_px))
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
-        """Return how much is sent for a photograph of this size, about. file_bytes: None where it came as pixels."""
+        """Return how much is sent for a photograph of this size, about. file_bytes: None if it came as pixels."""
         if self.spec is not None:
             return len(self.remote.probe)
         if self.shorter_px is None and file_bytes is not None:
@@ -136,7 +136,7 @@ MOST_LABELS_BYTES = 16 * 2**20
 
 
 def open_edge(config: Config, family: Family) -> Edge | None:
-    """Connect to the configured edge, in the background; None where there is none, or no photograph may go there.
+    """Connect to the configured edge, in the background; None if there is none, or no photograph may go there.
 
     family: the one that it answers for. Raises ConfigError with the key that is wrong.
     """

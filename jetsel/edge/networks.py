@@ -70,7 +70,7 @@ class TwoState:
 class RecordedTimes:
     """Times that were seen, from a random one on, again and again in their order.
 
-    sizes, medians_ms: of each size in bytes that was sent, rising; empty where the sizes are not known. times_ms are
+    sizes, medians_ms: of each size in bytes that was sent, rising; empty if the sizes are not known. times_ms are
     then above the median of their size.
     """
 

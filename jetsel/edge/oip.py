@@ -92,7 +92,7 @@ def request(
 def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[np.float32], float | None]:
     """Return the numbers of a reply (classes,) float32, finite, and what the server says that it worked, in ms.
 
-    Of a ranking edge they are probabilities. Raises EdgeAnswerError where it is not what was asked for.
+    Of a ranking edge they are probabilities. Raises EdgeAnswerError if it is not what was asked for.
     """
     try:
         told = json.loads(body if json_bytes is None else body[:json_bytes])

@@ -12,7 +12,7 @@ from jetsel.policies.policy import Outlook
 from jetsel.runtime import ModelQueue
 
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
-STAYS = "the photograph may not leave the device"
+STAYS = "the image may not leave the device"
 SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
 SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
 
@@ -29,9 +29,9 @@ def outlook(
 ) -> Outlook:
     """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
 
-    deadline_s: infinite where there is none. share_ms: what each of those that wait could have of its deadline, were
+    deadline_s: infinite if there is none. share_ms: what each of those that wait could have of its deadline, were
     they as this one: models here that take more for one photograph of a batch are left out, all but the fastest.
-    size_px: width and height of the photograph. file_bytes: None where it came as pixels.
+    size_px: width and height of the photograph. file_bytes: None if it came as pixels.
     """
     models_ms: dict[str, tuple[float, float]] = {}
     works_ms: dict[str, float] = {}
@@ -79,9 +79,9 @@ def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], a
 
 
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
-    """Mean and deviation of one run here, and of its load before it where one is due, by the last.
+    """Mean and deviation of one run here, and of its load before it if one is due, by the last.
 
-    The deviation reaches up to the 95th percentile where that is further.
+    The deviation reaches up to the 95th percentile if that is further.
     """
     known = queue.estimate.at(now_s)
     slow_ms = queue.expected_ms(0.95, now_s)

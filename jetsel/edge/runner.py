@@ -28,7 +28,7 @@ from jetsel.wire.status import EdgeStatus
 log = logging.getLogger("jetsel.models")
 
 MOST_UNDER_WAY = 32
-PATIENCE_MS = 30_000.0  # where the request has no deadline
+PATIENCE_MS = 30_000.0  # if the request has no deadline
 PAUSE_S = 0.5  # before a child that ended is replaced
 
 
@@ -84,11 +84,11 @@ class Edge:
         self._thread.start()
 
     def server(self, model: str) -> Server:
-        """The edge that this model is asked at: the one in use, or another where that has not got it."""
+        """The edge that this model is asked at: the one in use, or another if that has not got it."""
         return next(iter(self._choice.able(model)), self._choice.used)
 
     def unavailable(self, model: str) -> str | None:
-        """Why this model cannot be asked now, None where it can."""
+        """Why this model cannot be asked now, None if it can."""
         reasons = [server.unavailable(model) for server in self._choice.servers]
         return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
 
@@ -114,11 +114,11 @@ class Edge:
     def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
         """Have the model look at a photograph; returns a number to cancel it by.
 
-        Where an edge fails, the next one is asked as long as the answer would be of use.
+        If an edge fails, the next one is asked as long as the answer would be of use.
         """
         number, server = next(self._numbers), self.server(model)
         if len(self._under_way) >= MOST_UNDER_WAY:
-            arrived(BusyError(f"{MOST_UNDER_WAY} photographs are on their way to {server.url}"))
+            arrived(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
         self._under_way[number] = asked = _Request(model, photograph, until_s, arrived, server)
@@ -209,7 +209,7 @@ class Edge:
             self._answer(asked, message)
 
     def _answer(self, asked: _Request, result: AskResult) -> None:
-        """Tell what came of a request; where an edge failed and there is time, send it to the next."""
+        """Tell what came of a request; if an edge failed and there is time, send it to the next."""
         if result.values is not None:
             asked.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
             return

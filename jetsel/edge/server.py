@@ -19,7 +19,7 @@ class Server:
     """One edge. Any thread may read; the edge's own thread takes in what is heard of it.
 
     compared: what a usual photograph takes as a whole, there and back, with the first model: the same for each edge.
-    reason: why it cannot be asked, None where it can. lead: how often in a row it was faster than the one in use.
+    reason: why it cannot be asked, None if it can. lead: how often in a row it was faster than the one in use.
     """
 
     def __init__(self, url: str, models: Mapping[str, Remote], now: Callable[[], float] = time.monotonic) -> None:
@@ -38,7 +38,7 @@ class Server:
         self._now = now
 
     def unavailable(self, model: str) -> str | None:
-        """Why this model cannot be asked here now, None where it can."""
+        """Why this model cannot be asked here now, None if it can."""
         return self.reason or self.refused.get(model)
 
     def look_at(self, state: State) -> None:
@@ -64,7 +64,7 @@ class Server:
         self.runs[failed if result.values is None else "late" if is_late else "answered"] += 1
 
     def learn(self, model: str, result: AskResult) -> None:
-        """Take in what one answer took; where the server does not say its part, the path's usual time is taken off."""
+        """Take in what one answer took; if the server does not say its part, the path's usual time is taken off."""
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
@@ -109,7 +109,7 @@ class EdgeServers:
         return sorted(found, key=lambda one: (one is not self.used, _expected_ms(one)))
 
     def saw(self, seen: Server) -> None:
-        """Hand over where the one in use cannot be asked, or `seen`, just looked at, is the faster one once more."""
+        """Hand over if the one in use cannot be asked, or `seen`, just looked at, is the faster one once more."""
         if self.used.reason is not None:
             there = [one for one in self.servers if one.reason is None]
             if there:
@@ -130,6 +130,6 @@ class EdgeServers:
 
 
 def _expected_ms(server: Server) -> float:
-    """What a usual photograph takes there as a whole; infinite where that is not known."""
+    """What a usual photograph takes there as a whole; infinite if that is not known."""
     known = server.compared.at(time.monotonic())
     return math.inf if known is None else known[0]

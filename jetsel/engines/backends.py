@@ -27,7 +27,7 @@ class Backends:
     """Those that one process uses. Every method may be called from any thread."""
 
     def __init__(self, settings: HostSettings | None = None) -> None:
-        """settings: None where no model is to run in an engine host."""
+        """settings: None if no model is to run in an engine host."""
         self._settings = settings or HostSettings(Path("/nonexistent"))
         self._lock = threading.Lock()
         self._made: dict[str, Backend] = {}
@@ -43,7 +43,7 @@ class Backends:
         return with_head(engine, weights)
 
     def get(self, backend: str) -> Backend:
-        """Return the backend of this name; raises ConfigError where there is none."""
+        """Return the backend of this name; raises ConfigError if there is none."""
         if backend not in BACKENDS:
             raise ConfigError(f"models.backend: {backend!r} is not a backend; known here: {', '.join(BACKENDS)}")
         with self._lock:

@@ -15,7 +15,7 @@ from jetsel.base.weights import Weights
 
 SAME_ANSWER = 0.1
 """Of the range of the logits: 8-bit models that scale a batch as a whole differ by 0.005, half precision by less."""
-ROUNDING = 1e-3  # of the largest logit, where all of them are alike
+ROUNDING = 1e-3  # of the largest logit, if all of them are alike
 
 
 class EngineFailedError(JetselError):
@@ -72,7 +72,7 @@ class Engine(Protocol):
 
     @property
     def unavailable(self) -> str | None:
-        """Why no run can be had now, None where it serves. What is wrong passes by itself while `is_returning`."""
+        """Why no run can be had now, None if it serves. What is wrong passes by itself while `is_returning`."""
 
     @property
     def is_returning(self) -> bool:
@@ -84,12 +84,12 @@ class Engine(Protocol):
 
     @property
     def returns_within_s(self) -> float:
-        """How long bringing it back takes, by the last time; 0 where it never goes."""
+        """How long bringing it back takes, by the last time; 0 if it never goes."""
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model once on all parts: each (n, 3, height, width) float32, normalised as the manifest says.
 
-        The caller owns what is returned. Raises EngineFailedError, or EngineDiedError where the run was lost with the
+        The caller owns what is returned. Raises EngineFailedError, or EngineDiedError if the run was lost with the
         process that it ran in; never a stand-in array.
         """
 
@@ -104,9 +104,9 @@ HostState = Literal["idle", "starting", "running", "restarting", "failed"]
 class HostReport:
     """One engine host at a glance.
 
-    state: idle before any model asks for it; failed where its first start did, and the next model tries again.
-    reason: why it does not run, None where it does. restarts: how often one was running again after one that had ended.
-    last_end: how that was, None where none has.
+    state: idle before any model asks for it; failed if its first start did, and the next model tries again.
+    reason: why it does not run, None if it does. restarts: how often one was running again after one that had ended.
+    last_end: how that was, None if none has.
     """
 
     state: HostState
@@ -123,14 +123,14 @@ class Backend(Protocol):
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; raises EngineFailedError.
 
-        concurrency: callers served at a time, fewer where the backend cannot; threads: of one inference.
+        concurrency: callers served at a time, fewer if the backend cannot; threads: of one inference.
         """
 
     def asking(self) -> frozenset[int]:
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
     def report(self) -> HostReport | None:
-        """Return the state of the process that the models run in, None where that is the caller's own."""
+        """Return the state of the process that the models run in, None if that is the caller's own."""
 
     def close(self) -> None:
         """Free what the models shared; all of them are closed before."""
@@ -165,7 +165,7 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
     if logits.shape[1:] != (weights.classes,):
         answered = " x ".join(map(str, logits.shape[1:]))
         raise EngineFailedError(
-            f"{engine.name} answers {answered} numbers for a photograph, and its labels file has {weights.classes} "
+            f"{engine.name} answers {answered} numbers for an image, and its labels file has {weights.classes} "
             "classes: they do not belong together; give it a labels file with a line for each number"
         )
     if not np.isfinite(logits).all():

@@ -52,9 +52,9 @@ class HeadedEngine:
 
 
 def with_head(engine: Engine, weights: Weights) -> Engine:
-    """Return the engine of a backbone as that of the model, with its head where it has one.
+    """Return the engine of a backbone as that of the model, with its head if it has one.
 
-    Raises EngineFailedError where the head's file cannot be read.
+    Raises EngineFailedError if the head's file cannot be read.
     """
     if weights.head is None:
         return engine

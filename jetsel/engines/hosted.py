@@ -88,7 +88,7 @@ class HostedEngine:
         self.concurrency = concurrency
         self.place: Place | None = backend.place
         self.max_batch: int | None = None
-        self.cost_bytes: int | None = None  # the memory that loading it took; None where the host could not measure it
+        self.cost_bytes: int | None = None  # the memory that loading it took; None if the host could not measure it
         self._key = next(backend.keys)
         self._weights = weights
         self._supervisor = backend.supervisor

@@ -95,7 +95,7 @@ class OnDemandEngine:
         return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. Where it has just been unloaded, EngineDiedError has the run go back in front."""
+        """See Engine.infer. If it has just been unloaded, EngineDiedError has the run go back in front."""
         with self._lock:
             if not self.is_loaded:
                 raise (EngineDiedError if self._failure is None else EngineFailedError)(self._failure or "unloaded")
@@ -124,7 +124,7 @@ class OnDemandEngine:
 
     @property
     def load_due_ms(self) -> float:
-        """What is left of its load before it can run, by the last one; 0 where it is loaded."""
+        """What is left of its load before it can run, by the last one; 0 if it is loaded."""
         begun_s = self._begun_s
         if self.is_loaded:
             return 0.0
@@ -163,7 +163,7 @@ class OnDemandEngine:
         self._changed()
 
     def _ended(self, engine: Engine | None, begun_s: float, failure: str) -> None:
-        """Take note of how a load ended. engine: None where it failed, and `failure` says why."""
+        """Take note of how a load ended. engine: None if it failed, and `failure` says why."""
         with self._lock:
             ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
             if engine is not None and is_wanted:

@@ -95,7 +95,7 @@ class OnnxEngine:
             raise
         except Exception as error:  # as above
             if any(words in str(error) for words in _NO_MEMORY):
-                raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} photographs") from error
+                raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
         return Output(found[0], found[1] if len(found) > 1 else None, None)
 

@@ -22,7 +22,7 @@ LIMIT_S = 60.0  # of one run: a loop in the model may have no end
 def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> TrialRun:
     """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served.
 
-    before_softmax: the tensor that may be served instead where the answers are probabilities.
+    before_softmax: the tensor that may be served instead if the answers are probabilities.
     """
     try:
         alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads, limit_s=LIMIT_S)
@@ -45,7 +45,7 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
 
 
 def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | None) -> int | None:
-    """Return the numbers of the embedding, None where there is none; what it answers to noise must be logits."""
+    """Return the numbers of the embedding, None if there is none; what it answers to noise must be logits."""
     noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
     output = engine.infer(noise)
     if not np.isfinite(output.logits).all():

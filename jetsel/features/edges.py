@@ -61,7 +61,7 @@ def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
 def angle_shares(
     edges: NDArray[np.uint8], along_x: NDArray[np.int16], along_y: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Return (7,) shares of the edge pixels whose edge runs at each angle; all zeros where there are no edges.
+    """Return (7,) shares of the edge pixels whose edge runs at each angle; all zeros if there are no edges.
 
     The angle is that of the edge (across the gradient), anticlockwise from the x axis, modulo 180 degrees.
     """

@@ -1,6 +1,6 @@
 """The working resolution: an image shrunk to this number of pixels at most, which is what every feature is computed on.
 
-Why 4096 where a calibration says nothing else: the calibration photographs of the starter family are 64 x 64. A count
+Why 4096 if a calibration says nothing else: the calibration photographs of the starter family are 64 x 64. A count
 of keypoints or the length of an edge depends on the resolution, so a large photograph has to be brought to theirs
 before its neighbours among them mean anything. It also bounds what the features cost, whatever the photograph's size
 and proportions.
@@ -42,7 +42,7 @@ def working_size(height_px: int, width_px: int, working_px: int = WORKING_PX) ->
 
 
 def shrink(bgr: NDArray[np.uint8], working_px: int = WORKING_PX) -> NDArray[np.uint8]:
-    """Return the photograph (height, width, 3) uint8 at its working size; itself where that is its size already.
+    """Return the photograph (height, width, 3) uint8 at its working size; itself if that is its size already.
 
     Halving drops the last row or column of an odd side: at most one pixel in 64 of the working photograph.
     """

@@ -1,7 +1,7 @@
 """The table of features: each one's name, unit and function, in the order of the vector that the chooser is given.
 
 Taylor et al. (LCTES 2018, sections 3.4 to 3.4.3) name their candidates in Table 2 and speak of 30; the names give 29.
-They do not say how any is computed: each function's docstring tells what is done here, and why where there is a choice.
+They do not say how any is computed: each function's docstring tells what is done here, and why if there is a choice.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def area_by_perim(view: View) -> float:
     """Divide the main object's area by its perimeter, both in pixels of the halved working photograph.
 
     `find_main_object` says which region that is: the largest that Otsu's threshold separates from the border. A disc
-    gives a large value, a branched or ragged outline a small one. The whole photograph where nothing stands out.
+    gives a large value, a branched or ragged outline a small one. The whole photograph if nothing stands out.
     """
     return view.main_object.area_px / view.main_object.perimeter_px
 
@@ -100,7 +100,7 @@ def edge_length(index: int) -> Callable[[View], float]:
 
 
 def edge_angle(index: int) -> Callable[[View], float]:
-    """Return the share of the edge pixels whose edge runs at an angle in bin index, 0 to 6; 0 where there are no edges.
+    """Return the share of the edge pixels whose edge runs at an angle in bin index, 0 to 6; 0 if there are no edges.
 
     Angles are of the edge itself, anticlockwise from the x axis, modulo 180 degrees: an edge between dark and bright
     is the same from either side. Bins are 25.7 degrees wide and the first starts at -9.6: a horizontal edge is in the
@@ -165,7 +165,7 @@ def extract(bgr: NDArray[np.uint8], names: Sequence[str] = NAMES, working_px: in
 def table_hash() -> str:
     """Return the sha256 (hex) of the table: its version, names and units, in order.
 
-    An artefact that was fitted on features stores it, and is refused where it differs.
+    An artefact that was fitted on features stores it, and is refused if it differs.
     """
     table = [VERSION, *([feature.name, feature.unit] for feature in FEATURES)]
     return hashlib.sha256(json.dumps(table).encode()).hexdigest()

@@ -84,11 +84,11 @@ class View:
 
         working_px: how many pixels the features see at most.
 
-        Raises ValueError where it is something else.
+        Raises ValueError if it is something else.
         """
         if bgr.dtype != np.uint8 or bgr.ndim != 3 or bgr.shape[2] != 3 or bgr.size == 0:
             raise ValueError(
-                f"a photograph is an array (height, width, 3) of uint8 in BGR order, at least 1 x 1; "
+                f"an image is an array (height, width, 3) of uint8 in BGR order, at least 1 x 1; "
                 f"this one is {bgr.shape} of {bgr.dtype}: convert it first (cv2.cvtColor, astype)"
             )
         self.bgr = bgr

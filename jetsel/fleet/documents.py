@@ -87,7 +87,7 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("bundles: a family occurs twice")
 
     def entry(self, family: str) -> Entry | None:
-        """Return the family's bundle, None where there is none."""
+        """Return the family's bundle, None if there is none."""
         return next((entry for entry in self.bundles if entry.family == family), None)
 
 
@@ -95,7 +95,7 @@ class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """What a device holds of a family: these models of one bundle.
 
     cascade: the models that are expected to answer, first to last. accuracy: the share of its requests that is expected
-    to be answered right and in time; mean_ms: of an answer; None where they are not known.
+    to be answered right and in time; mean_ms: of an answer; None if they are not known.
     """
 
     bundle: Entry
@@ -120,7 +120,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A device of a roll-out: the plan that it gets, and the families of the one before, none where it had none."""
+    """A device of a roll-out: the plan that it gets, and the families of the one before, none if it had none."""
 
     plan: Plan
     before: tuple[PlannedFamily, ...] = ()
@@ -129,7 +129,7 @@ class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Plans that go out in waves. devices: in the order of the waves. waves: how many of them have it after each.
 
-    serial: rises with each change. released: how many waves are out. stopped: why no other follows, None where one may.
+    serial: rises with each change. released: how many waves are out. stopped: why no other follows, None if one may.
     """
 
     format: Literal["jetsel-rollout-1"] = "jetsel-rollout-1"

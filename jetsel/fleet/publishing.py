@@ -40,7 +40,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     """Return the content of each file by its path in the folder that a device gets, and the models with their files.
 
     `scan` reads that folder as this family.
-    calibrations: the folder of the owner's; the one that came with the models is taken where none of them is in use.
+    calibrations: the folder of the owner's; the one that came with the models is taken if none of them is in use.
     Raises ManifestError, CalibrationError or RepositoryError for what a device would refuse.
     """
     found: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ YOUNG_S = 3600.0
 
 
 def init(storage: Storage, keys: Sequence[str]) -> None:
-    """Write an index of no bundles, signed by these private keys; raises RepositoryError where there is one already."""
+    """Write an index of no bundles, signed by these private keys; raises RepositoryError if there is one already."""
     if storage.size(INDEX) is not None:
         raise RepositoryError(f"{INDEX}: there is a repository already: publish into it, or name another place")
     storage.write(INDEX, sign(Index(serial=1), keys))
@@ -94,7 +94,7 @@ def publish(
     keys: Sequence[str],
     trusted: Collection[str],
 ) -> Bundle | None:
-    """Write a family's next version and return it; None where these very files, signed by these keys, are there.
+    """Write a family's next version and return it; None if these very files, signed by these keys, are there.
 
     trusted: the public keys, beside those of `keys`, that may have signed what is there. One at a time may publish into
     a repository. Raises RepositoryError.
@@ -131,7 +131,7 @@ def write_plan(storage: Storage, plan: Plan, keys: Sequence[str]) -> None:
 
 
 def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
-    """Return the last roll-out, None where there was none; raises RepositoryError where it is not to be trusted."""
+    """Return the last roll-out, None if there was none; raises RepositoryError if it is not to be trusted."""
     if storage.size(ROLLOUT) is None:
         return None
     with storage.open(ROLLOUT) as (stream, _):

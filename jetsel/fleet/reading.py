@@ -25,13 +25,13 @@ _GZIP = 16 + zlib.MAX_WBITS
 def read_index(source: Source, trusted: Collection[str]) -> tuple[Index, list[str]]:
     """Return the index and who of the trusted public keys signed it.
 
-    Raises RepositoryError where it is missing, unsigned or altered.
+    Raises RepositoryError if it is missing, unsigned or altered.
     """
     return opened(_document(source, INDEX), Index, trusted, INDEX)
 
 
 def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
-    """Return the bundle that the index means and who signed it; raises RepositoryError where it is another."""
+    """Return the bundle that the index means and who signed it; raises RepositoryError if it is another."""
     content = _document(source, entry.path)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise RepositoryError(f"{entry.path}: altered, or cut short: publish {entry.family} again")
@@ -44,7 +44,7 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
 def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> tuple[Plan, list[str]]:
     """Return the plan of a device and who signed it; seen: the serial of the last one that it read.
 
-    Raises RepositoryError where it is missing, unsigned, altered, another device's, or older than what was seen.
+    Raises RepositoryError if it is missing, unsigned, altered, another device's, or older than what was seen.
     """
     path = plan_path(device)
     plan, signers = opened(_document(source, path), Plan, trusted, path)
@@ -146,7 +146,7 @@ def _download(source: Source, file: File, part: Path) -> None:
 
 
 def _resume(source: Source, file: File, part: Path, have: int) -> Exception | None:
-    """Write what arrives behind the bytes that are there; return why no more came, None where it simply ended."""
+    """Write what arrives behind the bytes that are there; return why no more came, None if it simply ended."""
     with part.open("ab") as out:
         try:
             opening = source.open(file.blob, have)
@@ -204,7 +204,7 @@ def _is_whole(path: Path, file: File) -> bool:
 
 
 def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
-    """Link a file that is on the disk already, where it still is what it was."""
+    """Link a file that is on the disk already, if it still is what it was."""
     known = here.get(file.sha256)
     if known is None:
         return False

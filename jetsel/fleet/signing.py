@@ -33,7 +33,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True):
 def make_key(path: Path) -> str:
     """Write a new private key, readable by its owner alone, and the public one beside it as .pub; return the latter.
 
-    Raises RepositoryError where one of the two is there already or cannot be written.
+    Raises RepositoryError if one of the two is there already or cannot be written.
     """
     nacl = _nacl()
     key = nacl.SigningKey.generate()

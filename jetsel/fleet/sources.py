@@ -22,7 +22,7 @@ HTTP_TIMEOUT_S = 30.0  # of a connection that brings nothing
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 
 CUT = (OSError, HTTPException)
-"""What reading raises where the way to the repository breaks; it is worth another try."""
+"""What reading raises if the way to the repository breaks; it is worth another try."""
 
 
 class Stream(Protocol):
@@ -38,7 +38,7 @@ class Source(Protocol):
     def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
         """Give what a name holds from a byte on, and the byte where it really begins: `offset`, or 0.
 
-        Raises RepositoryError where there is no such name, one of CUT where it may be there later.
+        Raises RepositoryError if there is no such name, one of CUT if it may be there later.
         """
 
 
@@ -102,7 +102,7 @@ def ask(request: urllib.request.Request, token: str | None, until_s: float) -> H
     """Send a request whose connection is cut at this moment of the monotonic clock, and return the reply.
 
     token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
-    Raises HTTPError for a reply that is an error, one of CUT where there is none.
+    Raises HTTPError for a reply that is an error, one of CUT if there is none.
     """
     if token is not None:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
@@ -199,7 +199,7 @@ class Sink(Protocol):
     """A repository that can be written to."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Have a name hold these bytes; raises RepositoryError where it may not, and then it may hold them or not."""
+        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
 
 
 class FolderSink:

@@ -30,7 +30,7 @@ class Storage:
     """The objects of one repository; also a Source to read it by. Every method raises RepositoryError."""
 
     def __init__(self, url: str) -> None:
-        """Raises ConfigError where the address cannot be opened, or its library is not installed."""
+        """Raises ConfigError if the address cannot be opened, or its library is not installed."""
         if url.startswith(("http://", "https://")):
             raise ConfigError(f"{url}: is for reading alone: name the folder or object store behind it")
         try:
@@ -55,7 +55,7 @@ class Storage:
         yield io.BytesIO(content[offset:]), offset
 
     def size(self, name: str) -> int | None:
-        """Return an object's bytes, None where there is none."""
+        """Return an object's bytes, None if there is none."""
         with self._faults(name):
             try:
                 return int(self._fs.info(self._path(name))["size"])

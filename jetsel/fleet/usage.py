@@ -30,7 +30,7 @@ class DeviceLimits(Struct, frozen=True, kw_only=True):
 
 
 class CanaryResult(Struct, frozen=True, kw_only=True):
-    """One replay of the canary's photographs. accuracy: None where no label is known; memory_mb: the daemon's."""
+    """One replay of the canary's photographs. accuracy: None if no label is known; memory_mb: the daemon's."""
 
     photographs: Tally
     failed: Tally
@@ -42,7 +42,7 @@ class CanaryResult(Struct, frozen=True, kw_only=True):
 class Trial(Struct, frozen=True, kw_only=True):
     """What became of the newest plan. before, after: by family.
 
-    served_s: for how long one that was rolled back served; None where it is in use, or that is not known.
+    served_s: for how long one that was rolled back served; None if it is in use, or that is not known.
     """
 
     serial: Tally
@@ -66,7 +66,7 @@ class ModelUsage(Struct, frozen=True, kw_only=True):
 
 
 class FamilyUsage(Struct, frozen=True, kw_only=True):
-    """One family here. drift: the median population stability index, None where it is not known.
+    """One family here. drift: the median population stability index, None if it is not known.
 
     classes: answers by label, None unless the owner lets them be counted.
     """

@@ -52,7 +52,7 @@ class _Once(Collector):
 
 
 def metrics(status: StatusReply | None) -> Iterator[Metric]:
-    """Yield every metric; status: None where the daemon does not answer, which is a metric of its own."""
+    """Yield every metric; status: None if the daemon does not answer, which is a metric of its own."""
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
@@ -87,7 +87,7 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
 def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     models = [((family.name, model.name), model) for family in families for model in family.models]
     runs = [(key, model.runs) for key, model in models]
-    yield _counter("jetsel_model_runs", "Photographs that a model ran for.", ("family", "model"), runs)
+    yield _counter("jetsel_model_runs", "Images that a model ran for.", ("family", "model"), runs)
     escalations = [(key, model.escalations) for key, model in models]
     yield _counter("jetsel_model_escalations", "Runs that asked another model.", ("family", "model"), escalations)
     ready = [(key, model.serves) for key, model in models]
@@ -111,7 +111,7 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _age_s(created: str) -> float | None:
-    """Seconds since the beginning of that day; None where it is no date."""
+    """Seconds since the beginning of that day; None if it is no date."""
     try:
         day = datetime.datetime.fromisoformat(created).replace(tzinfo=datetime.timezone.utc)
     except ValueError:
@@ -157,7 +157,7 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield _gauge("jetsel_edge_in_use", "Which of them is asked.", ("url",), in_use)
     yield CounterMetricFamily("jetsel_edge_handovers", "How often another came into use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
-    yield _counter("jetsel_edge_runs", "Photographs that went there, by how that ended.", ("outcome",), runs)
+    yield _counter("jetsel_edge_runs", "Images that went there, by how that ended.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
     yield _counter("jetsel_edge_bytes", "To and from it.", ("direction",), carried)
     yield _gauge("jetsel_edge_network_ms", "There and back, a usual photograph.", (), [((), edge.network_ms)])

@@ -57,7 +57,7 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
     file = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
     content: dict[str, Any] = {kind: {"schema": {}} for kind in IMAGES}
     return {
-        "summary": "What a photograph shows",
+        "summary": "What an image shows",
         "parameters": [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()],
         "requestBody": {"required": True, "content": content | {"multipart/form-data": {"schema": file}}},
         "responses": {"200": _content("The answer", "application/json", answer), **_errors()},

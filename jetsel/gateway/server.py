@@ -35,7 +35,7 @@ DRAIN_S = 10  # requests that are under way may end
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; raises ConfigError with the repair where it cannot."""
+    """Return a socket that listens there; raises ConfigError with the repair if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio leaves TCP_NODELAY off
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -44,13 +44,13 @@ def address(listen: str) -> tuple[str, int]:
 
 
 def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
-    """Raise ConfigError where others could reach the gateway, and nothing says who they are."""
+    """Raise ConfigError if others could reach the gateway, and nothing says who they are."""
     found = ip_address(host)
     is_loopback = host == "localhost" if found is None else found.is_loopback
     if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
             f"--listen {host}: others could ask from afar: give --token-file with a secret that they must send, or "
-            "--behind-proxy where a reverse proxy asks who they are (docs/remote-access.md has examples)"
+            "--behind-proxy if a reverse proxy asks who they are (docs/remote-access.md has examples)"
         )
 
 
@@ -75,7 +75,7 @@ def read_secret(path: Path, option: str) -> str:
 
 
 def read_token(path: Path) -> str:
-    """Return the secret in a file; raises ConfigError as read_secret does, and where it is short or not ASCII."""
+    """Return the secret in a file; raises ConfigError as read_secret does, and if it is short or not ASCII."""
     token = read_secret(path, "--token-file").strip()
     if not token.isascii() or len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
         raise ConfigError(

@@ -56,7 +56,7 @@ class RequestedOutput(Struct, frozen=True):
 
 
 class InferenceParameters(AnswerOptions, frozen=True):
-    """What `parameters` of a request may say; binary_data_output: how the outputs come where they do not say."""
+    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say."""
 
     channels: Literal["rgb", "bgr"] = "rgb"
     binary_data_output: bool = False
@@ -82,7 +82,7 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
 
 
 def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
-    """Return a request of one input and that tensor's binary data, None where it is in JSON; raises as `read` does."""
+    """Return a request of one input and that tensor's binary data, None if it is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
     head = body[:end]
     (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
@@ -193,7 +193,7 @@ Columns = dict[str, tuple[str, list[int], list[Any]]]
 
 
 def write(name: str, version: str | None, request: Inference, answers: Sequence[Answer]) -> tuple[bytes, int | None]:
-    """Return the reply's body, and how many bytes of it are JSON where binary tensors follow, else None.
+    """Return the reply's body, and how many bytes of it are JSON if binary tensors follow, else None.
 
     top_k: "PROBABILITY:WNID:LABEL" by falling probability, as Triton's classification extension writes them. Raises
     BadRequestError for an output that there is not.

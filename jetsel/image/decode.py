@@ -37,7 +37,7 @@ _EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan
 def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: Measured | None = None) -> Photograph:
     """Return the photograph in `data`, a whole JPEG, PNG or WebP file, upright, in 8-bit BGR.
 
-    A JPEG is decoded at 1/8, 1/4 or 1/2 of its size where its shorter side then still has `needed_px` pixels; that is
+    A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels; that is
     the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
     Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
     (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
@@ -66,7 +66,7 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
 
 
 def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the image with at least this number of pixels, or with all that it has: decoded anew where it has fewer.
+    """Return the image with at least this number of pixels, or with all that it has: decoded anew if it has fewer.
 
     data: what it was decoded from. Raises as `decode` does.
     """
@@ -97,7 +97,7 @@ def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
 def _decoded(data: bytes | memoryview, n: int, header: Header) -> np.ndarray:
     """Return (height, width, 3) uint8 as stored, at 1/n of the size; OpenCV's versions differ in what EXIF they apply.
 
-    Raises BadImageError, and MemoryError where there is too little.
+    Raises BadImageError, and MemoryError if there is too little.
     """
     try:
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[n] | cv2.IMREAD_IGNORE_ORIENTATION)
@@ -109,7 +109,7 @@ def _decoded(data: bytes | memoryview, n: int, header: Header) -> np.ndarray:
 
 
 def _undecodable(header: Header) -> BadImageError:
-    """Return the error for a file that no library decodes; raises MemoryError where memory may have been the reason.
+    """Return the error for a file that no library decodes; raises MemoryError if memory may have been the reason.
 
     OpenCV says of either only that it failed. The codecs hold up to 6 bytes a pixel beside the 3 of the picture:
     libjpeg's coefficients of a progressive file.

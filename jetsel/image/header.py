@@ -29,7 +29,7 @@ _MAX_ENTRIES = 1024  # IFD0 of real cameras has fewer than 100
 
 
 def orientation_of(block: bytes | memoryview) -> int:
-    """Return the orientation, 1 to 8, that an EXIF block says; 1 (upright) where it says none or cannot be read.
+    """Return the orientation, 1 to 8, that an EXIF block says; 1 (upright) if it says none or cannot be read.
 
     A damaged EXIF block is no reason to refuse a photograph, so nothing is raised.
     """
@@ -55,7 +55,7 @@ def swaps_sides(orientation: int) -> bool:
 
 
 def upright(bgr: np.ndarray, orientation: int) -> np.ndarray:
-    """Return (height, width, 3) uint8 turned upright, C-contiguous: a new array, or the same where it is upright."""
+    """Return (height, width, 3) uint8 turned upright, C-contiguous: a new array, or the same if it is upright."""
     if swaps_sides(orientation):
         bgr = cv2.transpose(bgr)
     flip = {2: 1, 6: 1, 3: -1, 7: -1, 4: 0, 8: 0}.get(orientation)  # as cv2.flip counts: 1 left and right, -1 both

@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def check_bytes(n_bytes: int, limits: Limits) -> None:
-    """Raise BadImageError where there are no bytes, ImageTooLargeError where there are too many."""
+    """Raise BadImageError if there are no bytes, ImageTooLargeError if there are too many."""
     if n_bytes == 0:
         raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG or WebP file")
     if n_bytes > limits.max_bytes:
@@ -32,7 +32,7 @@ def check_bytes(n_bytes: int, limits: Limits) -> None:
 
 
 def check_pixels(width: int, height: int, limits: Limits) -> None:
-    """Raise BadImageError where the image has no area, ImageTooLargeError where it has too much."""
+    """Raise BadImageError if the image has no area, ImageTooLargeError if it has too much."""
     if width <= 0 or height <= 0:
         raise BadImageError(f"the image is damaged: its header says {width} x {height} pixels")
     if width * height > limits.max_pixels:

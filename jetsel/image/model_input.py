@@ -72,7 +72,7 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     """Return (1, 3, spec.height_px, spec.width_px) float32, C-contiguous, the caller's own: (level / 255 - mean) / std.
 
-    Where sides are enlarged, `area` has no meaning and bilinear is used. Memory stays near that of the input, whatever
+    If sides are enlarged, `area` has no meaning and bilinear is used. Memory stays near that of the input, whatever
     the photograph's shape: what will be cropped away is never resized.
     """
     if spec.interpolation.startswith("antialiased"):
@@ -180,13 +180,13 @@ def _source_range(source_px: int, scaled_px: int, kept_px: int) -> tuple[float, 
 
 
 def _centre(side_px: int, kept_px: int) -> slice:
-    """Return the middle of a side; where the margin is odd, the spare pixel is left over at the right or the bottom."""
+    """Return the middle of a side; if the margin is odd, the spare pixel is left over at the right or the bottom."""
     first = (side_px - kept_px) // 2
     return slice(first, first + kept_px)
 
 
 def _resized(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:
-    """Return (height, width, 3), uint8 or float32; the very same array where it has this size."""
+    """Return (height, width, 3), uint8 or float32; the very same array if it has this size."""
     if interpolation == "area":
         pixels = _shrunk_by_area(pixels, min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if pixels.shape[:2] == (height, width):

@@ -14,7 +14,7 @@ from jetsel.wire import Pixels
 class Photograph(Struct, frozen=True, eq=False):
     """One decoded photograph.
 
-    bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original where a large JPEG
+    bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original if a large JPEG
     was decoded at reduced scale. It may be a read-only view of raw pixels that the caller sent: never write to it.
     width_px, height_px: the original's size, after orientation.
     """
@@ -85,7 +85,7 @@ JPEG_QUALITY = 92  # 1 to 2 bits a pixel of photographs
 
 
 def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, int]:
-    """Return width and height with this shorter side; as they are where that is not longer."""
+    """Return width and height with this shorter side; as they are if that is not longer."""
     scale = shorter_px / min(width_px, height_px)
     if scale >= 1:
         return width_px, height_px
@@ -93,7 +93,7 @@ def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, i
 
 
 def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = JPEG_QUALITY) -> bytes:
-    """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side where it is longer."""
+    """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side if it is longer."""
     height_px, width_px = bgr.shape[:2]
     size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
     if size != (width_px, height_px):

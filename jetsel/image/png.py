@@ -68,9 +68,9 @@ def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
 
 
 def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
-    """Raise BadImageError where the pixel chunks unpack to more than a picture of this size and kind has.
+    """Raise BadImageError if the pixel chunks unpack to more than a picture of this size and kind has.
 
-    Where they unpack to less, libpng refuses the file.
+    If they unpack to less, libpng refuses the file.
     """
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
     # Each row begins with a byte for its filter, and may end inside a byte; interlaced rows are nearly twice as many.

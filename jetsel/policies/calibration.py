@@ -34,7 +34,7 @@ class Bins(Struct, frozen=True):
 
 
 class Confidence(Struct, frozen=True):
-    """A model's confidence where the default policy ran it: its mean, and its standard deviation over photographs."""
+    """A model's confidence if the default policy ran it: its mean, and its standard deviation over photographs."""
 
     mean: float
     deviation: float
@@ -48,7 +48,7 @@ class Expected(Struct, frozen=True):
 
 
 def bins_of(values: NDArray[np.float32]) -> Bins:
-    """Return tenths of these (n,) values; fewer bins where many values are the same."""
+    """Return tenths of these (n,) values; fewer bins if many values are the same."""
     edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf").astype(np.float64))
     edges = edges[edges < values.max()]
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
@@ -139,7 +139,7 @@ class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
 def as_plain(calibration: Calibration) -> dict[str, Any]:
     """Return each field for printing and comparing, as JSON's kinds; an array as dtype, shape and a hash of its values.
 
-    Two calibrations are the same where this is.
+    Two calibrations are the same if this is.
     """
     plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
     return plain

@@ -23,7 +23,7 @@ def capped(policy: Policy, models: Sequence[str], level: int, why: str) -> Polic
 class Capped:
     """The policy itself, as long as it asks for nothing that is left out.
 
-    Where it does, the best prediction so far is the answer. Where there is none yet, the most expensive model that
+    If it does, the best prediction so far is the answer. If there is none yet, the most expensive model that
     remains and can run does, and the policy takes its prediction for the one that it asked for.
     """
 

@@ -20,7 +20,7 @@ LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still
 
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rung of a cascade: its answer is taken where its confidence reaches the threshold; the last rung's is 0.0."""
+    """One rung of a cascade: its answer is taken if its confidence reaches the threshold; the last rung's is 0.0."""
 
     model: Annotated[str, Meta(min_length=1)]
     threshold: Annotated[float, Meta(ge=0)]

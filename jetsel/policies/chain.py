@@ -58,7 +58,7 @@ class ChainPolicy:
             because = f"{votes} of {self.chain.k} neighbours vote for {choice.model}{_confidence_words(choice)}"
             seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
             return Decision(seen, because, distance=choice.distance)
-        far = f"the nearest known photographs are {choice.distance:.3f} away, too far to be believed"
+        far = f"the nearest known images are {choice.distance:.3f} away, too far to be believed"
         because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
         if photo.fallback is None:
             raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')
@@ -131,7 +131,7 @@ class PaperChainKind(ChainKind):
     name = "chain-paper"
 
     def learn(self, train: Table, plan: ChainPlan) -> _Learned | None:
-        """Return the first three models of Algorithm 1 and the seven features; None where they were not recorded."""
+        """Return the first three models of Algorithm 1 and the seven features; None if they were not recorded."""
         if not set(PAPER_SEVEN) <= set(train.feature_names):
             return None
         learned = super().learn(train, replace(plan, features=PAPER_SEVEN, theta_points=-1.0))

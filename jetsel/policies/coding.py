@@ -75,7 +75,7 @@ def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
 
 
 def save(calibration: Calibration, folder: Path) -> None:
-    """Write the two files into a folder, made where it is not there, to ship a calibration with models.
+    """Write the two files into a folder, made if it is not there, to ship a calibration with models.
 
     Raises OSError, and CalibrationError for what `read` would refuse. What is in use is installed instead.
     """
@@ -103,7 +103,7 @@ def read(folder: Path) -> Calibration:
 def identity(folder: Path) -> str:
     """Return the hash that vouches for the content of both files; hex SHA-256.
 
-    Raises CalibrationError where the manifest cannot be read.
+    Raises CalibrationError if the manifest cannot be read.
     """
     return _envelope(folder).sha256
 

@@ -46,9 +46,9 @@ def explored(bases: Indices, models: Models) -> NDArray[np.bool_]:
 
 
 def utilities(budgets_ms: Floats, models: Models) -> Floats:
-    """Utility (3), (n, m): accuracy times (T - (mean + deviation)) / |T - mean|; 0 where it would be negative.
+    """Utility (3), (n, m): accuracy times (T - (mean + deviation)) / |T - mean|; 0 if it would be negative.
 
-    A negative utility is no probability. Where the budget is the mean, the numerator is not positive: it is 0 there.
+    A negative utility is no probability. If the budget is the mean, the numerator is not positive: it is 0 there.
     """
     left_ms = budgets_ms[:, None] - models.mean_ms
     above_ms = left_ms - models.deviation_ms
@@ -58,7 +58,7 @@ def utilities(budgets_ms: Floats, models: Models) -> Floats:
 def chances(budgets_ms: Floats, models: Models) -> Floats:
     """Return how likely each model is picked, (n, m): the utilities of the explored ones, shared out.
 
-    The base where none of them has any: it is then the fastest model, and nothing keeps the deadline.
+    The base if none of them has any: it is then the fastest model, and nothing keeps the deadline.
     """
     bases = base(budgets_ms, models)
     weights = np.where(explored(bases, models), utilities(budgets_ms, models), 0.0)
@@ -163,14 +163,14 @@ class Deadline:
         return Decision(decision.seen, why, decision.in_doubt, decision.distance)
 
     def _together(self, leg: str, chosen: str, held_ms: float | None) -> Steps:
-        """Run both. held_ms: the one here only where nothing has come so long before the deadline."""
+        """Run both. held_ms: the one here only if nothing has come so long before the deadline."""
         because = f"{chosen} {'may come late' if held_ms is None else 'is nearly certain to come'}"
         seen = yield Run((leg, chosen), because, "deadline", held_ms)
         return Decision(seen[-1], f"{seen[-1].model} is the best that came by the deadline")
 
     def _here_first(self, leg: str, chosen: str) -> Steps:
-        """Ask the edge where the answer here is less likely to be right than the edge's."""
-        (seen,) = yield Run((leg,), f"{chosen} is asked where this is not sure")
+        """Ask the edge if the answer here is less likely to be right than the edge's."""
+        (seen,) = yield Run((leg,), f"{chosen} is asked if this is not sure")
         if seen.confidence >= self.accuracy[chosen]:
             return Decision(seen, f"{leg} is as sure as {chosen} would be right: {seen.confidence:.2f}")
         best = seen
@@ -183,8 +183,8 @@ class Deadline:
     def _away(self, outlook: Outlook, network_ms: tuple[float, float], leg: str | None) -> _Away | None:
         """Select among the edge's models: by default the one that adds most to what the model here is right on.
 
-        None where none can be asked. The paper's selection knows nothing of the network's deviation, nor of reduced
-        photographs, which are theirs only where the whole would come too late.
+        None if none can be asked. The paper's selection knows nothing of the network's deviation, nor of reduced
+        photographs, which are theirs only if the whole would come too late.
         """
         left_ms = outlook.budget_ms - network_ms[0]
         known = {name: outlook.models_ms[name] for name in self.elsewhere if name in outlook.models_ms}
@@ -228,7 +228,7 @@ class Deadline:
     def _leg(self, outlook: Outlook) -> str | None:
         """The model here that runs beside the edge: the most accurate that keeps the deadline, else the fastest.
 
-        Section IV-E takes the fastest. Where another keeps the deadline, too, that one is right more often.
+        Section IV-E takes the fastest. If another keeps the deadline, too, that one is right more often.
         """
         known = {one: sum(outlook.models_ms[one]) for one in self.models if one in outlook.models_ms}
         known = {one: ms for one, ms in known.items() if SINGLE + one in self.accuracy}

@@ -24,7 +24,7 @@ KS = (11, 31, 101)  # numbers of neighbours that are tried
 class Weighing(Struct, frozen=True, forbid_unknown_fields=True):
     """How a model's chance of being right is weighed against what it costs.
 
-    price: how much chance a millisecond, or a millijoule where the calibration's objective is energy, must buy.
+    price: how much chance a millisecond, or a millijoule if the calibration's objective is energy, must buy.
     k: neighbours whose share is the chance.
     """
 
@@ -37,7 +37,7 @@ class EmbeddingPolicy:
     """Runs the cheapest model, and lets what it said decide whether and to which model to go on.
 
     chances: how likely each model is right, (models,) float64; ValueError if the prediction does not say it. costs:
-    (models,), in ms, or in mJ where energy was the objective, of running each after the cheapest, whose own is
+    (models,), in ms, or in mJ if energy was the objective, of running each after the cheapest, whose own is
     therefore 0. price: how much chance one of these must buy.
     """
 
@@ -54,7 +54,7 @@ class EmbeddingPolicy:
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Run the cheapest, look, perhaps run one more; where one of the two is unavailable, another answers."""
+        """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
         cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
         seen, why = yield from run_or_fall_back(cheapest, "its answer says what to do", stands_in)
         if seen.model != cheapest:
@@ -82,7 +82,7 @@ class EmbeddingKind(Kind):
     facts = Weighing
 
     def learn(self, train: Table, _plan: ChainPlan) -> Table | None:
-        """Keep the photographs; None where the cheapest model gives no embeddings."""
+        """Keep the photographs; None if the cheapest model gives no embeddings."""
         return None if train.embeddings is None else train
 
     def tried(self, learned: Table, held: Table) -> list[TriedPoint]:

@@ -20,9 +20,9 @@ _FAMILY = re.compile(r"[a-z0-9][a-z0-9_.-]*")  # as a model's manifest may call 
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """One calibration of the history; where it cannot be used, `calibration` is None and `reason` says why.
+    """One calibration of the history; if it cannot be used, `calibration` is None and `reason` says why.
 
-    sha256: of every copy of it, on any device; None where it cannot be used.
+    sha256: of every copy of it, on any device; None if it cannot be used.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Installed:
         return name if self.calibration is None else f"{name}, of {self.calibration.created}"
 
     def usable(self) -> Calibration:
-        """Return the calibration; raises CalibrationError with the reason where there is none."""
+        """Return the calibration; raises CalibrationError with the reason if there is none."""
         if self.calibration is None:
             raise CalibrationError(self.reason)
         return self.calibration
@@ -51,7 +51,7 @@ def install(
 ) -> Installed:
     """Put a calibration into `folder`/`family` under the next number, with its report (HTML), and have it used.
 
-    answers: the content of ANSWERS, by which other machines fit it to theirs; None where it is not known.
+    answers: the content of ANSWERS, by which other machines fit it to theirs; None if it is not known.
 
     Killed or out of space at any moment, `current` gives the one before, whole. Of those that are older the last 10 are
     kept. Raises CalibrationError that names the repair, and then nothing has changed.
@@ -66,9 +66,9 @@ def install(
 
 
 def current(folder: Path, family: str) -> Installed | None:
-    """Return the calibration in use, with its reason where it is refused; None where none of the owner's is.
+    """Return the calibration in use, with its reason if it is refused; None if none of the owner's is.
 
-    Raises CalibrationError where the link itself is none of ours or cannot be read.
+    Raises CalibrationError if the link itself is none of ours or cannot be read.
     """
     versions = _versions(folder, family)
     number = versions.current()
@@ -76,7 +76,7 @@ def current(folder: Path, family: str) -> Installed | None:
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
-    """Return the calibration that came with a family's models, in the same shape; None where none did.
+    """Return the calibration that came with a family's models, in the same shape; None if none did.
 
     labels_sha256: of the family, None for any. Models with heads of their owner's share the folder of their backbone:
     its calibration is of other classes, and not theirs.
@@ -88,7 +88,7 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
 
 
 def history(folder: Path, family: str) -> list[Installed]:
-    """Return every calibration that is kept, the newest first. Raises CalibrationError where none can be listed."""
+    """Return every calibration that is kept, the newest first. Raises CalibrationError if none can be listed."""
     versions = _versions(folder, family)
     used = versions.current()
     numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
@@ -98,10 +98,10 @@ def history(folder: Path, family: str) -> list[Installed]:
 def rollback(
     folder: Path, family: str, to: int | None = None, refused: Mapping[int, str] | None = None
 ) -> Installed | None:
-    """Have the calibration before the current one used, or the one numbered `to`; None where that is the shipped one.
+    """Have the calibration before the current one used, or the one numbered `to`; None if that is the shipped one.
 
     refused: by number, why the models cannot be served with it.
-    Nothing is deleted: the number that was left can be gone back to. Raises CalibrationError where there is none such
+    Nothing is deleted: the number that was left can be gone back to. Raises CalibrationError if there is none such
     or it would be refused, and then nothing has changed.
     """
     versions = _versions(folder, family)

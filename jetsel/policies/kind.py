@@ -33,7 +33,7 @@ class Table:
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
     the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
-    of the cheapest model, None where it gives none. groups: (n,), see Recording; None if each image is its own.
+    of the cheapest model, None if it gives none. groups: (n,), see Recording; None if each image is its own.
     """
 
     models: tuple[str, ...]
@@ -49,7 +49,7 @@ class Table:
     groups: NDArray[np.int64] | None = None
 
     def of(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """The named features, (n, names) float32. Raises ValueError where one is not in the table."""
+        """The named features, (n, names) float32. Raises ValueError if one is not in the table."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
     def outputs(self, *, averaged: bool) -> Outputs:
@@ -89,21 +89,21 @@ class Kind(ABC):
 
     @abstractmethod
     def learn(self, train: Table, plan: ChainPlan) -> Any:
-        """Return what these photographs teach, in a form of the policy's own; None where it cannot be learned."""
+        """Return what these photographs teach, in a form of the policy's own; None if it cannot be learned."""
 
     def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:
-        """Return its operating points on other photographs, always the same number; none where there is one alone."""
+        """Return its operating points on other photographs, always the same number; none if there is one alone."""
         return []
 
     @abstractmethod
     def fitted(self, learned: Mapping[Criterion, Any], chosen: Mapping[Criterion, Any]) -> Part:
-        """Return what is stored. chosen: the place of an operating point among those tried, None where none were."""
+        """Return what is stored. chosen: the place of an operating point among those tried, None if none were."""
 
     @abstractmethod
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
         """Return the policy for each criterion that it was fitted for.
 
-        Raises ValueError, TypeError or LookupError where the part does not fit the calibration.
+        Raises ValueError, TypeError or LookupError if the part does not fit the calibration.
         """
 
 

@@ -1,7 +1,7 @@
 """The policy that runs the cheapest model, and then the one that a small network on its answer names.
 
 Eshratifar and Pedram (2020), Algorithm 2 with the argmax: the multiplexer's first layers are the whole cheapest model,
-which runs once, and whose own answer is kept where it is the one to give.
+which runs once, and whose own answer is kept if it is the one to give.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much chance a millisecond, or a millijoule where that is the objective, must buy; 0 is the paper's argmax."""
+    """How much chance a millisecond, or a millijoule if that is the objective, must buy; 0 is the paper's argmax."""
 
     price: Annotated[float, Meta(ge=0)]
 

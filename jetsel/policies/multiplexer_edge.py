@@ -24,7 +24,7 @@ TOLERATED = 0.005  # of right answers, by which an ordering may miss the edge's 
 class Margin:
     """An image stays here if the edge's chance, `weight` times, is at most `most` above the chance here.
 
-    weight: 1, or 0, where the chance here alone decides.
+    weight: 1, or 0, if the chance here alone decides.
     """
 
     weight: int
@@ -42,7 +42,7 @@ class MultiplexerEdge:
 
     models_known: the calibration's, whose chances the multiplexer gives; the first of them runs. here: those that may
     answer here, cheapest first. away: the edge's model, as it is run; there: as the calibration may know it. accuracy:
-    of that model, and its chance where the calibration does not know it. allow: as in [edge].
+    of that model, and its chance if the calibration does not know it. allow: as in [edge].
     """
 
     multiplexer: Multiplexer

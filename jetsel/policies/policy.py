@@ -16,8 +16,8 @@ from jetsel.wire import Criterion
 class Prediction(Struct, frozen=True, eq=False):
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
 
-    The confidence is the largest probability, or the sum of the five largest where the criterion is top5.
-    embedding: the model's penultimate features (width,) float32, None where it gives none.
+    The confidence is the largest probability, or the sum of the five largest if the criterion is top5.
+    embedding: the model's penultimate features (width,) float32, None if it gives none.
     """
 
     model: str
@@ -50,9 +50,9 @@ def best(predictions: list[Prediction]) -> Prediction:
 class Outlook(Struct, frozen=True):
     """What a request may know of time and of the edge. All in ms, as it was of late; the chance is given, too.
 
-    budget: until the deadline, infinite where there is none. models: mean and standard deviation of one run of each
+    budget: until the deadline, infinite if there is none. models: mean and standard deviation of one run of each
     model that can run now, and that those who wait leave time for; of the edge's, its own work there. network: mean and
-    deviation of the way there and back, None where the photograph stays here. draw: uniform in [0, 1). unavailable: the
+    deviation of the way there and back, None if the photograph stays here. draw: uniform in [0, 1). unavailable: the
     models that cannot run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes.
     """
 
@@ -67,13 +67,11 @@ class Outlook(Struct, frozen=True):
 class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran.
 
-    outlook: None where there is no deadline, unless the policy is that of requirements. on_device: whether the
+    outlook: None if there is no deadline, unless the policy is that of requirements. on_device: whether the
     photograph may not leave the device.
     """
 
-    features: (
-        NDArray[np.float32] | None
-    )  # (features,), in the order that the policy names them; None where it names none
+    features: NDArray[np.float32] | None  # (features,), in the order that the policy names them; None if it names none
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
     on_device: bool = False
@@ -82,10 +80,10 @@ class Evidence(Struct, frozen=True, eq=False):
 class Run(Struct, frozen=True):
     """Asks for one or several models, and says which results are waited for.
 
-    until: "all" of them; the "first" that comes; or the best that has come by the "deadline" of the request, where the
+    until: "all" of them; the "first" that comes; or the best that has come by the "deadline" of the request, if the
     models stand from the worst to the best, and nothing is waited for once the last has come. Of several, those that
     are unavailable are left out unless all are waited for, and those that are not waited for any more are cancelled.
-    held_ms: models here begin only so long before the deadline, where those elsewhere have not answered by then.
+    held_ms: models here begin only so long before the deadline, if those elsewhere have not answered by then.
     """
 
     models: tuple[str, ...]
@@ -95,7 +93,7 @@ class Run(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A policy's answer. `distance` is that of the neighbours it was read from, where there were any."""
+    """A policy's answer. `distance` is that of the neighbours it was read from, if there were any."""
 
     seen: Prediction
     because: str
@@ -113,7 +111,7 @@ Steps = Generator[Run, tuple[Prediction, ...], Decision]
 def run_or_fall_back(
     model: str, because: str, fallback: str | None
 ) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, str]]:
-    """Run one model, or the fallback where that is unavailable; return what was said, and why it was asked."""
+    """Run one model, or the fallback if that is unavailable; return what was said, and why it was asked."""
     try:
         (seen,) = yield Run((model,), because)
     except ModelUnavailableError:

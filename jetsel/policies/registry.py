@@ -73,7 +73,7 @@ CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 def catalogue(models: Sequence[str], calibration: Calibration | None) -> dict[Criterion, dict[str, Policy]]:
     """Return every policy of a family by criterion and name.
 
-    models: the family's, cheapest first. `single:<model>` always; where the family is calibrated, what its calibration
+    models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
     fitted.
     """
     made: dict[Criterion, dict[str, Policy]] = {

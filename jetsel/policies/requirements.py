@@ -1,7 +1,7 @@
 """The policy of requests that say what their answer must have: MODI's decision stub (Ogden and Guo, sections 3, 3.1).
 
-Of the paths here the cheapest answers that is accurate enough, in time, and within the energy; where none is, a model
-of the edge that is; where none is there either, the request is refused, and told what came nearest. What is not known
+Of the paths here the cheapest answers that is accurate enough, in time, and within the energy; if none is, a model
+of the edge that is; if none is there either, the request is refused, and told what came nearest. What is not known
 meets no requirement.
 """
 
@@ -23,7 +23,7 @@ NAME = "requirements"
 
 @dataclass(frozen=True)
 class Path:
-    """One way to answer, and what it has in the mean by the calibration, held out; None where that does not know.
+    """One way to answer, and what it has in the mean by the calibration, held out; None if that does not know.
 
     energy_mj: above idle power, of the models here. is_away: whether it asks the edge, so that sending comes on top.
     """
@@ -51,7 +51,7 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True)
 class Requirement:
-    """One thing that a request asks for. unknown: why no path may have it known, None where that has no one reason."""
+    """One thing that a request asks for. unknown: why no path may have it known, None if that has no one reason."""
 
     what: str
     limit: float
@@ -80,8 +80,8 @@ class Requirements:
     """Chooses among all paths by what one request asks for.
 
     paths: those here cheapest first, then the edge's. saves: what the cheapest takes least of. no_accuracy, no_energy,
-    no_edge: why there is none, None where there is. left_out: models that are not to run, and why. reserve: what is
-    told where the battery runs low: then energy is saved, and a request that asks for nothing is answered in any case.
+    no_edge: why there is none, None if there is. left_out: models that are not to run, and why. reserve: what is
+    told if the battery runs low: then energy is saved, and a request that asks for nothing is answered in any case.
     """
 
     paths: tuple[Path, ...]
@@ -113,7 +113,7 @@ class Requirements:
         return replace(self, paths=tuple(replace(path, energy_mj=None) for path in self.paths), no_energy=why)
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Take a path, and another one where that fails."""
+        """Take a path, and another one if that fails."""
         outlook, failure = photo.outlook, None
         assert outlook is not None
         gone = {**outlook.unavailable, **(self.left_out or {})}

@@ -28,6 +28,6 @@ class Single:
     first = models
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Run the one model; where it is unavailable, that is the answer's error."""
+        """Run the one model; if it is unavailable, that is the answer's error."""
         (seen,) = yield Run((self.model,), "the only model of this policy")
         return Decision(seen, "the only model of this policy")

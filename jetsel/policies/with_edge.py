@@ -21,7 +21,7 @@ from jetsel.wire import Criterion
 class AskEdge:
     """Asks `name`, a model of the edge, whose failure is the caller's to hear.
 
-    accuracy: how often that is right, None where it is not known. first_here: the model here that must have been less
+    accuracy: how often that is right, None if it is not known. first_here: the model here that must have been less
     sure than that before a photograph may leave; None: none must.
     """
 
@@ -44,7 +44,7 @@ class AskEdge:
         """Ask."""
         why = "no path here has what was asked for"
         if self.first_here is not None:
-            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} is asked where this is not sure")
+            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} is asked if this is not sure")
             if self.accuracy is not None and seen.confidence >= self.accuracy:
                 return Decision(seen, f"{seen.model} is as sure as {self.name} is right: {seen.confidence:.2f}")
             why = f"{seen.model} was not sure: {seen.confidence:.2f}"
@@ -62,8 +62,8 @@ def deadline_policies(
 ) -> list[Deadline]:
     """Return the policy that goes by time, and the one that selects as MDInference published it.
 
-    None where the calibration does not say how accurate what is here is. offered: the policies of the family. here,
-    elsewhere: names of models, cheapest first. Raises ConfigError where it is not known how accurate one of the edge
+    None if the calibration does not say how accurate what is here is. offered: the policies of the family. here,
+    elsewhere: names of models, cheapest first. Raises ConfigError if it is not known how accurate one of the edge
     is.
     """
     paths = known_paths(criterion, offered, calibration, here)
@@ -121,7 +121,7 @@ def _accuracy_of(
 
 
 def accuracy_there(criterion: Criterion, figures: Mapping[str, Any], name: str, edge: Edge) -> float | None:
-    """Return how accurate one of the edge's models is, as configured or calibrated, None where neither says it."""
+    """Return how accurate one of the edge's models is, as configured or calibrated, None if neither says it."""
     there, _, px = name.removeprefix(EDGE).partition(REDUCED)
     told = edge.models[there]
     known = told.accuracy_at_px[px] if px else told.accuracy

@@ -43,7 +43,7 @@ def boards() -> dict[str, Board]:
 
 
 def recognise(root: Path) -> Board | None:
-    """Return the board that a root of sysfs is of, None where it is none of the table."""
+    """Return the board that a root of sysfs is of, None if it is none of the table."""
     words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
     return next((board for board in boards().values() if any(_names(key, words) for key in board.compatible)), None)
 

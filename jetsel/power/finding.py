@@ -42,7 +42,7 @@ class PowerSettings(Protocol):
 class FoundRails:
     """Every rail that can be read, with its files open until `close`.
 
-    board: None where it was not recognised. total: the rails whose sum is the board's total, () where there is none,
+    board: None if it was not recognised. total: the rails whose sum is the board's total, () if there is none,
     and then `reason` says why and names the repair; else it is None.
     """
 
@@ -92,7 +92,7 @@ def find(power: PowerSettings) -> FoundRails:
 
 
 def find_some(power: PowerSettings) -> FoundRails:
-    """Return what `find` does; raises PowerError where there is not one rail."""
+    """Return what `find` does; raises PowerError if there is not one rail."""
     found = find(power)
     if found.rails:
         return found
@@ -159,7 +159,7 @@ _EXAMPLE = '[power] total = ["VDD_IN"]'
 def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
-    What decides, in this order: [power] total; the sensor itself where it knows (packages of processors, a trace); the
+    What decides, in this order: [power] total; the sensor itself if it knows (packages of processors, a trace); the
     table of the board; a single rail that is known as a whole input. detected: what every sensor has.
     """
     if power.board is not None and board is None:
@@ -178,7 +178,7 @@ def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tup
 def _configured(
     power: PowerSettings, board: Board | None, detected: Detected, every: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
-    """The rails of the total, each once, and who says so; () where nobody does."""
+    """The rails of the total, each once, and who says so; () if nobody does."""
     if power.total:
         return tuple(dict.fromkeys(power.total)), "[power] total"
     if detected.total:
@@ -219,7 +219,7 @@ TOTAL = "total"
 
 
 class RailPower(msgspec.Struct, frozen=True):
-    """One rail. volts and amps: None where its sensor has none."""
+    """One rail. volts and amps: None if its sensor has none."""
 
     name: str
     watts: float
@@ -228,7 +228,7 @@ class RailPower(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Power at one moment. total_w: None, and total_of empty, where there is no total; `dropped` then says why."""
+    """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then says why."""
 
     board: str | None
     rails: list[RailPower]

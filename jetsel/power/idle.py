@@ -35,7 +35,7 @@ class OtherWork:
         self._before = _seen()
 
     def found(self) -> str | None:
-        """Return why the machine was not at rest since the last look, None where it was or nothing tells."""
+        """Return why the machine was not at rest since the last look, None if it was or nothing tells."""
         (then_s, then_busy_s), (now_s, now_busy_s) = self._before, _seen()
         self._before = now_s, now_busy_s
         if then_busy_s is None or now_busy_s is None or now_s - then_s < 0.1:
@@ -43,7 +43,7 @@ class OtherWork:
         cores = (now_busy_s - then_busy_s) / (now_s - then_s)
         if cores <= BUSY_CORES:
             return None
-        return f"other programs kept {cores:.2f} cores busy (where they always do, add --with-load)"
+        return f"other programs kept {cores:.2f} cores busy (if they always do, add --with-load)"
 
 
 class Processor(NamedTuple):
@@ -55,7 +55,7 @@ class Processor(NamedTuple):
 
 
 def processor(root: Path) -> Processor | None:
-    """Read proc/stat below this folder; None where it does not tell.
+    """Read proc/stat below this folder; None if it does not tell.
 
     proc(5): user, nice, system, idle, iowait, irq, softirq, steal, ...
     """
@@ -69,7 +69,7 @@ def processor(root: Path) -> Processor | None:
 
 
 def _seen() -> tuple[float, float | None]:
-    """The time, and the processor time of all but this process since start-up; None where it is not told."""
+    """The time, and the processor time of all but this process since start-up; None if it is not told."""
     found = processor(Path("/"))
     return time.monotonic(), None if found is None else found.busy_s - time.process_time()
 
@@ -86,8 +86,8 @@ class Idle(Struct, frozen=True, kw_only=True):
     """Idle power under the conditions in which it was measured.
 
     mean_w: of the rails' sum. half_width_w: half of the 95 % interval. drift_w_per_min: its slope. samples: readings.
-    board, power_mode: None where they are unknown. measured_at: UTC, ISO 8601. facts: all that the board said of
-    itself, to compare later; None where it was not asked.
+    board, power_mode: None if they are unknown. measured_at: UTC, ISO 8601. facts: all that the board said of
+    itself, to compare later; None if it was not asked.
     """
 
     mean_w: float
@@ -107,7 +107,7 @@ def save(idle: Idle, folder: Path) -> Path:
     """Write it in place of what was measured before on this board in this power mode, and return the file.
 
     The new file is written under a temporary name, flushed and renamed, so that there is a whole one at every moment.
-    Where it raises CalibrationError, the old one stays.
+    If it raises CalibrationError, the old one stays.
     """
     target = folder / file_name(idle.board, idle.power_mode)
     try:
@@ -172,7 +172,7 @@ AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
 def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Idle:
     """Measure the idle power of this board. with_load: whatever other programs do counts as idle power.
 
-    Raises PowerError where the sensors cannot be read, CalibrationError as `measure` does.
+    Raises PowerError if the sensors cannot be read, CalibrationError as `measure` does.
     """
     found = find(settings)
     steps = [rail.resolution_w or 0.0 for rail in found.total]
@@ -201,8 +201,8 @@ def measure(
 ) -> Idle:
     """Measure for about this number of seconds (60 is a good value), and return what was found.
 
-    board: by the table of boards, None where it is in none. busy: says in words why the machine is not at rest, None
-    where it is; asked before and after each of 12 times. step_w: between two values that the sensor can tell apart.
+    board: by the table of boards, None if it is in none. busy: says in words why the machine is not at rest, None
+    if it is; asked before and after each of 12 times. step_w: between two values that the sensor can tell apart.
     wait: sleeps. Raises CalibrationError with the repair: no samples, a machine that was busy, power that drifted.
     """
     means_w, samples, new_values = [], 0, 0

@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 class Sample(NamedTuple):
     """One reading of the board's total.
 
-    time_ns: of time.monotonic_ns(). power_w: the sum of the rails that tell power, NaN where one could not be read.
+    time_ns: of time.monotonic_ns(). power_w: the sum of the rails that tell power, NaN if one could not be read.
     counted_j: the sum of the rails that count energy, from when they were opened. is_new: whether the sensor had a new
     value, see Sampler.
     """
@@ -50,7 +50,7 @@ class Sum(NamedTuple):
 
     @property
     def mean_w(self) -> float | None:
-        """The mean power while it was known, None where it never was."""
+        """The mean power while it was known, None if it never was."""
         return self.energy_j / self.known_s if self.known_s > 0 else None
 
     @property
@@ -86,7 +86,7 @@ def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
 def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> Reading:
     """Return the energy above idle power from the first to the last sample (Taylor et al., section 4.2).
 
-    None with a reason where the power is not known all the time, or the sensor had fewer than FEWEST new values.
+    None with a reason if the power is not known all the time, or the sensor had fewer than FEWEST new values.
     """
     whole = add_up(samples, stale_after_s)
     if whole.length_s <= 0 or any(math.isnan(sample.power_w) for sample in samples):

@@ -35,7 +35,7 @@ class Sampler:
     It reads at a random moment of each period: a load that repeats in step with the reading, such as a model that is
     run again and again, would be seen in the same of its phases each time.
 
-    board: by the table of boards, None where it is in none. total_of: the names of the rails that make the total.
+    board: by the table of boards, None if it is in none. total_of: the names of the rails that make the total.
     reason: why no samples come, None while they do. dropped: what is not read.
     """
 
@@ -72,7 +72,7 @@ class Sampler:
         return self._looked.wait(limit_s)
 
     def now(self) -> int:
-        """Take a sample at once, where there is a sensor; return its time, of time.monotonic_ns()."""
+        """Take a sample at once, if there is a sensor; return its time, of time.monotonic_ns()."""
         with self._lock:
             return time.monotonic_ns() if self._found is None else self._read(self._found)
 
@@ -90,11 +90,11 @@ class Sampler:
         return add_up(samples, self.stale_after_s), samples[-1].time_ns if samples else begin_ns
 
     def watts(self) -> float | None:
-        """Return the mean power of the last second, None where none was read."""
+        """Return the mean power of the last second, None if none was read."""
         return None if self.reason is not None else self.since(time.monotonic_ns() - 1_000_000_000)[0].mean_w
 
     def rails_w(self) -> dict[str, float]:
-        """Return what each rail that can be read said last, in watts, by its name; empty where none is read."""
+        """Return what each rail that can be read said last, in watts, by its name; empty if none is read."""
         return self._rails_w if self.reason is None else {}
 
     def achieved_hz(self) -> float | None:
@@ -131,7 +131,7 @@ class Sampler:
             period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # what was missed is not made up
 
     def _look(self) -> None:
-        """Look for the rails of the total; where there are none, say why."""
+        """Look for the rails of the total; if there are none, say why."""
         found = find(self._settings)
         if not found.total:
             found.close()
@@ -148,7 +148,7 @@ class Sampler:
         log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=told)
 
     def _lost(self, reason: str) -> None:
-        """Note that nothing is read any more, and log it where it was read before, or nobody looked."""
+        """Note that nothing is read any more, and log it if it was read before, or nobody looked."""
         if self._found is not None or not self._looked.is_set():
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
         self._found, self.reason = None, reason

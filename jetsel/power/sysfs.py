@@ -24,7 +24,7 @@ class Number:
         self._fd = -1
 
     def read(self) -> int:
-        """Return what the file says now; raises RailError where it cannot be read or is no integer."""
+        """Return what the file says now; raises RailError if it cannot be read or is no integer."""
         try:
             if self._fd < 0:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -45,7 +45,7 @@ class Number:
 
 
 def number(path: Path | str) -> int | None:
-    """Return the whole number that a file holds, None where there is none."""
+    """Return the whole number that a file holds, None if there is none."""
     try:
         return int(text(path))
     except ValueError:
@@ -53,7 +53,7 @@ def number(path: Path | str) -> int | None:
 
 
 def text(path: Path | str) -> str:
-    """Return what a file says, without blanks and zero bytes at its ends; "" where it cannot be read."""
+    """Return what a file says, without blanks and zero bytes at its ends; "" if it cannot be read."""
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hundreds are read each second: the short way
             return file.read().decode(errors="replace").strip("\0 \n\t")
@@ -62,7 +62,7 @@ def text(path: Path | str) -> str:
 
 
 def names(folder: Path | str) -> list[str]:
-    """Return what a folder holds, in the order of names; [] where it cannot be listed."""
+    """Return what a folder holds, in the order of names; [] if it cannot be listed."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208  # names are enough
     except OSError:
@@ -75,7 +75,7 @@ def is_name(label: str) -> bool:
 
 
 def root_of(sysfs: str) -> Path:
-    """Return the root of sysfs: the folder itself, or `sys` inside it where a copy of a whole board is given."""
+    """Return the root of sysfs: the folder itself, or `sys` inside it if a copy of a whole board is given."""
     folder = Path(sysfs)
     own = any((folder / part).is_dir() for part in ("bus", "class", "devices", "firmware"))
     return folder / "sys" if not own and (folder / "sys").is_dir() else folder

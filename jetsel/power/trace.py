@@ -42,7 +42,7 @@ class _Header(msgspec.Struct, frozen=True):
 class Trace:
     """A trace in memory.
 
-    times_s: (n,) instants, each after the one before. watts: (n, rails), NaN where a rail was not read.
+    times_s: (n,) instants, each after the one before. watts: (n, rails), NaN if a rail was not read.
     """
 
     board: str | None
@@ -77,7 +77,7 @@ class Writer:
         self._file = file
 
     def row(self, t_s: float, watts: Sequence[float | None]) -> None:
-        """Write what each rail read at t_s, which rises from row to row; None where it could not be read."""
+        """Write what each rail read at t_s, which rises from row to row; None if it could not be read."""
         self._file.write(_row([f"{t_s:.6f}", *("" if each is None else f"{each:.6f}" for each in watts)]) + "\n")
 
 
@@ -127,7 +127,7 @@ def read(path: Path) -> Trace:
 
 
 def _watts(rail: Rail) -> float | None:
-    """What the rail reads now, None where it cannot be read."""
+    """What the rail reads now, None if it cannot be read."""
     try:
         return rail.read_uw() / 1e6
     except RailError:
@@ -166,7 +166,7 @@ class TraceRail:
         self._row = row
 
     def read_uw(self) -> int:
-        """Return the power in microwatts that was recorded for now; raises RailError where none was read then."""
+        """Return the power in microwatts that was recorded for now; raises RailError if none was read then."""
         watts = float(self._watts[self._row()])
         if not math.isfinite(watts):
             raise RailError(f"{self.where}: the sensor was not read then")

@@ -29,7 +29,7 @@ def optimum_votes(right: NDArray[np.bool_], costs: Sequence[float] | NDArray[np.
 
     right: (photographs, models), who was right on what. costs: one a model, in any order; of two that cost the same,
     the first counts as cheaper. A photograph that no model gets right votes for none.
-    Returns (photographs, models) bool. Raises ValueError where the shapes do not fit or a cost is no number.
+    Returns (photographs, models) bool. Raises ValueError if the shapes do not fit or a cost is no number.
     """
     right = np.asarray(right, np.bool_)
     costs = np.asarray(costs, np.float64)

@@ -32,7 +32,7 @@ class Outputs:
         averaged: bool,
     ) -> None:
         """Keep each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,)."""
-        self.costs = costs  # ms, or mJ where energy is the objective
+        self.costs = costs  # ms, or mJ if energy is the objective
         self._criterion = criterion
         self._averaged = averaged
         self.classes = classes
@@ -75,7 +75,7 @@ def judge(fitted: Fitted, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[
 
 
 def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
-    """Return, for each budget, the most accurate cascade whose mean cost keeps it; the cheapest where none does.
+    """Return, for each budget, the most accurate cascade whose mean cost keeps it; the cheapest if none does.
 
     budgets: shares of what the most expensive model costs. Every choice of one to four rungs is fitted at every price,
     thresholds by coordinate ascent over quantiles, each step the best there is. Prices find only what no mixture of two

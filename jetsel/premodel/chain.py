@@ -16,7 +16,7 @@ from jetsel.premodel.neighbours import Neighbours, Scaling
 class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
     """What a distance to the neighbours says of a chain's choice (section 6).
 
-    limit: beyond it the choice is in doubt, None where no distance is. steps: (distance up to which, share of the
+    limit: beyond it the choice is in doubt, None if no distance is. steps: (distance up to which, share of the
     choices there that were right), by growing distance; beyond the last, the last.
     """
 
@@ -24,7 +24,7 @@ class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
     steps: tuple[tuple[float, float], ...] = ()
 
     def confidence(self, distance: float) -> float | None:
-        """How often choices at this distance were right, None where nothing was fitted."""
+        """How often choices at this distance were right, None if nothing was fitted."""
         if not self.steps:
             return None
         place = bisect.bisect_left(self.steps, distance, key=lambda step: step[0])
@@ -39,10 +39,10 @@ class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
 class Choice:
     """What the chain says of one photograph.
 
-    model: the first whose link votes yes; None where none does, or where the neighbours are too far to be believed.
+    model: the first whose link votes yes; None if none does, or if the neighbours are too far to be believed.
     distance: the mean Euclidean distance to the k neighbours in scaled features. votes: for each link, how many of the
     k neighbours voted for its model. confidence: how often a choice at this distance was right in calibration
-    (section 6), None where that was not fitted. is_far: whether the distance is past the fitted limit.
+    (section 6), None if that was not fitted. is_far: whether the distance is past the fitted limit.
     """
 
     model: str | None
@@ -68,7 +68,7 @@ class Chain:
 
         models: one a link, in the order in which they are asked. votes: (points, links), whether the photograph behind
         each point of `neighbours` votes for the link's model. k: neighbours asked, at most the number of points (the
-        paper: 5). Raises ValueError where these do not fit one another.
+        paper: 5). Raises ValueError if these do not fit one another.
         """
         self.soundness = soundness
         self.models = tuple(models)
@@ -84,7 +84,7 @@ class Chain:
         if scaling.minimum.shape != (features,):
             raise ValueError(f"scaling knows {scaling.minimum.size} features, the points have {features}")
         if not 1 <= k <= n:
-            raise ValueError(f"k is {k}; it must be from 1 to the {n} photographs fitted on")
+            raise ValueError(f"k is {k}; it must be from 1 to the {n} images fitted on")
 
     def choose(self, features: NDArray[np.float32]) -> Choice:
         """Choose for one photograph; features: (features,) float32, not scaled, finite. Raises ValueError otherwise."""

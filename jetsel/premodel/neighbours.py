@@ -41,7 +41,7 @@ def fit_scaling(features: NDArray[np.float32]) -> Scaling:
     """
     features = np.asarray(features, np.float32)
     if features.ndim != 2 or len(features) == 0:
-        raise ValueError(f"features must be (photographs, features) with at least one photograph, not {features.shape}")
+        raise ValueError(f"features must be (images, features) with at least one image, not {features.shape}")
     return Scaling(features.min(axis=0), features.max(axis=0))
 
 

@@ -30,7 +30,7 @@ Weights = dict[str, NDArray[np.float32]]
 def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating] | None) -> NDArray[np.float32]:
     """Return what the network reads of a model's answers, (..., STATISTICS + width) float32.
 
-    probabilities: (..., classes), at the model's temperature. embedding: (..., width), None where the model gives none.
+    probabilities: (..., classes), at the model's temperature. embedding: (..., width), None if the model gives none.
     """
     top = -np.partition(-probabilities, min(5, probabilities.shape[-1]) - 1, axis=-1)[..., :5]
     top = np.sort(top, axis=-1)[..., ::-1]

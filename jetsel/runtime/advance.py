@@ -16,7 +16,7 @@ from jetsel.runtime.request_run import RequestRun
 def advance(
     queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, move: Callable[..., Run], *given: Any
 ) -> None:
-    """Let the run's policy go on by this move, `send` or `throw`, and by more where what it asks for is not to be had.
+    """Let the run's policy go on by this move, `send` or `throw`, and by more if what it asks for is not to be had.
 
     Afterwards the run has an outcome, or asks for models.
     """
@@ -46,7 +46,7 @@ def advance(
 
 
 def _cut_short(run: RequestRun) -> None:
-    """Answer with the best that ran, where the policy does not answer itself."""
+    """Answer with the best that ran, if the policy does not answer itself."""
     if run.best is None:
         run.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
         return
@@ -57,7 +57,7 @@ def _cut_short(run: RequestRun) -> None:
 def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
     """Return what of this can be had; or why nothing can, or not all of what is all waited for.
 
-    Models that are unloaded begin to load, for this run or, where it cannot wait, for the next.
+    Models that are unloaded begin to load, for this run or, if it cannot wait, for the next.
     """
     for model in asked.models:
         if model in queues:

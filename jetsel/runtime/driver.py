@@ -1,7 +1,7 @@
 """The one driver of every policy: it alone knows engines, time and failure, and it alone batches.
 
 Here stands how runs of one model at a time go, on engines here; all others go through `shared_runs`. A thread that has
-a request run carries it: it lets the policy go on, runs the model that it asks for, and so on to the end. Where an
+a request run carries it: it lets the policy go on, runs the model that it asks for, and so on to the end. If an
 engine has as many callers as it serves, the run waits in the model's queue, and the thread that leaves the engine takes
 all that wait, as one batch, up to a limit and to no deadline's harm. No thread waits inside.
 """
@@ -46,7 +46,7 @@ class Driver:
     def floor_ms(self, policy: Policy) -> tuple[float, float]:
         """The least time that any path of the policy needs: to run, and before that to load what is unloaded.
 
-        By the median of recent runs and the last load; 0 where none was measured. The load begins now, so that requests
+        By the median of recent runs and the last load; 0 if none was measured. The load begins now, so that requests
         that cannot wait for it are not refused for ever.
         """
         now_s = self._now()

@@ -40,7 +40,7 @@ class RunRecord:
             return self._runs, self._escalations
 
     def percentiles_ms(self, now_s: float) -> Percentiles | None:
-        """Return the times of one photograph in the recent runs, None where there were none."""
+        """Return the times of one photograph in the recent runs, None if there were none."""
         with self._lock:
             kept = self._times_ms.kept()
         values, _ = kept.since(now_s)
@@ -56,7 +56,7 @@ RECENT = 256  # runs from which the next one's time is estimated: a few seconds 
 class ModelQueue:
     """A model, the request runs that wait for it, and its recent times.
 
-    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None where it did.
+    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None if it did.
     runner: of a model that runs elsewhere, which has no engine, and for which nothing waits here.
     """
 
@@ -72,7 +72,7 @@ class ModelQueue:
 
     @property
     def reason(self) -> str | None:
-        """Why no run can be had now, None where one can."""
+        """Why no run can be had now, None if one can."""
         if self.runner is not None:
             return self.runner.unavailable
         if self.engine is None:
@@ -95,7 +95,7 @@ class ModelQueue:
 
     @property
     def load_ms(self) -> float | None:
-        """What its last load took, None where it has no engine that is unloaded and loaded."""
+        """What its last load took, None if it has no engine that is unloaded and loaded."""
         return self.engine.load_ms if isinstance(self.engine, OnDemandEngine) else None
 
     @property
@@ -115,7 +115,7 @@ class ModelQueue:
         return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
-        """How many runs may go out together, `most` where the engine has no limit of its own."""
+        """How many runs may go out together, `most` if the engine has no limit of its own."""
         limit = self.engine.max_batch if self.engine is not None else None
         return most if limit is None else min(most, limit)
 
@@ -130,7 +130,7 @@ class ModelQueue:
         return now_s - run.asked_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
-        """As percentile_ms; where nothing ran yet, what was calibrated, and where nothing ran for a while, no more.
+        """As percentile_ms; if nothing ran yet, what was calibrated, and if nothing ran for a while, no more.
 
         Else one that was slow once would be refused for it for ever, and never be seen to be fast again.
         """
@@ -140,6 +140,6 @@ class ModelQueue:
         return prior_ms[0] if recent_ms is None else min(recent_ms, prior_ms[0])
 
     def percentile_ms(self, share: float) -> float | None:
-        """The time of one image that this share of the recent runs stayed below; None where none was measured."""
+        """The time of one image that this share of the recent runs stayed below; None if none was measured."""
         recent = sorted(self.times_ms)
         return recent[min(int(share * len(recent)), len(recent) - 1)] if recent else None

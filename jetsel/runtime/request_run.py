@@ -19,7 +19,7 @@ class Handle(Protocol):
     """A run elsewhere that was submitted."""
 
     def cancel(self) -> None:
-        """Have it ended where that still helps. Its result may come nevertheless, from another thread."""
+        """Have it ended if that still helps. Its result may come nevertheless, from another thread."""
 
 
 class RequestRun(Struct, eq=False):
@@ -52,5 +52,5 @@ class RequestRun(Struct, eq=False):
     asked: Run | None = None
     asked_s: float = 0.0  # when it asked
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
-    best: Prediction | None = None  # a model's last that it was given: what answers where time runs out
+    best: Prediction | None = None  # a model's last that it was given: what answers if time runs out
     ran_again: set[str] = field(default_factory=set)  # models whose run died with its engine and was given another go

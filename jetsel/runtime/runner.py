@@ -26,7 +26,7 @@ class Runner(Protocol):
 
     @property
     def unavailable(self) -> str | None:
-        """Why no run can be had now, None where one can."""
+        """Why no run can be had now, None if one can."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
         """Have this model look at the run's photograph. Never blocks nor raises: `arrived` receives what failed."""

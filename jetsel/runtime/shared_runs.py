@@ -143,7 +143,7 @@ class SharedRuns:
     ) -> bool:
         """Give a run one result, and let its policy go on with all of them; return whether it does so now.
 
-        It does not where others are waited for, or where what has come before was enough. ran: of a prediction.
+        It does not if others are waited for, or if what has come before was enough. ran: of a prediction.
         """
         assert run.steps is not None
         with self._lock:

@@ -14,7 +14,7 @@ from jetsel.runtime.request_run import RequestRun
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that go out together. place: counts them; None where nothing does."""
+    """Runs of one model that go out together. place: counts them; None if nothing does."""
 
     queue: ModelQueue
     runs: list[RequestRun]
@@ -40,7 +40,7 @@ class Waiting:
         return self._count > 0
 
     def at_once(self, run: RequestRun) -> Batch | None:
-        """Return the run of the one model that was asked for where its engine is free and nobody waits for it."""
+        """Return the run of the one model that was asked for if its engine is free and nobody waits for it."""
         assert run.asked is not None
         queue = self._queues[run.asked.models[0]]
         engine = queue.engine
@@ -73,7 +73,7 @@ class Waiting:
             self._count += len(runs)
 
     def take(self) -> Batch | None:
-        """Return the waiting runs of one model that may go out now, the oldest first; None where none can."""
+        """Return the waiting runs of one model that may go out now, the oldest first; None if none can."""
         if not self._count:  # read without the lock: who adds a run looks for it afterwards
             return None
         with self._lock:

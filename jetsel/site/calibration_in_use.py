@@ -24,10 +24,10 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True, eq=False)
 class CalibrationInUse:
-    """The calibration in use, None where there is none, and the policies that it offers by criterion and name.
+    """The calibration in use, None if there is none, and the policies that it offers by criterion and name.
 
     source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
-    is not; None where nothing was refused. identity: which one it is, for programs; None where there is none.
+    is not; None if nothing was refused. identity: which one it is, for programs; None if there is none.
     """
 
     calibration: Calibration | None
@@ -46,7 +46,7 @@ def choose(
     """Return the first calibration that belongs to the models: the owner's, then the one that came with them.
 
     models: those served, by name, the models cheapest first. before: what this family was served with until this
-    reload; where a calibration is refused, it stays if it still belongs to the models.
+    reload; if a calibration is refused, it stays if it still belongs to the models.
     """
     refused: list[str] = []
     owners = calibrations_folder(config.models)
@@ -74,14 +74,14 @@ def choose(
 
 
 def shipped(family: Family) -> Installed | None:
-    """Return the calibration that came with the models, or None where none did."""
+    """Return the calibration that came with the models, or None if none did."""
     return installed.shipped(family.calibration, family.labels.sha256)
 
 
 def offered(
     calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[Criterion, dict[str, Policy]]:
-    """Return the policies of a family with this calibration; raises CalibrationError where it cannot serve it.
+    """Return the policies of a family with this calibration; raises CalibrationError if it cannot serve it.
 
     models: those served; elsewhere: names of those that the calibration may know beside them, as an edge runs them.
     """
@@ -133,7 +133,7 @@ def competing_models(models: Mapping[str, Model], calibration: Calibration | Non
 
 
 def default_of(calibration: Calibration, criterion: Criterion, in_use: CalibrationInUse, here: Collection[str]) -> str:
-    """Return the calibration's default policy, or the most accurate one of these models where it needs others."""
+    """Return the calibration's default policy, or the most accurate one of these models if it needs others."""
     default, figures = calibration.default_policy[criterion], calibration.figures.get(criterion, {})
     offered = in_use.policies[criterion]
     if default in offered and set(offered[default].models) <= set(here):
@@ -156,7 +156,7 @@ def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity
 def _kept(
     before: CalibrationInUse | None, family: Family, models: Mapping[str, Model], config: Config
 ) -> CalibrationInUse | None:
-    """What the family was served with, with the policies that it offers now; None where it does not belong any more."""
+    """What the family was served with, with the policies that it offers now; None if it does not belong any more."""
     if before is None or before.calibration is None:
         return None
     try:

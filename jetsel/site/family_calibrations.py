@@ -47,7 +47,7 @@ class FamilyCalibrations:
     def entries(self) -> list[Installed]:
         """Every calibration, the newest first and what came with the models last; raises CalibrationError.
 
-        One that the daemon would refuse has the reason, also where it can be read.
+        One that the daemon would refuse has the reason, also if it can be read.
         """
         owners = installed.history(self.folder, self.family)
         own = None if self.models is None else shipped(self.models)
@@ -82,7 +82,7 @@ class FamilyCalibrations:
         return Incumbent(policies[criterion], calibration, is_chosen)
 
     def served(self) -> tuple[Family, dict[str, Model]]:
-        """The family, and its models that are served by name; raises CalibrationError where there are none."""
+        """The family, and its models that are served by name; raises CalibrationError if there are none."""
         if self.models is None:
             raise CalibrationError(f"family {self.family} has no models here: see `jetsel models list`")
         served = served_models(self.models, self.config)

@@ -54,7 +54,7 @@ def see(
 ) -> Embedded:
     """Show every photograph, with its class, to every backbone; what cannot be read is listed and left out.
 
-    Raises CalibrationError where a backbone gives no embedding.
+    Raises CalibrationError if a backbone gives no embedding.
     """
     specs = {model.manifest.name: model.manifest.input for model in models}
     without = [model.manifest.name for model in models if model.manifest.embedding_width is None]
@@ -77,7 +77,7 @@ def see(
     with ThreadPoolExecutor() as pool:
         for row in pool.map(one, [path for path, _ in photographs]):
             rows.append(row)
-            tell("looking at the photographs", len(rows), len(photographs))
+            tell("looking at the images", len(rows), len(photographs))
     seen = [(number, row) for (_, number), row in zip(photographs, rows, strict=True) if not isinstance(row, str)]
     stacked = [np.stack([row[column] for _, row in seen]) for column in range(len(specs))]
     classes = np.array([number for number, _ in seen], np.int64)
@@ -86,7 +86,7 @@ def see(
 
 
 def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
-    """Train a head for each backbone. names: of the classes. Raises CalibrationError where a class has too few."""
+    """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
     check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names)
     held = _held_out(seen.classes)
     found = {}
@@ -100,13 +100,13 @@ def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained
 
 
 def check_can_train() -> None:
-    """Raise CalibrationError where scikit-learn is missing."""
+    """Raise CalibrationError if scikit-learn is missing."""
     if importlib.util.find_spec("sklearn") is None:
         raise CalibrationError(NEEDS_SKLEARN)
 
 
 def check_enough(counts: Sequence[int], names: Sequence[str]) -> None:
-    """Raise CalibrationError where a class has too few photographs. counts: of each class."""
+    """Raise CalibrationError if a class has too few photographs. counts: of each class."""
     few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
     if few or len(names) < 2:
         what = f"too few of {', '.join(few)}" if few else "one class alone"

@@ -45,7 +45,7 @@ class Progress:
 def train(net: nn.Module, loss: Loss, course: Course, checkpoint: Path, tell: Tell) -> Progress:
     """Train `net` in place, where its parameters are, from its checkpoint where there is one; return how far it came.
 
-    Fewer epochs are trained where as many would take longer than course.most_s, by the time of those that are done; one
+    Fewer epochs are trained if as many would take longer than course.most_s, by the time of those that are done; one
     at least.
     """
     device = next(net.parameters()).device
@@ -70,7 +70,7 @@ def train(net: nn.Module, loss: Loss, course: Course, checkpoint: Path, tell: Te
 
 
 def trainer() -> torch.device:
-    """Return what networks are trained on: a GPU where torch finds one."""
+    """Return what networks are trained on: a GPU if torch finds one."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

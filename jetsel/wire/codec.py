@@ -39,7 +39,7 @@ def encode(message: Request | Reply) -> bytes:
 
 
 def read_id(frame: bytes) -> str | None:
-    """Return the request's id, or None where it cannot be read: a reply carries it even when all else is wrong."""
+    """Return the request's id, or None if it cannot be read: a reply carries it even when all else is wrong."""
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
@@ -87,7 +87,7 @@ def _unsupported(version: Any) -> UnsupportedVersionError:
 
 
 def decode_reply(frame: bytes) -> Reply:
-    """Read frame one of a reply; raises BadRequestError where the peer does not speak the protocol."""
+    """Read frame one of a reply; raises BadRequestError if the peer does not speak the protocol."""
     try:
         return _reply.decode(frame)
     except _UNREADABLE as error:

@@ -81,7 +81,7 @@ class Ranked(Struct, frozen=True):
 class Ran(Struct, frozen=True):
     """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
 
-    `device_ms` is what the device itself took of it, null where that is not measured. Bytes are of a run on the edge,
+    `device_ms` is what the device itself took of it, null if that is not measured. Bytes are of a run on the edge,
     null of one here.
     """
 
@@ -112,7 +112,7 @@ class Stages(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """More about the choice: the features it read (null where it read none) and how the policy argued.
+    """More about the choice: the features it read (null if it read none) and how the policy argued.
 
     `policy_because` says why this policy and no other decided: the request, or what the default was chosen for.
     `objective` is what the calibration was to save; `budget` stands there whether or not it changed anything.

@@ -23,7 +23,7 @@ class BudgetStatus(Struct, frozen=True):
 class BatteryStatus(Struct, frozen=True):
     """The battery: what is left, of several the mean, and whether it is being emptied; `reason` says why that is null.
 
-    `state` says what its reserve, `[power] battery_reserve_percent`, does now; null where none is configured.
+    `state` says what its reserve, `[power] battery_reserve_percent`, does now; null if none is configured.
     """
 
     percent: float | None
@@ -60,9 +60,9 @@ class PolicyEnergy(Struct, frozen=True):
 class EstimatesJudged(Struct, frozen=True):
     """What the sensor measured above idle power since the start, beside what the answers' estimates add up to.
 
-    `measured_j` is null where it is not known; `measured_half_j` is what the error of idle power leaves unknown of it,
+    `measured_j` is null if it is not known; `measured_half_j` is what the error of idle power leaves unknown of it,
     half of a 95 % interval; `measured_s` is for how long power was known. `unestimated` of the `answers` have no
-    estimate. `ratio` is measured over estimated, null where `measured_j` is no larger than its error.
+    estimate. `ratio` is measured over estimated, null if `measured_j` is no larger than its error.
     """
 
     measured_j: float | None
@@ -75,7 +75,7 @@ class EstimatesJudged(Struct, frozen=True):
 
 
 class PowerStatus(Struct, frozen=True):
-    """What is known of the board's power. `reason` says why nothing is measured, null where it is.
+    """What is known of the board's power. `reason` says why nothing is measured, null if it is.
 
     `rails_w` is what each rail said last, by its name: some may be parts of others.
     """

@@ -60,7 +60,7 @@ class QueueStatus(Struct, frozen=True):
 class HostStatus(Struct, frozen=True):
     """One engine host: `state` is idle, running, restarting or failed; `reason` says why it does not run.
 
-    `last_end` says how the last one ended, `last_end_ago_s` when; null where none has.
+    `last_end` says how the last one ended, `last_end_ago_s` when; null if none has.
     """
 
     backend: str
@@ -84,7 +84,7 @@ class ReloadStatus(Struct, frozen=True):
 class CalibrationIdentity(Struct, frozen=True):
     """Which calibration is in use. `number` is this device's, null for one that came with the models.
 
-    `sha256` is of the artefact: two devices where it is the same choose alike.
+    `sha256` is of the artefact: two devices if it is the same choose alike.
     """
 
     number: int | None
@@ -187,7 +187,7 @@ class Histogram(Struct, frozen=True):
 class AnswerCounts(Struct, frozen=True):
     """All answers since the start, by family and what answered; the stages of StageTimes, and each model's runs.
 
-    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null where
+    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null if
     [observe] class_counts does not ask for it.
     """
 
@@ -220,7 +220,7 @@ class RecentAnswer(Struct, frozen=True):
 
 
 class EdgeModelStatus(Struct, frozen=True):
-    """A model of the edge. reason: why it cannot be asked, null where it can; times are of the server's own work."""
+    """A model of the edge. reason: why it cannot be asked, null if it can; times are of the server's own work."""
 
     name: str
     remote: str
@@ -240,7 +240,7 @@ class EdgeServerStatus(Struct, frozen=True):
 
 
 class EdgeStatus(Struct, frozen=True):
-    """The edge: why it cannot be asked, null where it can, what the way there and back takes, and what was asked of it.
+    """The edge: why it cannot be asked, null if it can, what the way there and back takes, and what was asked of it.
 
     `network_ms` is for a photograph of `usual_bytes`. `runs` counts by how they ended: answered, late (when it was not
     waited for any more), failed, cancelled. Of several edges, url, reason and times are those of the one in use, and

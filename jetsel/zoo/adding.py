@@ -22,7 +22,7 @@ from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
 
 Try = Callable[[Weights, str | None], TrialRun]
-"""Runs a model; the second argument is the tensor that a softmax makes its answers from, None where none does."""
+"""Runs a model; the second argument is the tensor that a softmax makes its answers from, None if none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class ModelDescription:
     """What is known of a model beside its file; None is found out.
 
     family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
-    weights: what the file is named after where several models share it. tensors_sha256, recipe, licence, derived_from:
+    weights: what the file is named after if several models share it. tensors_sha256, recipe, licence, derived_from:
     see Manifest.
     """
 
@@ -132,7 +132,7 @@ def _manifest(
 
 
 def _family(zoo: Zoo, labels: Labels, wanted: ModelDescription, replace: bool) -> str:
-    """Return the family that these labels are, or found one; raises ManifestError where two would contradict."""
+    """Return the family that these labels are, or found one; raises ManifestError if two would contradict."""
     known = next((name for name, family in zoo.families.items() if family.labels.sha256 == labels.sha256), None)
     if known is not None:
         if wanted.family not in (None, known):
@@ -211,7 +211,7 @@ class NewFamily:
 
 
 def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
-    """Return the models of this family that are there already, by name; raises ManifestError where it is another's."""
+    """Return the models of this family that are there already, by name; raises ManifestError if it is another's."""
     labels = Labels.parse(family.labels, Path(family.name))
     known = zoo.families.get(family.name)
     if known is not None and known.labels.sha256 != labels.sha256:
@@ -225,7 +225,7 @@ def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
     """Put a headed model into a folder, or in the place of `old`; raises ManifestError.
 
-    head: the content of its file. classes: of the backbone itself. The backbone's file is not copied where the folder
+    head: the content of its file. classes: of the backbone itself. The backbone's file is not copied if the folder
     holds it already.
     """
     labels = hashlib.sha256(family.labels).hexdigest()

@@ -43,7 +43,7 @@ class _Tensor:
         self.storage, self.offset, self.shape, self.stride = storage, offset, shape, stride
 
     def array(self) -> NDArray[Any]:
-        """Return a copy of the numbers; raises ValueError where they do not all lie in the storage."""
+        """Return a copy of the numbers; raises ValueError if they do not all lie in the storage."""
         numbers, sides = self.storage.numbers, [*zip(self.shape, self.stride, strict=True)]
         last = self.offset + sum((side - 1) * step for side, step in sides)
         is_within = self.offset >= 0 and last < len(numbers) and math.prod(self.shape) <= len(numbers)

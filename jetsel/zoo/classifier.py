@@ -27,7 +27,7 @@ class Classifier:
 
     @property
     def before_softmax(self) -> str | None:
-        """The tensor that a softmax makes the logits from, None where none does."""
+        """The tensor that a softmax makes the logits from, None if none does."""
         makers = {output: node for node in self.model.graph.node for output in node.output}
         maker = makers.get(self.logits)
         return maker.input[0] if maker is not None and maker.op_type == "Softmax" and maker.input else None
@@ -36,8 +36,8 @@ class Classifier:
 def classifier_of(model: ModelProto, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
     """Settle what the owner of a model did not say.
 
-    name: what messages call it. input_px: width and height, needed where the file leaves them open. output: the tensor
-    that holds the logits, needed where several could. Raises ManifestError that names the repair.
+    name: what messages call it. input_px: width and height, needed if the file leaves them open. output: the tensor
+    that holds the logits, needed if several could. Raises ManifestError that names the repair.
     """
     height_px, width_px = _size(name, _only_input(name, model), input_px)
     outputs = [value.name for value in model.graph.output]
@@ -72,12 +72,12 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
     if len(shape) != 4 or shape[1] not in (3, None) or (shape[1] is None and shape[3] == 3):
         sides = ", ".join("?" if side is None else str(side) for side in shape)
         raise ManifestError(
-            f"{name}: its input {value.name} is ({sides}) where (n, 3, height, width) is due: export it for colour "
-            "photographs, channels first"
+            f"{name}: its input {value.name} is ({sides}), not (n, 3, height, width): export it for colour "
+            "images, channels first"
         )
     if shape[0] is not None and shape[0] > 1:
         raise ManifestError(
-            f"{name}: takes {shape[0]} photographs at a time, no fewer: export it with an open first side, or with 1"
+            f"{name}: takes {shape[0]} images at a time, no fewer: export it with an open first side, or with 1"
         )
     wanted = (None, None) if input_px is None else (input_px[1], input_px[0])
     for side, given in zip(shape[2:], wanted, strict=True):
@@ -89,7 +89,7 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
     height, width = shape[2] or wanted[0], shape[3] or wanted[1]
     if height is None or width is None:
         raise ManifestError(
-            f"{name}: takes photographs of any size: say which it was trained for, as in --input 224x224"
+            f"{name}: takes images of any size: say which it was trained for, as in --input 224x224"
         )
     if max(height, width) > MAX_SIDE_PX:
         raise ManifestError(f"{name}: takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")

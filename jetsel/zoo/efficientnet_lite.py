@@ -65,7 +65,7 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
     """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for photographs of any size.
 
     Batch normalisations are folded into the convolutions. Padding is TensorFlow's SAME, which depends on the size, so
-    that one graph serves every size. Raises ManifestError where the tensors are of another network.
+    that one graph serves every size. Raises ManifestError if the tensors are of another network.
     """
     try:
         return _Graph(tensors).model(DEPTHS[variant])
@@ -116,7 +116,7 @@ class _Graph:
         return made
 
     def _block(self, given: str, prefix: str, stride: int) -> str:
-        """Add an inverted residual block: widen, filter each channel, narrow; add what was given where shapes agree."""
+        """Add an inverted residual block: widen, filter each channel, narrow; add what was given if shapes agree."""
         tensor, expand = given, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
             tensor = self._convolution(tensor, expand, f"{prefix}_bn0")
@@ -139,7 +139,7 @@ class _Graph:
         is_depthwise: bool = False,
         is_bounded: bool = True,
     ) -> str:
-        """Add a convolution with its normalisation folded in, and ReLU6 where it is bounded."""
+        """Add a convolution with its normalisation folded in, and ReLU6 if it is bounded."""
         mean, variance, gain, shift = (
             self._tensors[f"{normalisation}.{part}"].astype(np.float64)
             for part in ("running_mean", "running_var", "weight", "bias")

@@ -31,7 +31,7 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
     """Write the network for any batch size, batch normalisation folded in; return what it answers on a pattern.
 
     The embedding is what its last linear layer reads; a network that ends otherwise has none. Only torch is needed to
-    call it. Raises ManifestError where torch cannot export it.
+    call it. Raises ManifestError if torch cannot export it.
     """
     import torch
 

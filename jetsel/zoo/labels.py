@@ -60,7 +60,7 @@ def labels_file(path: Path) -> bytes:
     """Return a labels file (see Labels.read) of what `path` holds, in the order of the model's outputs.
 
     It may be a labels file itself, whose bytes stay, a JSON list of names, or a text of one name a line.
-    Raises ManifestError that names the file, and the line where there is one.
+    Raises ManifestError that names the file, and the line if there is one.
     """
     text = _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
     lines = text.rstrip().splitlines()
@@ -78,7 +78,7 @@ def labels_file(path: Path) -> bytes:
 def table_of(names: Sequence[str], source: str) -> bytes:
     """Return the labels file of classes that have names alone; each may be several, parted by commas.
 
-    The first name is the identifier too. Where classes share it (ImageNet has two kinds of crane), the class's number,
+    The first name is the identifier too. If classes share it (ImageNet has two kinds of crane), the class's number,
     from 0, is added. Raises ManifestError that calls the classes those of `source`.
     """
     first = [name.split(",")[0].strip() for name in names]

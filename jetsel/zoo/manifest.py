@@ -47,12 +47,12 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
     sha256: of the file with the weights, in hexadecimal; models may share it. tensors_sha256, recipe: of its tensors,
-    and how they became a graph, where the file's own bytes depend on what wrote it. latency_ms: of one photograph, on
+    and how they became a graph, if the file's own bytes depend on what wrote it. latency_ms: of one photograph, on
     the machine where the model was added.
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
-    outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) where there is one.
+    outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) if there is one.
     source: where the model came from; notice: what its users must know, None if there is nothing. licence: the
-    text that came with the weights. head: None where the weights' own last layer answers. derived_from: None unless
+    text that came with the weights. head: None if the weights' own last layer answers. derived_from: None unless
     `jetsel models optimize` made it, or it was pulled in 8 bits.
     """
 
@@ -83,7 +83,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if ("embedding" in self.outputs) != (self.embedding_width is not None):
             raise ValueError("embedding_width: must be a number if outputs has embedding, else null")
         if self.latency_ms is None and self.multiply_accumulates is None:
-            raise ValueError("latency_ms: how long one photograph takes, by which the models of a family are ordered")
+            raise ValueError("latency_ms: how long one image takes, by which the models of a family are ordered")
         if (self.tensors_sha256 is None) != (self.recipe is None):
             raise ValueError("tensors_sha256 and recipe: both, or neither")
 
@@ -101,7 +101,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def identity(self) -> str:
         """What recordings and calibrations bind to, in hexadecimal: what the model answers to a photograph.
 
-        A hash of the tensors, how they are made a graph, the input's specification, and the head; of the file where
+        A hash of the tensors, how they are made a graph, the input's specification, and the head; of the file if
         nothing is said of its tensors.
         """
         said = sorted(msgspec.to_builtins(self.input).items())

@@ -33,7 +33,7 @@ def read_model(path: Path) -> ModelProto:
 def model_in(content: bytes, name: str) -> ModelProto:
     """Return the model that a file's bytes are, called `name` in messages.
 
-    Raises ManifestError where they are no ONNX file, or refer to another file: sha256 would say nothing of the weights
+    Raises ManifestError if they are no ONNX file, or refer to another file: sha256 would say nothing of the weights
     there, and ONNX Runtime would open whatever path the file names.
     """
     import onnx

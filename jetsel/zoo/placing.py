@@ -27,7 +27,7 @@ from jetsel.zoo.store import Model
 def working_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder on the same disk to prepare a model in, for as long as a `with` lasts.
 
-    `folder` is made where it is not there. One command at a time has it; others wait. Raises ManifestError where this
+    `folder` is made if it is not there. One command at a time has it; others wait. Raises ManifestError if this
     user may not write there.
     """
     try:
@@ -51,7 +51,7 @@ def put(
 
     manifest: the names of its files are those that they get; they hold a part of the hash, so that a file that stands
     there under its name is the very same and stays. replaced: the model of that folder in whose place this one comes.
-    others: the content of each of `manifest.others`, by name. Raises ManifestError where a manifest of this name stands
+    others: the content of each of `manifest.others`, by name. Raises ManifestError if a manifest of this name stands
     there, OSError; then nothing has changed.
     """
     folder = work.parent
@@ -70,7 +70,7 @@ def put(
 
 
 def copy_to(model: Model, folder: Path) -> Model:
-    """Put a model into another folder too; raises ManifestError where one of its name stands there."""
+    """Put a model into another folder too; raises ManifestError if one of its name stands there."""
     manifest, there = model.manifest, model.directory
     with working_folder(folder) as work:
         copy = work / "model.onnx"
@@ -82,7 +82,7 @@ def copy_to(model: Model, folder: Path) -> Model:
 def take_out(model: Model) -> None:
     """Remove a model's manifest, and then its other files unless another manifest of the folder names them.
 
-    Raises ManifestError where this user may not; then nothing has changed.
+    Raises ManifestError if this user may not; then nothing has changed.
     """
     with working_folder(model.directory) as work:
         withdraw(work, model.manifest_path.name, model.manifest.files)
@@ -93,7 +93,7 @@ def _is_same(new: Path, old: Path) -> bool:
 
 
 def _is_named(folder: Path, name: str) -> bool:
-    """Whether a manifest of the folder names this file; also where one cannot be read, since it may name any."""
+    """Whether a manifest of the folder names this file; also if one cannot be read, since it may name any."""
     for path in folder.glob("*.json"):
         try:
             plain = msgspec.json.decode(read_bounded(path, MAX_BYTES))

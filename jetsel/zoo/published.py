@@ -74,7 +74,7 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
 
 
 def import_torchvision() -> Any:
-    """Import torchvision; raises ManifestError where it, or torch, is not installed."""
+    """Import torchvision; raises ManifestError if it, or torch, is not installed."""
     try:
         import torch  # noqa: F401  # which torchvision cannot do without
         import torchvision

@@ -130,7 +130,7 @@ class Zoo:
 def scan(directories: Iterable[Path]) -> Zoo:
     """Read every `*.json` of these folders, in the order given and then by file name.
 
-    What cannot be used is listed as broken and hides nothing else. Where two manifests contradict each other (one model
+    What cannot be used is listed as broken and hides nothing else. If two manifests contradict each other (one model
     name twice in a family, one family name for two sets of labels, or two for one) the one read first stands: list the
     folders that you trust first.
     """
@@ -165,7 +165,7 @@ def verify(model: Model) -> bytes:
     digest = hashlib.sha256(content).hexdigest()
     if digest != model.manifest.sha256:
         raise ManifestError(
-            f"{model.path}: sha256 is {digest} where the manifest of {model.manifest.name} says "
+            f"{model.path}: sha256 is {digest}, but the manifest of {model.manifest.name} says "
             f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
         )
     for name, sha256 in model.manifest.others.items():
@@ -210,7 +210,7 @@ def _cost(model: Model) -> tuple[float, str]:
 
 
 def _beside(manifest: Path, key: str, name: str) -> Path:
-    """Return the file in the manifest's folder; raises ManifestError where there is none, or a link out of there."""
+    """Return the file in the manifest's folder; raises ManifestError if there is none, or a link out of there."""
     path = _refuse_a_way_out(manifest, key, name)
     if not path.is_file():
         raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
@@ -218,7 +218,7 @@ def _beside(manifest: Path, key: str, name: str) -> Path:
 
 
 def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
-    """Return what stands in the manifest's folder; raises ManifestError where it is a link out of there."""
+    """Return what stands in the manifest's folder; raises ManifestError if it is a link out of there."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
         raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
@@ -228,7 +228,7 @@ def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
 def model_folders(models: Models, environment: Mapping[str, str] | None = None) -> list[Path]:
     """Return the folders to scan, those that are trusted first: the starter family's, models.paths, the owner's own.
 
-    The owner's own (see `own_folder`) is left out where it is not there. Where a fleet's plan is installed, its folders
+    The owner's own (see `own_folder`) is left out if it is not there. If a fleet's plan is installed, its folders
     stand in the place of the starter family's and of the owner's own: the plan says which models there are.
     """
     planned = planned_folders(environment)

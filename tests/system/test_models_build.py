@@ -80,7 +80,7 @@ def test_a_folder_of_photographs_is_what_is_compared_on(configure: Configure, tm
     (tmp_path / "notes").write_text("")
     done = build(configure(), "xs", "--photographs", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert f"% on 51 photographs of {tmp_path}, " in done.stdout
+    assert f"% on 51 images of {tmp_path}, " in done.stdout
     assert "prove" not in done.stderr
 
 

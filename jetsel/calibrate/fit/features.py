@@ -96,7 +96,7 @@ def nearest_columns(squared: NDArray[np.floating], k: int) -> NDArray[np.int64]:
 
 
 def elected(near: NDArray[np.int64], votes: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the first link for which most neighbours vote, (n,); -1 where there is none, which is doubt.
+    """Return the first link for which most neighbours vote, (n,); -1 if there is none, which is doubt.
 
     near: (n, k) rows of each one's neighbours. votes: (n, links), in the chain's order.
     """
@@ -162,11 +162,11 @@ class FeatureClock:
 
 
 def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
-    """Decode up to 40 of the paths; raises CalibrationError where not one can be read any more."""
+    """Decode up to 40 of the paths; raises CalibrationError if not one can be read any more."""
     chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
     found = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
     if not found:
-        raise CalibrationError(f"{paths[0]}: cannot be read any more: put the photographs back, or record again")
+        raise CalibrationError(f"{paths[0]}: cannot be read any more: put the images back, or record again")
     return found
 
 

@@ -38,8 +38,8 @@ _T_975 = (
 class TimingPlan:
     """How times are taken.
 
-    photographs: how many random ones, all where there are fewer; seed: which. half_width: of the 95 % confidence
-    interval, of the mean: 5 % as in section 4.2, which did so for every input. most_repeats: where a machine is too
+    photographs: how many random ones, all if there are fewer; seed: which. half_width: of the 95 % confidence
+    interval, of the mean: 5 % as in section 4.2, which did so for every input. most_repeats: if a machine is too
     restless for that; least_repeats: below it the interval itself is not known.
     """
 
@@ -97,8 +97,8 @@ class EnergyPlan:
 
     Taylor et al., section 4.2, did so for every input. Here a few photographs are enough: what a network takes does not
     depend on what it sees, and making its input of a photograph hardly does. A run is too short for a sensor: a window
-    is runs one after the other for at least so long, and longer where the sensor has too few new values in that time.
-    most_windows: where power is too restless to settle; most_failures: windows in a row without an energy, until the
+    is runs one after the other for at least so long, and longer if the sensor has too few new values in that time.
+    most_windows: if power is too restless to settle; most_failures: windows in a row without an energy, until the
     sensor is given up.
     """
 
@@ -207,5 +207,5 @@ def features_of(
     features_px: int,
     names: Sequence[str] = NAMES,
 ) -> NDArray[np.float32]:
-    """Extract features as the daemon does: decoded anew where they see more pixels than the models; data: the file."""
+    """Extract features as the daemon does: decoded anew if they see more pixels than the models; data: the file."""
     return extract(image.of_area(photograph, data, limits, features_px).bgr, names, features_px)

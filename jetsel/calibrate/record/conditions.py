@@ -123,7 +123,7 @@ class NoiseMonitor:
         self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
 
     def reason(self) -> str | None:
-        """Return why times since the start cannot be trusted, None where nothing speaks against them."""
+        """Return why times since the start cannot be trusted, None if nothing speaks against them."""
         found = self._shares_reason()
         found += [
             f"the {name} ran at {100 * share:.0f} % of its highest clock"

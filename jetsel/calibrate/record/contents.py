@@ -19,7 +19,7 @@ Content = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Task:
-    """A photograph that lacks predictions. number: its id where it is recorded already; missing: names of models."""
+    """A photograph that lacks predictions. number: its id if it is recorded already; missing: names of models."""
 
     photograph: Labelled
     sha256: str
@@ -28,7 +28,7 @@ class Task:
 
 
 def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | None:
-    """Hash the files and settle which are one photograph; return what lacks predictions, None where stopped.
+    """Hash the files and settle which are one photograph; return what lacks predictions, None if stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
     is listed anew by each run. A photograph recorded before under another label takes the one it has now.

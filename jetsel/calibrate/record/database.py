@@ -21,7 +21,7 @@ VERSION = 3
 
 _PATIENCE_S = 1.0  # with a process that has the file
 
-# unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL where
+# unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL if
 # the features were extracted; scatter_mj and idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for
 # the reason. near_hash: near.perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
 # contents by size and date, so that none is hashed twice.
@@ -70,8 +70,8 @@ _OTHERS = {
     "family": "for the family {recorded!r} and this one is {due!r}",
     "labels_sha256": "with another labels file of the family",
     "feature_table": "with other features than this jetsel computes",
-    "decode_px": "for inputs of at most {recorded} pixels where the family has {due}",
-    "features_px": "with features of {recorded} pixels where {due} are wanted",
+    "decode_px": "for inputs of at most {recorded} pixels, but the family has {due}",
+    "features_px": "with features of {recorded} pixels, but {due} are required",
 }
 
 
@@ -86,7 +86,7 @@ def faults(path: Path) -> Iterator[None]:
 
 
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
-    """Open a recording of this family for writing, made where there is none; no other process can open it meanwhile.
+    """Open a recording of this family for writing, made if there is none; no other process can open it meanwhile.
 
     Raises CalibrationError for a file that is foreign, of another version, in use, or bound to something else.
     """
@@ -118,11 +118,11 @@ def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
     """Open a recording of this family until the end of the block.
 
     Nothing is written but what SQLite itself owes a file whose writer was killed; one that may not be written is read
-    all the same. Raises CalibrationError where there is none or another, or where what is read of it in the block is
+    all the same. Raises CalibrationError if there is none or another, or if what is read of it in the block is
     of another kind than jetsel writes.
     """
     if not path.is_file():
-        raise CalibrationError(f"{path}: there is no recording; record photographs first")
+        raise CalibrationError(f"{path}: there is no recording; record images first")
     with faults(path), closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as connection:
         try:
             _check(connection, path, _binding(family))
@@ -165,7 +165,7 @@ class Store:
     """An open recording. Used from one thread; SQLite's own errors come out, `faults` words them."""
 
     def __init__(self, path: Path, family: Family, features_px: int) -> None:
-        """Open or make the file; raises CalibrationError where it is refused."""
+        """Open or make the file; raises CalibrationError if it is refused."""
         self.connection = create_or_open(path, family, features_px)
         self.connection.execute("BEGIN")
         self._began = time.monotonic()
@@ -184,7 +184,7 @@ class Store:
             self.connection.close()
 
     def commit_when_due(self) -> None:
-        """Commit where the transaction is a second old."""
+        """Commit if the transaction is a second old."""
         if time.monotonic() - self._began >= COMMIT_EVERY_S:
             self.connection.execute("COMMIT")
             self.connection.execute("BEGIN")

@@ -81,10 +81,10 @@ Said = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """What is new of one photograph. facts: columns of its row, None where they are recorded already; said: by model.
+    """What is new of one photograph. facts: columns of its row, None if they are recorded already; said: by model.
 
     decode_ms, features_ms: processor time of the one thread that did it: the wall's clock would count how it waited for
-    the other threads of a recording. Where models are timed features are too, by the wall's clock on a quiet machine.
+    the other threads of a recording. If models are timed features are too, by the wall's clock on a quiet machine.
     """
 
     facts: Mapping[str, object] | None

@@ -48,7 +48,7 @@ class LoadedRecording:
 
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
     left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
-    where they are the owner's labels. learned: share of the images that heads were trained on.
+    if they are the owner's labels. learned: share of the images that heads were trained on.
     recording.costs_ms are the times'.
     """
 
@@ -72,7 +72,7 @@ def load(
     """Read what the family's models, or those named, said of each photograph that all of them have seen.
 
     labels_from: take this model's first answers as the
-    classes, and photographs without a label too. Raises CalibrationError where the file is refused, a model was not
+    classes, and photographs without a label too. Raises CalibrationError if the file is refused, a model was not
     recorded or has other weights by now, or nothing is complete, labelled and timed.
     """
     known = {model.manifest.name: model.manifest.identity for model in family.models}
@@ -118,7 +118,7 @@ def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
-    """Raise where one of the models is not recorded, or with other weights. models: name -> identity."""
+    """Raise if one of the models is not recorded, or with other weights. models: name -> identity."""
     recorded = dict(file.execute("SELECT name, identity FROM models").fetchall())
     for name, identity in models.items():
         if recorded.get(name) != identity:

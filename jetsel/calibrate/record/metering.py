@@ -45,7 +45,7 @@ class Series:
 
     @property
     def unknown(self) -> str | None:
-        """Why there is no energy, None where there is."""
+        """Why there is no energy, None if there is."""
         if self.failures:
             return self.reason
         return None if len(self.energies_mj) >= 2 else "two windows are the least"
@@ -139,7 +139,7 @@ class Windows:
 
 
 def _missing(store: Store, photograph: int) -> list[str | None]:
-    """The models that are not metered on this photograph, and FEATURES where they are not."""
+    """The models that are not metered on this photograph, and FEATURES if they are not."""
     metered = store.connection.execute(
         "SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)
     ).fetchone()

@@ -47,7 +47,7 @@ def key(name: str) -> str:
 def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells, stripped, of each row that is neither blank nor the header.
 
-    Raises CalibrationError where the file cannot be read.
+    Raises CalibrationError if the file cannot be read.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -71,7 +71,7 @@ MOST_NAMED = 3  # files with the same kind of reason
 
 @dataclass(frozen=True)
 class Labelled:
-    """One photograph. label: as its owner gave it; class_number: what it means; both None where none was asked for."""
+    """One photograph. label: as its owner gave it; class_number: what it means; both None if none was asked for."""
 
     path: Path
     class_number: int | None
@@ -100,7 +100,7 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
 
     A class is named by its identifier or its English name; label_map: a CSV of `folder,label` for other names. Paths in
     the CSV are relative to it. Without need_labels every image below the folder, or every path of the CSV, counts.
-    Unknown labels and other files are listed and stop nothing. Raises CalibrationError where nothing can be used.
+    Unknown labels and other files are listed and stop nothing. Raises CalibrationError if nothing can be used.
     """
     source = source.resolve()
     numbers = class_numbers(labels, label_map)

@@ -33,7 +33,7 @@ DEFAULTS = Config()
 class Recorded:
     """What a run did. photographs: how many the recording has in all; recorded: how many were new or had new models.
 
-    skipped: kind of reason -> files. finished: False where stopped. What stands in the file is read with `load`.
+    skipped: kind of reason -> files. finished: False if stopped. What stands in the file is read with `load`.
     """
 
     photographs: int
@@ -82,7 +82,7 @@ def record(
 
     Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
     be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
-    Raises CalibrationError where the file is refused or no photograph can be used, EngineFailedError where a model
+    Raises CalibrationError if the file is refused or no photograph can be used, EngineFailedError if a model
     fails; what was done until then stays.
     """
     cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
@@ -122,12 +122,12 @@ def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: W
 
 
 def _refuse_none(store: Store, found: FoundImages) -> None:
-    """Raise where not one of the photographs that were found is recorded."""
+    """Raise if not one of the photographs that were found is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
         path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()
         raise CalibrationError(
-            f"{found.source}: none of {len(found.photographs)} photographs can be used, the last: {path}: {reason}; "
+            f"{found.source}: none of {len(found.photographs)} images can be used, the last: {path}: {reason}; "
             "name a folder with whole JPEG, PNG or WebP files"
         )
 

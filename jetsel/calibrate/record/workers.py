@@ -15,7 +15,7 @@ Phase = Literal["reading", "recording", "timing", "metering"]
 Tell = Callable[[str, int, int], None]
 """Told which phase it is, how many are done, and of how many."""
 Stop = threading.Event
-"""Set where the work shall end at the next photograph."""
+"""Set if the work shall end at the next photograph."""
 
 
 def progress(phase: Phase, total: int, tell: Tell | None) -> Callable[[int], None]:

@@ -58,7 +58,7 @@ def render_sections(command: str, title: str, sentences: Sequence[str], sections
 
 
 def _pages() -> Any:
-    """Return what fills the templates in, None where a library of it is missing."""
+    """Return what fills the templates in, None if a library of it is missing."""
     try:
         return importlib.import_module("jetsel.calibrate.report.page")
     except ModuleNotFoundError as missing:

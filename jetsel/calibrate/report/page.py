@@ -139,7 +139,7 @@ def _figure(key: str, chart: Chart) -> ChartFigure:
 
 
 def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[int, ...] = ()) -> Table | None:
-    """A table of one body, None where it has no row."""
+    """A table of one body, None if it has no row."""
     listed = [list(row) for row in rows]
     return Table(key, caption, columns, {"": listed}, text) if listed else None
 
@@ -154,7 +154,7 @@ def _classes(found: Mistakes) -> Table | None:
 
 
 def _measured(findings: Findings) -> list[Table]:
-    """The conditions, the models with time, energy where it is known and hash, and the images that were left out."""
+    """The conditions, the models with time, energy if it is known and hash, and the images that were left out."""
     half_mj = findings.energies_half_mj
     energies = {
         model: f"{significant(mean)} \u00b1 {significant(half_mj.get(model))}"

@@ -74,7 +74,7 @@ def gist(findings: Findings, words: Words) -> Table:
 
 
 def unmeasured(results: Mapping[str, Result]) -> str | None:
-    """Why no energy is known, where none is of any result."""
+    """Why no energy is known, if none is of any result."""
     if any(result.energy_mj is not None for result in results.values()):
         return None
     return "; ".join(dict.fromkeys(_reason(result) for result in results.values()))

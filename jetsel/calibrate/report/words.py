@@ -30,7 +30,7 @@ def short(name: str, most: int = 22) -> str:
 
 
 def significant(value: float | None) -> str:
-    """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' where there is no number."""
+    """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' if there is no number."""
     if value is None:
         return UNKNOWN
     if value == 0:

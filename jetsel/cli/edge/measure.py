@@ -64,7 +64,7 @@ class _Asking:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             said = list(pool.map(lambda one: self._ask(one, side_px), photographs))
         right, sent_bytes = (sum(column) for column in zip(*said, strict=True))
-        return f"{right / len(said):.4f}  # of {len(said)} photographs, {sent_bytes / len(said) / 1e3:.1f} kB each"
+        return f"{right / len(said):.4f}  # of {len(said)} images, {sent_bytes / len(said) / 1e3:.1f} kB each"
 
     def _ask(self, one: Labelled, side_px: int | None) -> tuple[bool, int]:
         from jetsel.cli.edge.opened import ask

@@ -27,7 +27,7 @@ POLL_S = 0.05
 def opened(config: Path | None) -> Iterator[tuple[Site, Family, Edge]]:
     """Open the edge that the configuration names, and wait until it can be asked.
 
-    Raises ConfigError where none is named, ModelUnavailableError where it cannot be asked.
+    Raises ConfigError if none is named, ModelUnavailableError if it cannot be asked.
     """
     logging.getLogger("jetsel").addHandler(logging.NullHandler())  # what the edge logs is in the command's own error
     site = read_site(config)

@@ -41,7 +41,7 @@ def trace(
         with open_regular(photo) as opened_file:
             content = opened_file.read()
     except OSError as error:
-        raise ConfigError(f"{photo}: {error.strerror}: name a photograph") from None
+        raise ConfigError(f"{photo}: {error.strerror}: name an image") from None
     with opened(config) as (site, family, edge):
         whole = decode(content, site.limits, family.decode_px).bgr
         files = [content, *(jpeg(whole, px) for px in REDUCED_PX if px < min(whole.shape[:2]))]
@@ -74,7 +74,7 @@ def trace(
 
 
 class _Meter:
-    """What sending takes above idle power, where that can be known."""
+    """What sending takes above idle power, if that can be known."""
 
     def __init__(self, power: Power) -> None:
         from jetsel.power.sampler import READY_S, Sampler

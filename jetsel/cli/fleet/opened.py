@@ -38,7 +38,7 @@ class OpenedFleet:
     """A repository and its devices. skipped: why uploads were not taken up, by their names."""
 
     def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
-        """Take up what devices have told. Raises ConfigError where a library is missing, and RepositoryError."""
+        """Take up what devices have told. Raises ConfigError if a library is missing, and RepositoryError."""
         check_libraries()
         from jetsel.fleet.manager.devices import read_devices
         from jetsel.fleet.manager.metadata import Metadata
@@ -74,7 +74,7 @@ class OpenedFleet:
 
 
 def check_libraries() -> None:
-    """Raise ConfigError where a library of the manager's is missing."""
+    """Raise ConfigError if a library of the manager's is missing."""
     for name in ("duckdb", "scipy"):
         if importlib.util.find_spec(name) is None:
             raise ConfigError(f"jetsel fleet needs {name}: {pip_install('fleet')}")

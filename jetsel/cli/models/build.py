@@ -75,7 +75,7 @@ def build(
     )
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
-        tell(f"fewer than {ENOUGH} photographs show only whether an engine is broken: see --photographs DIR")
+        tell(f"fewer than {ENOUGH} images show only whether an engine is broken: see --photographs DIR")
     found: list[dict[str, Any]] = []
     for number, one in enumerate(candidates, 1):
         plan, fault = None if force else builder.standing(one.weights), None

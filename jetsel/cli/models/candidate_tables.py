@@ -24,7 +24,7 @@ def tables_of(found: Optimized) -> list[Listing]:
     policies = ["policy", "top-1 %", "ms", "its models"]
     return [
         Listing(
-            f"Models beside {found.verdict.parent}, on {found.verdict.photographs:,} photographs held out",
+            f"Models beside {found.verdict.parent}, on {found.verdict.photographs:,} images held out",
             ["model", *models, *engines, "wanted by"],
             [_row(one, found) for one in found.verdict.models],
             (len(models) + len(engines) + 1,),

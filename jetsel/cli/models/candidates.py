@@ -47,9 +47,9 @@ def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Conf
 
 
 def asked_for(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
-    """Return the models of these names, all that run on TensorRT where there are none; family: None for all.
+    """Return the models of these names, all that run on TensorRT if there are none; family: None for all.
 
-    Raises UnknownFamilyError, UnknownModelError, and ConfigError where nothing is to be built.
+    Raises UnknownFamilyError, UnknownModelError, and ConfigError if nothing is to be built.
     """
     zoo = scan(model_folders(config.models))
     if family is not None and family not in zoo.families:
@@ -76,7 +76,7 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
 def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
     """Return what is to be built, and compared on these photographs.
 
-    Raises ManifestError where the weights are not those that the manifest means.
+    Raises ManifestError if the weights are not those that the manifest means.
     """
     content = verify(candidate.model)
     return EngineOrder(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))

@@ -96,7 +96,7 @@ def _there(known: list[Model], rung: Rung) -> Model | None:
 
 
 def _compare(values: Config, rung: Rung) -> None:
-    """Raise ManifestError where ONNX Runtime answers otherwise than the reference did."""
+    """Raise ManifestError if ONNX Runtime answers otherwise than the reference did."""
     from jetsel.base.errors import ManifestError
     from jetsel.base.weights import Weights
     from jetsel.engines.trying import largest_difference
@@ -104,7 +104,7 @@ def _compare(values: Config, rung: Rung) -> None:
 
     weights = Weights(rung.wanted.name, rung.onnx, "", rung.side_px, rung.side_px, rung.expected.shape[1])
     apart = largest_difference(weights, values.models.threads, drawn(rung.side_px), rung.expected)
-    if not apart <= rung.tolerance:  # nor where it is not finite
+    if not apart <= rung.tolerance:  # nor if it is not finite
         raise ManifestError(
             f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
             f"than {rung.tolerance:.0e}: install another version of onnxruntime"

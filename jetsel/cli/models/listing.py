@@ -74,7 +74,7 @@ def family_table(family: Family) -> Table:
 
 
 def _time(manifest: Manifest) -> str:
-    """What orders the models: the time of a run where it was added, or the operations of one that came without."""
+    """What orders the models: the time of a run if it was added, or the operations of one that came without."""
     from jetsel.cli.terminal import milliseconds
 
     if manifest.latency_ms is None:
@@ -83,7 +83,7 @@ def _time(manifest: Manifest) -> str:
 
 
 def notices(family: Family) -> list[str]:
-    """Return each notice of the family's models once, with the models it is about where it is not about all."""
+    """Return each notice of the family's models once, with the models it is about if it is not about all."""
     about: dict[str, list[str]] = {}
     for model in family.models:
         if model.manifest.notice is not None:

@@ -33,7 +33,7 @@ from jetsel.zoo import Family, Model
 if TYPE_CHECKING:
     from jetsel.cli.terminal import Output
 
-LEARNED_FROM = 1 / 3  # of the photographs, where no others are named to learn from
+LEARNED_FROM = 1 / 3  # of the photographs, if no others are named to learn from
 FEWEST_JUDGED = 100
 MOST_COMPARED = 200  # photographs on which an engine is compared with ONNX Runtime
 THETA_POINTS = 0.5
@@ -61,7 +61,7 @@ class OptimizeRequest:
 class Optimized:
     """What came of it. models: the family as it is served, and the candidates; failed: candidate -> why there is none.
 
-    engines: model -> ms on the device by TensorRT, or why there is none; a sentence for all where TensorRT is not here.
+    engines: model -> ms on the device by TensorRT, or why there is none; a sentence for all if TensorRT is not here.
     """
 
     verdict: Verdict
@@ -176,7 +176,7 @@ def _parted(asked: OptimizeRequest, family: Family, paths: Sequence[Path]) -> tu
 
 
 def _same_photographs(asked: OptimizeRequest, folder: Path) -> None:
-    """Keep which photographs candidates are made and judged by; raises CalibrationError where they were others before.
+    """Keep which photographs candidates are made and judged by; raises CalibrationError if they were others before.
 
     Else some would be judged by what they have learned from.
     """
@@ -185,7 +185,7 @@ def _same_photographs(asked: OptimizeRequest, folder: Path) -> None:
     if kept.exists() and kept.read_bytes() != said:
         others = kept.read_text(encoding="utf-8")
         raise CalibrationError(
-            f"{folder}: holds candidates of other photographs, {others}: name those, or another folder with --work"
+            f"{folder}: holds candidates of other images, {others}: name those, or another folder with --work"
         )
     write(kept, said)
 
@@ -214,9 +214,9 @@ def _backend(values: Config, model: Model) -> str:
 
 
 def _engines(family: Family, models: Sequence[Model], values: Config, photos: Path) -> dict[str, float | str] | str:
-    """Build an engine of each model where TensorRT is at hand: its ms on the device, or why there is none.
+    """Build an engine of each model if TensorRT is at hand: its ms on the device, or why there is none.
 
-    One sentence for all where TensorRT is not.
+    One sentence for all if TensorRT is not.
     """
     limits, decode_px = limits_of(values), family.decode_px
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BuiltInPhotographs:
-    """What jetsel draws, and scikit-image's photographs where that is installed."""
+    """What jetsel draws, and scikit-image's photographs if that is installed."""
 
     def __init__(self, limits: Limits, decode_px: int) -> None:
         from jetsel.cli.demo import photographs
@@ -22,7 +22,7 @@ class BuiltInPhotographs:
         self._drawn = list(pictures().values())
         self._installed = [path for path in photographs().values() if isinstance(path, Path)]
         self._limits, self._decode_px = limits, decode_px
-        both = f" and {len(self._installed)} photographs of scikit-image" if self._installed else ""
+        both = f" and {len(self._installed)} images of scikit-image" if self._installed else ""
         self.source = f"{len(self._drawn)} pictures drawn by jetsel{both}"
 
     def __len__(self) -> int:
@@ -38,10 +38,10 @@ class BuiltInPhotographs:
 
 
 class PhotographFolder:
-    """The photographs of a folder, at any depth; where there are more than `most`, some of all parts of it."""
+    """The photographs of a folder, at any depth; if there are more than `most`, some of all parts of it."""
 
     def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
-        """Decode each once; raises BadImageError where the folder has none, or cannot be read."""
+        """Decode each once; raises BadImageError if the folder has none, or cannot be read."""
         self._limits, self._decode_px = limits, decode_px
         try:
             found = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
@@ -53,11 +53,11 @@ class PhotographFolder:
         self._paths = [path for path in taken if self._is_photograph(path)]
         if not self._paths:
             raise BadImageError(
-                f"{folder}: no photograph among {len(taken)} files; name a folder with JPEG or PNG files"
+                f"{folder}: no image among {len(taken)} files; name a folder with JPEG or PNG files"
             )
         left_out = len(taken) - len(self._paths)
         of = f" of {len(found)}" if len(found) > most else ""
-        self.source = f"{len(self._paths)}{of} photographs of {folder}" + (f", {left_out} left out" if left_out else "")
+        self.source = f"{len(self._paths)}{of} images of {folder}" + (f", {left_out} left out" if left_out else "")
 
     def __len__(self) -> int:
         return len(self._paths)

@@ -82,18 +82,18 @@ def train_head(
             {**told, "unreadable": len(seen.unreadable), "accuracy": accuracies, "notes": notes, "left_out": left_out}
         )
         return
-    typer.echo(f"family {made.name}: {len(names)} classes, {len(seen.classes):,} photographs")
+    typer.echo(f"family {made.name}: {len(names)} classes, {len(seen.classes):,} images")
     for line in left_out_lines(left_out):
         typer.echo(line)
     for name, accuracy in accuracies.items():
-        typer.echo(f"{name}: {100 * accuracy:.1f} % right on photographs held out")
+        typer.echo(f"{name}: {100 * accuracy:.1f} % right on images held out")
     for note in notes:
         typer.echo(f"note: {note}")
     typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_PHOTOS --family {made.name}")
 
 
 def check_before(values: Config, labels: Labels, classes: list[int | None]) -> Path:
-    """Return the folder for the models; raises CalibrationError, before any image is read, where training must fail."""
+    """Return the folder for the models; raises CalibrationError, before any image is read, if training must fail."""
     import os
 
     from jetsel.base.errors import CalibrationError

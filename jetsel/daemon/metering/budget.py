@@ -25,7 +25,7 @@ EASE_S = 20.0
 class Budget:
     """The running mean, and the level that it led to: how many of the most expensive models are left out.
 
-    limit_w: None where there is no budget, and then the level is 0. most: the highest level there is, that at which
+    limit_w: None if there is no budget, and then the level is 0. most: the highest level there is, that at which
     only the cheapest model is left. Time is passed in. One thread calls `look`; any thread may read, or `set`.
     """
 
@@ -44,9 +44,9 @@ class Budget:
         self.level = 0 if limit_w is None else min(self.level, most)
 
     def look(self, now_s: float, power_w: float | None) -> int:
-        """Take in the mean power since the last look, None where it is not known; return the step: -1, 0 or 1.
+        """Take in the mean power since the last look, None if it is not known; return the step: -1, 0 or 1.
 
-        Where it is not known, the mean and the level stay as they are.
+        If it is not known, the mean and the level stay as they are.
         """
         if power_w is None:
             return 0
@@ -62,13 +62,13 @@ class Budget:
 
     @property
     def status(self) -> BudgetStatus | None:
-        """The budget and what it does now, None where there is none."""
+        """The budget and what it does now, None if there is none."""
         if self.limit_w is None:
             return None
         if self.mean_w is None:
             return BudgetStatus(self.limit_w, self.level, "nothing is left out: no power has been measured yet")
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
-        left_out = f"the {models} of each family run only where a request names them"
+        left_out = f"the {models} of each family run only if a request names them"
         does = left_out if self.level else "nothing is left out"
         where = "above" if self.mean_w > self.limit_w else "within"
         return BudgetStatus(self.limit_w, self.level, f"{does}: {where} the budget")
@@ -88,7 +88,7 @@ NO_STATE = "the battery does not tell whether it is being emptied"
 def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:
     """Return the reason for saving energy; None unless the battery is known to be below its reserve.
 
-    reserve_percent: None where no reserve is configured.
+    reserve_percent: None if no reserve is configured.
     """
     known = battery.value
     if known is None or reserve_percent is None or not known.is_discharging or known.percent >= reserve_percent:

@@ -40,7 +40,7 @@ def estimated_mj(
 
 
 def no_energies(calibration: Calibration | None) -> str | None:
-    """Why this calibration tells no energies, None where it does."""
+    """Why this calibration tells no energies, None if it does."""
     if calibration is None:
         return NO_CALIBRATION
     if calibration.energies_mj:
@@ -53,7 +53,7 @@ def no_energies(calibration: Calibration | None) -> str | None:
 class _EnergySum:
     """A sum over photographs; known: of how many of them the energy is known.
 
-    saved_j: what always using the best single model would have taken more, None where that is not known of any.
+    saved_j: what always using the best single model would have taken more, None if that is not known of any.
     """
 
     count: int = 0
@@ -119,7 +119,7 @@ class Estimates:
             return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.known for one in sums)
 
     def chooser_j(self) -> float | None:
-        """Return what choosing took, None where none of it is known."""
+        """Return what choosing took, None if none of it is known."""
         return self._chooser.known_j
 
     def chooser_share(self) -> float | None:

@@ -38,7 +38,7 @@ NOT_AS_CALIBRATED = "the board is not as it was calibrated"
 class Metering:
     """Owned by the daemon for its life; a reload changes the budget and the battery's reserve.
 
-    idle: what is deducted, None where it is not known for this board in its power mode of now, and then idle_reason
+    idle: what is deducted, None if it is not known for this board in its power mode of now, and then idle_reason
     says why. above_idle: what was measured above idle power since the start, as long as that was known and the board
     was as it was then.
     """
@@ -88,7 +88,7 @@ class Metering:
 
     @property
     def reason(self) -> str | None:
-        """Why no power is read, None where it is."""
+        """Why no power is read, None if it is."""
         return '[power] sensor is "none"' if self.sampler is None else self.sampler.reason
 
     # What a request needs.
@@ -173,7 +173,7 @@ class Metering:
             log.warning("power budget: level %d: %s", now.level, now.state, extra=told)
 
     def _read_idle(self, sampler: Sampler) -> None:
-        """Read what was measured on this board in its power mode of now; log where that is another than before."""
+        """Read what was measured on this board in its power mode of now; log if that is another than before."""
         if not sampler.total_of:
             self.idle_reason = sampler.reason
             return

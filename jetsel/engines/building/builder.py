@@ -84,7 +84,7 @@ class Builder:
     """Builds into the settings' folder. Used by the thread that made it: a host ends with its maker's thread."""
 
     def __init__(self, settings: HostSettings, limit_s: float = LIMIT_S) -> None:
-        """Ask what TensorRT and GPU there are; raises EngineFailedError where there are none.
+        """Ask what TensorRT and GPU there are; raises EngineFailedError if there are none.
 
         limit_s: that one build may take.
         """
@@ -100,7 +100,7 @@ class Builder:
         return plans.wanted_key(weights, self.settings, self.about)
 
     def standing(self, weights: Weights) -> plans.EnginePlan | None:
-        """Return the model's engine where one stands that may be loaded here."""
+        """Return the model's engine if one stands that may be loaded here."""
         with contextlib.suppress(EngineFailedError):
             return plans.find(self.settings, weights, self.about)
         return None
@@ -108,9 +108,9 @@ class Builder:
     def build(
         self, order: EngineOrder, waiting: Callable[[], None] | None = None, *, force: bool = False
     ) -> plans.EnginePlan:
-        """Return the model's engine, built where none stands, or in any case with `force`.
+        """Return the model's engine, built if none stands, or in any case with `force`.
 
-        waiting: called where another build has to end first. Whatever ends it, what is not finished is never loaded.
+        waiting: called if another build has to end first. Whatever ends it, what is not finished is never loaded.
         Raises EngineFailedError with the reason and the repair.
         """
         weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
@@ -159,7 +159,7 @@ class Builder:
         if refused is not None:
             raise EngineFailedError(
                 f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
-                "photographs like those to come: --photographs DIR"
+                "images like those to come: --photographs DIR"
             )
         notes += built["notes"]
         record = plans.PlanRecord(

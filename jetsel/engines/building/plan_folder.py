@@ -17,10 +17,10 @@ from jetsel.engines.building.plans import RECORD, EnginePlan, Key, PlanRecord
 
 @contextmanager
 def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
-    """Give a folder to build in, for as long as a `with` lasts; the folder of engines is made where there is none.
+    """Give a folder to build in, for as long as a `with` lasts; the folder of engines is made if there is none.
 
     Two builds at once would take each other's memory, and time their tactics wrongly, so others wait. needed_bytes:
-    free space without which a build is not begun. waiting: called once where another builder has to be waited for.
+    free space without which a build is not begun. waiting: called once if another builder has to be waited for.
     Raises EngineFailedError with the repair, also for an OSError of the block.
     """
     try:

@@ -35,7 +35,7 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     onnx_sha256: of the model's own file. input_px: its height and width, which a file may leave open. tensorrt: the
     exact version. max_batch: photographs of one run, at most. workspace_bytes: what the builder could try its tactics
     in. lean_tactics: whether cuBLAS and cuDNN, which cost hundreds of megabytes on a board whose GPU shares its memory,
-    were to be left out where the build succeeds without.
+    were to be left out if the build succeeds without.
     """
 
     onnx_sha256: Sha256
@@ -68,7 +68,7 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How an engine answered on photographs, beside ONNX Runtime with the model's own file.
 
     agreement: the share with the same first answer. largest_difference: of any logit. spread: of ONNX Runtime's logits,
-    the largest less the smallest. device_ms: the median of single photographs, None where the device has no clock.
+    the largest less the smallest. device_ms: the median of single photographs, None if the device has no clock.
     """
 
     photographs: Annotated[int, Meta(ge=1)]
@@ -80,7 +80,7 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlanRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What lies beside a plan. Bytes and seconds are measured; None where they could not be.
+    """What lies beside a plan. Bytes and seconds are measured; None if they could not be.
 
     built: when, in UTC. libraries: versions, by name. cost_bytes: of memory, that loading it took. scratch_bytes: of
     that, what a run works in.
@@ -128,7 +128,7 @@ def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
 def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any]) -> Key:
     """Return the key of the engine that this model needs here; about: the host's reply to hello.
 
-    Raises EngineFailedError where the host sees no GPU.
+    Raises EngineFailedError if the host sees no GPU.
     """
     gpu = about.get("gpu")
     if not gpu:

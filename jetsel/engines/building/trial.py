@@ -21,11 +21,11 @@ T_co = TypeVar("T_co", covariant=True)
 Run = Callable[[Array], tuple[Array, float | None]]
 """Takes (n, 3, height, width) float32, and returns logits (n, classes) float32 and the device's own ms or None."""
 
-_TOGETHER = 8  # photographs, where a model takes any number
+_TOGETHER = 8  # photographs, if a model takes any number
 ENOUGH = 50  # photographs: with fewer, one that two classes share decides about an engine
 LEAST_AGREEMENT = {"fp32": 0.98, "fp16": 0.98, "int8": 0.95}
 LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
-"""Of the spread of ONNX Runtime's logits, where photographs are few. fp32 may run as TF32, with the digits of fp16."""
+"""Of the spread of ONNX Runtime's logits, if photographs are few. fp32 may run as TF32, with the digits of fp16."""
 
 
 class Photographs(Protocol[T_co]):
@@ -81,7 +81,7 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
 
 
 def objection(check: Check, precision: Precision) -> str | None:
-    """Say why a model with these figures is not used, None where it is."""
+    """Say why a model with these figures is not used, None if it is."""
     on = f"on {check.photographs} photographs ({check.source})"
     if check.photographs >= ENOUGH:
         least = LEAST_AGREEMENT[precision]
@@ -92,6 +92,6 @@ def objection(check: Check, precision: Precision) -> str | None:
     if check.largest_difference <= most:  # a difference that is no number is larger than any
         return None
     return (
-        f"{on} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's, and {most:.3g} is the most where "
-        f"photographs are fewer than {ENOUGH}"
+        f"{on} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's; the limit "
+        f"for fewer than {ENOUGH} images is {most:.3g}"
     )

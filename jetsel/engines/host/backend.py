@@ -43,7 +43,7 @@ class Runtime:
         raise NotImplementedError
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Build an engine, where this runtime runs nothing else; raises Refusal, or Poisoned."""
+        """Build an engine, if this runtime runs nothing else; raises Refusal, or Poisoned."""
         raise NotImplementedError
 
     def close(self) -> None:

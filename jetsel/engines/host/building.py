@@ -61,12 +61,12 @@ class EngineBuild:
         return network
 
     def _is_typed(self) -> bool:
-        """Return whether the types that the ONNX file has are to be kept: of one in FP16, where TensorRT can."""
+        """Return whether the types that the ONNX file has are to be kept: of one in FP16, if TensorRT can."""
         can = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
         return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
     def _profile(self, network: Any) -> None:
-        """Fix the image's size; where the batch is free, add a profile from one image to as many as are asked for."""
+        """Fix the image's size; if the batch is free, add a profile from one image to as many as are asked for."""
         given = network.get_input(0)
         shape, wanted = list(given.shape), [3, *self._request["input_px"]]
         if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], wanted)):
@@ -82,7 +82,7 @@ class EngineBuild:
             raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
 
     def _set_precision(self) -> None:
-        """Set what the precision needs; raises Refusal where this TensorRT or GPU has no such thing."""
+        """Set what the precision needs; raises Refusal if this TensorRT or GPU has no such thing."""
         precision = self._request["precision"]
         if precision == "int8":  # by the file's own Q/DQ nodes
             self._set_flag("INT8")
@@ -105,7 +105,7 @@ class EngineBuild:
             self._config.max_workspace_size = size_bytes
 
     def _use_timings(self) -> bool:
-        """Use the timings of earlier builds, none where TensorRT refuses those; return whether new ones are kept."""
+        """Use the timings of earlier builds, none if TensorRT refuses those; return whether new ones are kept."""
         path = Path(self._request["timing_cache"])
         for content in (path.read_bytes() if path.exists() else b"", b""):
             cache = self._config.create_timing_cache(content)
@@ -124,7 +124,7 @@ class EngineBuild:
             self._config.set_tactic_sources(everything)
             plan = self._builder.build_serialized_network(network, self._config)
         if plan is None:
-            message = "TensorRT builds no engine: {}; where it is short of memory, see [host] workspace_mb"
+            message = "TensorRT builds no engine: {}; if it is short of memory, see [host] workspace_mb"
             raise Refusal("build-failed", message.format(self._log.why()))
         return bytes(plan)
 

@@ -42,7 +42,7 @@ class Gpu:
         return bool(self.device.get_attribute(self.cuda.device_attribute.INTEGRATED))
 
     def memory(self) -> Tuple[Optional[int], Optional[int]]:
-        """Return (available, total) bytes: of the whole board where the memory is shared, else of the GPU."""
+        """Return (available, total) bytes: of the whole board if the memory is shared, else of the GPU."""
         if self.is_integrated():
             return available_bytes(), total_bytes()
         try:
@@ -52,7 +52,7 @@ class Gpu:
         return int(free), int(total)
 
     def allocate(self, size_bytes: int) -> Any:
-        """Return device memory, aligned to 256 bytes as cuMemAlloc has it; raises Refusal where there is too little."""
+        """Return device memory, aligned to 256 bytes as cuMemAlloc has it; raises Refusal if there is too little."""
         try:
             return self.cuda.mem_alloc(size_bytes)
         except self.cuda.MemoryError as error:
@@ -99,7 +99,7 @@ class Scratch:
         self._size = 0
 
     def assign(self, context: Any, size_bytes: int) -> None:
-        """Give a context the buffer, larger than before where it has to be; raises Refusal."""
+        """Give a context the buffer, larger than before if it has to be; raises Refusal."""
         self._contexts.append(context)
         if size_bytes > self._size:
             larger, former = self._gpu.allocate(size_bytes), self._memory

@@ -14,30 +14,30 @@ class Shared:
         self.grow(size)
 
     def grow(self, size: int) -> None:
-        """Map `size` bytes where fewer are mapped."""
+        """Map `size` bytes if fewer are mapped."""
         if size > self.size:
             self._map = mmap.mmap(self._descriptor, size)  # the former one goes when its last view does
             self.size = size
 
     def view(self, offset: int, shape: Tuple[int, ...]) -> Any:
-        """Return the float32 array of this shape at the offset; raises TypeError where it lies outside."""
+        """Return the float32 array of this shape at the offset; raises TypeError if it lies outside."""
         import numpy
 
         return numpy.ndarray(shape, numpy.float32, memoryview(self._map)[offset:])
 
 
 def available_bytes() -> Optional[int]:
-    """Return the memory that could be had without swapping (proc(5), MemAvailable); None where it is not known."""
+    """Return the memory that could be had without swapping (proc(5), MemAvailable); None if it is not known."""
     return _meminfo("MemAvailable:")
 
 
 def total_bytes() -> Optional[int]:
-    """Return the memory of the machine, None where it is not known."""
+    """Return the memory of the machine, None if it is not known."""
     return _meminfo("MemTotal:")
 
 
 def resident_bytes() -> Optional[int]:
-    """Return this process's resident memory (proc(5), statm), None where it is not known."""
+    """Return this process's resident memory (proc(5), statm), None if it is not known."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
     except (OSError, ValueError, IndexError):

@@ -36,7 +36,7 @@ class Channel:
         self._reader = connection.makefile("rb")
 
     def receive(self) -> Optional[Dict[str, Any]]:
-        """Return the next message, None where the daemon has closed its end; raises DaemonGone."""
+        """Return the next message, None if the daemon has closed its end; raises DaemonGone."""
         try:
             header = self._reader.read(HEADER.size)
             if not header:
@@ -62,7 +62,7 @@ def one_line(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's text, the name of its class where it has none."""
+    """Return the first line of an exception's text, the name of its class if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

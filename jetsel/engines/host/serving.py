@@ -60,7 +60,7 @@ class Host:
         return status
 
     def _answer(self, request: Dict[str, Any]) -> Optional[int]:
-        """Answer one request; return the exit status where it was the last."""
+        """Answer one request; return the exit status if it was the last."""
         status = 0 if request["do"] == "quit" else None
         try:
             reply = dict(self._kinds[request["do"]](request), ok=True)
@@ -113,7 +113,7 @@ class Host:
         return dict(found, cost_bytes=after - before if is_known else None)
 
     def _check_reserve(self, more_bytes: int, when: str) -> None:
-        """Raise Refusal where less than the reserve would be left."""
+        """Raise Refusal if less than the reserve would be left."""
         available = self._runtime.available_bytes()
         if available is not None and available - more_bytes < self._reserve_bytes:
             left_mb, reserve_mb = (available - more_bytes) / 1e6, self._reserve_bytes / 1e6

@@ -85,7 +85,7 @@ class TensorRTModel(Model):
         self._addresses = {name: int(memory) for name, memory in self._device.items()}
 
     def _check_input(self, trt: Any, expected: List[int]) -> None:
-        """Take over the input's name, type and batch; raises Refusal where it is not the input that the model has."""
+        """Take over the input's name, type and batch; raises Refusal if it is not the input that the model has."""
         inputs = [tensor for tensor in self._calls.tensors if tensor.is_input]
         if len(inputs) != 1 or list(inputs[0].shape[1:]) != expected:
             said, wanted = [tensor.shape for tensor in inputs], ["n", *expected]
@@ -98,7 +98,7 @@ class TensorRTModel(Model):
             self._least, self.max_batch = int(least[0]), int(most[0])
 
     def _outputs(self) -> Dict[str, Any]:
-        """Return {"logits": Tensor}, with "embedding" where it has one; raises Refusal."""
+        """Return {"logits": Tensor}, with "embedding" if it has one; raises Refusal."""
         outputs = {tensor.name: tensor for tensor in self._calls.tensors if not tensor.is_input}
         shapes = {name: tensor.shape for name, tensor in outputs.items()}
         are_rows = all(len(shape) == 2 and shape[0] == self._shape[0] and shape[1] > 0 for shape in shapes.values())
@@ -145,7 +145,7 @@ class TensorRTModel(Model):
             if taken:
                 for answer, memory in self._answers.values():
                     gpu.cuda.memcpy_dtoh_async(answer[:count], memory, gpu.stream)
-            gpu.stream.synchronize()  # also where it was not taken: a fault of the device shows here
+            gpu.stream.synchronize()  # also if it was not taken: a fault of the device shows here
             device_ms = float(gpu.ended.time_since(gpu.began))
         except gpu.cuda.Error as error:
             raise Poisoned(f"the GPU failed while it ran: {error}") from None

@@ -101,7 +101,7 @@ class TensorRTRuntime(Runtime):
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of flags where nothing else is
+                warnings.simplefilter("ignore", DeprecationWarning)  # of flags if nothing else is
                 return EngineBuild(self._trt, self._log, self._logger, request).run()
         except cuda.Error as error:
             raise Poisoned(f"the GPU failed during the build: {error}") from None

@@ -1,4 +1,4 @@
-"""Which Python runs the engine host, in which environment, and what to do where it lacks a module."""
+"""Which Python runs the engine host, in which environment, and what to do if it lacks a module."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MODULES = ("tensorrt", "numpy", "pycuda", "onnxruntime")
 
 
 def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
-    """Return the interpreter for "tensorrt" or "onnxruntime" where the configuration names none.
+    """Return the interpreter for "tensorrt" or "onnxruntime" if the configuration names none.
 
     ONNX Runtime runs under this process's own. TensorRT runs under the Python that JetPack brings it for, which
-    `python3` need not be any more; where that cannot be told, under the system's `python3`.
+    `python3` need not be any more; if that cannot be told, under the system's `python3`.
     """
     if backend == "onnxruntime":
         return sys.executable
@@ -67,7 +67,7 @@ def repair(interpreter: str, said: str) -> str:
         cuda = "env PATH=/usr/local/cuda/bin:$PATH " if "pycuda" in missing else ""
         commands.append(
             f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(wanted)} (for all users: what pip "
-            "installs with --user is not seen; where pip refuses, make a virtual environment with "
+            "installs with --user is not seen; if pip refuses, make a virtual environment with "
             "--system-site-packages and name its python in [host] interpreter)"
         )
     return "; then ".join(commands) or "see: jetsel doctor"

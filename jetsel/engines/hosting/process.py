@@ -41,7 +41,7 @@ class HostProcess:
     """A running host that has said hello. Its link is used by one thread at a time."""
 
     def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
-        """Start it and wait for its hello; raises EngineFailedError with the reason where there is none.
+        """Start it and wait for its hello; raises EngineFailedError with the reason if there is none.
 
         stopped: see Link.exchange.
         The kernel kills the host when the thread that makes this ends: make it in one that lives on.
@@ -87,7 +87,7 @@ class HostProcess:
         self.kill(LEAVE_S)
 
     def kill(self, patience_s: float = 0.0) -> str:
-        """Kill it and all that it started, where it has not ended by itself within the patience.
+        """Kill it and all that it started, if it has not ended by itself within the patience.
 
         Return how it ended, in words.
         """

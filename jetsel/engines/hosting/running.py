@@ -37,7 +37,7 @@ class Region:
         self._numbers = np.frombuffer(mmap.mmap(descriptor, size, offset=offset), np.float32)
 
     def view(self, offset: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return the array of this shape at an offset in the whole memory; ValueError where it does not fit."""
+        """Return the array of this shape at an offset in the whole memory; ValueError if it does not fit."""
         begin = (offset - self.offset) // 4
         return self._numbers[begin : begin + math.prod(shape)].reshape(shape)
 
@@ -133,7 +133,7 @@ class HostedModel:
         return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
 
     def _shape(self, parts: tuple[NDArray[np.float32], ...]) -> tuple[int, int, int, int]:
-        """Return the shape of all parts together; raises EngineFailedError where they are no such images."""
+        """Return the shape of all parts together; raises EngineFailedError if they are no such images."""
         name, expected = self.weights.name, (3, self.weights.height_px, self.weights.width_px)
         for part in parts:
             if part.ndim != 4 or part.shape[1:] != expected or part.dtype != np.float32:

@@ -93,7 +93,7 @@ class Supervisor:
             return HostReport(self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
-        """Return the running host, started where none runs; one that is started again is waited for once.
+        """Return the running host, started if none runs; one that is started again is waited for once.
 
         Raises EngineFailedError or ConfigError with the reason.
         """
@@ -121,7 +121,7 @@ class Supervisor:
     ) -> dict[str, Any]:
         """Ask this host one thing and return its reply, whether it says ok or not.
 
-        what: for the log, as in "running m". stopped: see Link.exchange. Raises EngineDiedError where the host died of
+        what: for the log, as in "running m". stopped: see Link.exchange. Raises EngineDiedError if the host died of
         it, hung, or is another.
         """
         thread = threading.get_ident()

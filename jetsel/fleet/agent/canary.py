@@ -52,7 +52,7 @@ class Canary:
         return list(found[::step])
 
     def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
-        """Ask for each photograph; None where there is none. Raises what may be tried again, as NoDaemonError."""
+        """Ask for each photograph; None if there is none. Raises what may be tried again, as NoDaemonError."""
         shown = self.photographs(family, labels, most)
         if not shown:
             return None
@@ -78,14 +78,14 @@ class Canary:
         )
 
     def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
-        """Say in which way it has become worse, None where it has not.
+        """Say in which way it has become worse, None if it has not.
 
-        Accuracy: less than before, or than the plan expects where that is less, by more than chance explains (the
+        Accuracy: less than before, or than the plan expects if that is less, by more than chance explains (the
         normal approximation of the binomial, at the share halfway between). Time: more than before, and than the
-        plan expects where that is more, by SLOWER and LONGER_MS. Time and memory: beyond what [fleet] allows.
+        plan expects if that is more, by SLOWER and LONGER_MS. Time and memory: beyond what [fleet] allows.
         """
         if after.failed > (before.failed if before else 0):
-            return f"{after.failed} of {after.photographs} photographs get no answer"
+            return f"{after.failed} of {after.photographs} images get no answer"
         accuracies = [planned.accuracy, None if before is None else before.accuracy]
         known = [share for share in accuracies if share is not None]
         if known and after.accuracy is not None:
@@ -93,7 +93,7 @@ class Canary:
             between = (bar + after.accuracy) / 2
             chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
             if after.accuracy < bar - chance:
-                return f"{after.accuracy:.1%} of {after.photographs} photographs are right, {bar:.1%} were expected"
+                return f"{after.accuracy:.1%} of {after.photographs} images are right, {bar:.1%} were expected"
         if after.mean_ms is not None and before is not None and before.mean_ms is not None:
             expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
             if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):

@@ -1,4 +1,4 @@
-"""From a device's plan to what its daemon serves: fetched, installed, tried out, and taken back where that is worse."""
+"""From a device's plan to what its daemon serves: fetched, installed, tried out, and taken back if that is worse."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Follower:
 
         A trial, or a way back, that was cut short goes on. What could not be done comes back in the next round: no
         plan, no way to the repository, no space, no daemon. A plan whose models do not run, that makes it worse, or
-        that has no verdict after MOST_ROUNDS, is not tried again. Raises RepositoryError where the agent's own folder
+        that has no verdict after MOST_ROUNDS, is not tried again. Raises RepositoryError if the agent's own folder
         cannot be read or written.
         """
         known = structs.replace(known, waits=None)

@@ -71,7 +71,7 @@ class Installer:
     def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
         """Put a version together, run and time its models, and have it used; return the memory that each model takes.
 
-        Raises ModelsRefusedError, UnprovenError, and RepositoryError where the disk does not do; then nothing has
+        Raises ModelsRefusedError, UnprovenError, and RepositoryError if the disk does not do; then nothing has
         changed.
         """
         memory: Memory = {}
@@ -97,7 +97,7 @@ class Installer:
         shutil.rmtree(self._downloads, ignore_errors=True)
 
     def installed(self) -> Plan | None:
-        """Return the plan of the version in use, None where there is none; raises RepositoryError."""
+        """Return the plan of the version in use, None if there is none; raises RepositoryError."""
         versions = self.versions
         path = versions.path(versions.current()) / PLAN
         try:
@@ -145,7 +145,7 @@ class Installer:
             )
 
     def _build_engines(self, folder: Path) -> None:
-        """Have TensorRT's engines built where models run on it; they lie beside all others, by content.
+        """Have TensorRT's engines built if models run on it; they lie beside all others, by content.
 
         Raises ModelsRefusedError, and RepositoryError if the agent may not write the folder of engines.
         """

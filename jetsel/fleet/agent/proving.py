@@ -19,10 +19,10 @@ from jetsel.zoo import Family, scan, verify
 
 
 def prove(folder: Path, config: Config) -> dict[str, dict[str, float | None]]:
-    """Run every model, calibrate every family; return the MB of memory that each model took, None where not known.
+    """Run every model, calibrate every family; return the MB of memory that each model took, None if not known.
 
-    folder: a version, with a folder for each family. Raises RepositoryError, ManifestError or EngineFailedError where
-    one cannot serve, CalibrationError where its calibration cannot be fitted to it.
+    folder: a version, with a folder for each family. Raises RepositoryError, ManifestError or EngineFailedError if
+    one cannot serve, CalibrationError if its calibration cannot be fitted to it.
     """
     zoo = scan(sorted(path for path in folder.iterdir() if path.is_dir()))
     if zoo.broken:

@@ -53,7 +53,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> Remembered:
-    """Return what was remembered; where there is nothing, or it is damaged, a new series begins."""
+    """Return what was remembered; if there is nothing, or it is damaged, a new series begins."""
     try:
         return msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=Remembered)
     except FileNotFoundError:

@@ -107,7 +107,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, answe
 
 
 def _calibration(installer: Installer, family: str) -> Calibration | None:
-    """What was calibrated of a family of the plan here, None where it has none, or was not planned."""
+    """What was calibrated of a family of the plan here, None if it has none, or was not planned."""
     here = scan(model_folders(installer.config.models)).families.get(family)
     try:
         found = None if here is None else installed.shipped(here.calibration, here.labels.sha256)

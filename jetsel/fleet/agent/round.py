@@ -31,7 +31,7 @@ MOST_TOKEN_BYTES = 4096
 
 @dataclass(frozen=True)
 class Done:
-    """What a round did: the line that it told, how many lines were sent, and why no more were, None where all were."""
+    """What a round did: the line that it told, how many lines were sent, and why no more were, None if all were."""
 
     line: Usage
     sent: int
@@ -41,7 +41,7 @@ class Done:
 def run_round(config: Config, config_file: Path | None) -> Done:
     """Follow the plan, tell how the device fares, and send what waits. One at a time; another one waits for this.
 
-    Raises ConfigError, and RepositoryError where the agent's own folder cannot be read or written.
+    Raises ConfigError, and RepositoryError if the agent's own folder cannot be read or written.
     """
     fleet = config.fleet
     if fleet.url is None:
@@ -99,7 +99,7 @@ def _status(follower: Follower) -> tuple[StatusReply | None, str | None]:
 
 
 def device_name() -> str:
-    """Return the host's name as a device is called; raises ConfigError where it is no such name."""
+    """Return the host's name as a device is called; raises ConfigError if it is no such name."""
     name = socket.gethostname().lower()
     if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
         raise ConfigError(f'fleet.device: the host is called {name!r}: name the device, as in device = "line-3"')
@@ -139,7 +139,7 @@ class Spool:
         return before - len(lines)
 
     def send(self, sink: Sink) -> int:
-        """Send all lines, each upload named by its first; return how many. Raises RepositoryError where the way breaks.
+        """Send all lines, each upload named by its first; return how many. Raises RepositoryError if the way breaks.
 
         What was sent and not yet taken off here is sent again under the same name, so that it counts once.
         """

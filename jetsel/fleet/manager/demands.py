@@ -23,7 +23,7 @@ PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB 
 class Demand:
     """One family on one device; figures by model, as Published.recording has them.
 
-    share: of the answers. rate_hz: of requests, None where it is not known. late_ms: the 95th percentile of a run.
+    share: of the answers. rate_hz: of requests, None if it is not known. late_ms: the 95th percentile of a run.
     classes: share of the answers by class number, None: as on the photographs.
     """
 
@@ -103,7 +103,7 @@ def _memories(
 ) -> tuple[float, ...]:
     """Each model's memory as the device told it; else its files' bytes by the median ratio of those it told.
 
-    Where it told none the ratio is 1: what a model takes at least.
+    If it told none the ratio is 1: what a model takes at least.
     """
 
     def told(one: PublishedFamily) -> dict[str, float]:
@@ -132,7 +132,7 @@ def _scaled(
 ) -> tuple[float, ...] | None:
     """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
 
-    None where one is not known.
+    None if one is not known.
     """
 
     def told(one: PublishedFamily) -> dict[str, float]:
@@ -155,7 +155,7 @@ def _scaled(
 
 
 def _memory_mb(device: Device, notes: list[str]) -> float | None:
-    """What the limit leaves for models, since it is of the whole daemon; None where there is none."""
+    """What the limit leaves for models, since it is of the whole daemon; None if there is none."""
     line, limit_mb = device.line, device.line.limits.memory_mb
     if limit_mb is None:
         return None
@@ -168,7 +168,7 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
 
 
 def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
-    """What the budget leaves above idle power; None where there is none, or it cannot be promised."""
+    """What the budget leaves above idle power; None if there is none, or it cannot be promised."""
     budget_w = device.line.limits.budget_w
     if budget_w is None:
         return None
@@ -208,9 +208,9 @@ def _rounded(value: float) -> float:
 def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | None) -> CascadeOptions:
     """Return what a family's cascades give one device, those left out that another of the same models beats.
 
-    Accuracy is effective: an answer counts where it is right and comes by the deadline. That is MDInference's aggregate
+    Accuracy is effective: an answer counts if it is right and comes by the deadline. That is MDInference's aggregate
     accuracy (Ogden and Guo 2020, section III) with answers past the SLA taken for wrong ones; here an answer comes by
-    the deadline where the 95th percentiles of all that ran add up to no more. Photographs are weighed by the classes
+    the deadline if the 95th percentiles of all that ran add up to no more. Photographs are weighed by the classes
     that the device sees, MODI's usage statistics (section 3.2.1).
     """
     cascades = published.cascades(demand.costs_ms)

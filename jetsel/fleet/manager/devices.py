@@ -66,7 +66,7 @@ FROM lines WHERE is_recent GROUP BY ALL"""
 
 @dataclass(frozen=True)
 class ServedPlan:
-    """What was asked of a device while one plan was in use. p95_ms: the median of its lines', None where none tells."""
+    """What was asked of a device while one plan was in use. p95_ms: the median of its lines', None if none tells."""
 
     requests: int
     failed: int
@@ -88,7 +88,7 @@ class Device:
     """One device. line, uploaded_s: its newest line, and when the storage got it, in seconds since 1970.
 
     missing, missing_first: lines that never came, counted from the first of each series. Of the last days: period_s,
-    the median time from one line to the next by its clock, None where no two are there (less than 0.1 s is none);
+    the median time from one line to the next by its clock, None if no two are there (less than 0.1 s is none);
     rate_hz, requests in a second; idle_w, the mean power less what requests took; answers by family; classes, by family
     and label; takes, by family and model; served, by the serial of the plan in use, 0 for none.
     """

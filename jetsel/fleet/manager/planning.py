@@ -29,7 +29,7 @@ _CLEARLY = 1e-4
 class ExpectedResult(Struct, frozen=True):
     """What a choice of models is expected to give. accuracy: share of all answers, right and in time; see options_of.
 
-    mean_ms, energy_mj: of an answer, the latter None where it is not known. cascades: by family.
+    mean_ms, energy_mj: of an answer, the latter None if it is not known. cascades: by family.
     """
 
     accuracy: float
@@ -39,9 +39,9 @@ class ExpectedResult(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One device. serial: of its plan in force, 0 for none. families: what it should hold; none where nothing fits.
+    """One device. serial: of its plan in force, 0 for none. families: what it should hold; none if nothing fits.
 
-    before, after: of the models that it has, and of those proposed; None where that is nothing. binds: what accuracy
+    before, after: of the models that it has, and of those proposed; None if that is nothing. binds: what accuracy
     would be expected without one limit. dropped: models that go, and why. notes: what is not known, or stands against.
     """
 
@@ -67,7 +67,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Solved:
-    families: tuple[PlannedFamily, ...]  # none where nothing fits
+    families: tuple[PlannedFamily, ...]  # none if nothing fits
     before: ExpectedResult | None
     after: ExpectedResult | None
     keeps: bool  # what it has fits, and is about as good
@@ -184,7 +184,7 @@ class Planner:
 
 
 def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
-    """Return the plan in force of every device that has one; raises RepositoryError where one is not to be trusted."""
+    """Return the plan in force of every device that has one; raises RepositoryError if one is not to be trusted."""
     names = storage.names(PLANS)
     contents = storage.contents(names) if names else {}
     if lost := {*names} - contents.keys():

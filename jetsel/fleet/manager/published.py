@@ -24,7 +24,7 @@ from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 
 RUNGS = 3
-GRID = math.log(1.1)  # costs are told apart by a tenth where thresholds are fitted to them: they hardly depend on it
+GRID = math.log(1.1)  # costs are told apart by a tenth if thresholds are fitted to them: they hardly depend on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Cascades:
 
     @cached_property
     def uniform(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The shares where all photographs weigh the same."""
+        """The shares if all photographs weigh the same."""
         return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))
 
     def shares(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -69,7 +69,7 @@ class Cascades:
 class PublishedFamily:
     """One family. recording: of the models that can be planned, with the calibration's times; energies_mj: also its.
 
-    labels: (n,) the class number of each photograph, None where that is not known; classes: class numbers by label.
+    labels: (n,) the class number of each photograph, None if that is not known; classes: class numbers by label.
     files: bytes by SHA-256, of each model and of what every device gets.
     """
 

@@ -70,7 +70,7 @@ class Rolling:
         self._trusted = {*trusted, *map(public_key, keys)}
 
     def begin(self, proposals: Sequence[Proposal], devices: Mapping[str, Device], waves: str) -> Rollout:
-        """Write the state of a new one: no wave is out. Raises RepositoryError where another is under way."""
+        """Write the state of a new one: no wave is out. Raises RepositoryError if another is under way."""
         old = self._read()
         if old is not None and old.stopped is None and old.released < len(old.waves):
             raise RepositoryError("a roll-out is under way: go on with it, or give jetsel fleet stop first")
@@ -90,7 +90,7 @@ class Rolling:
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
     def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
-        """Release the next wave where all that are out stand well; raises RepositoryError where none is under way."""
+        """Release the next wave if all that are out stand well; raises RepositoryError if none is under way."""
         rollout = self._read()
         if rollout is None or rollout.stopped is not None:
             why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
@@ -123,7 +123,7 @@ class Rolling:
         return changed
 
     def _read(self) -> Rollout | None:
-        """Return the last roll-out; raises RepositoryError where this machine has seen a later state of it."""
+        """Return the last roll-out; raises RepositoryError if this machine has seen a later state of it."""
         rollout, last = read_rollout(self._storage, self._trusted), self._known().get(self._address, 0)
         if rollout is not None and rollout.serial < last:
             raise RepositoryError(
@@ -242,7 +242,7 @@ def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:
 
 
 def waves_of(text: str, devices: int) -> tuple[int, ...]:
-    """Return how many devices have their plan after each wave; raises ConfigError where the text says no such thing."""
+    """Return how many devices have their plan after each wave; raises ConfigError if the text says no such thing."""
     try:
         counts = [
             max(1, int(float(part[:-1]) / 100 * devices)) if part.endswith("%") else min(int(part), devices)

@@ -20,9 +20,9 @@ _NOTHING = 1e-9  # stands for a limit that leaves nothing
 class CascadeOptions:
     """The c cascades that a family offers to one device.
 
-    share: of the device's answers. rate_hz: of its requests, None where it is not known. models: of each cascade.
+    share: of the device's answers. rate_hz: of its requests, None if it is not known. models: of each cascade.
     accuracy: (c,) share of answers that are right and in time. ms: (c,) mean time of an answer. mj: (c,) mean energy
-    above idle power, None where it is not known. memory_mb: (c,). files: bytes by SHA-256 of each cascade's models, and
+    above idle power, None if it is not known. memory_mb: (c,). files: bytes by SHA-256 of each cascade's models, and
     of what every device gets.
     """
 
@@ -69,9 +69,9 @@ class Selection:
 
 
 def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
-    """Return the choice of the most answers that are right and in time; None where nothing fits.
+    """Return the choice of the most answers that are right and in time; None if nothing fits.
 
-    x_c is 1 for the one cascade c of a family that is chosen; y_f, for each file, 1 where a chosen cascade has it, so
+    x_c is 1 for the one cascade c of a family that is chosen; y_f, for each file, 1 if a chosen cascade has it, so
     files that models or families share count once; z_c <= x_c the share of the requests that are served. Maximised is
     the sum of share * accuracy_c * z_c, less TIE, under: the sum of bytes_f * y_f within the storage, of memory_c * x_c
     within the memory, of rate * energy_c * x_c within the watts, and of rate * time_c * z_c within the time: one
@@ -125,7 +125,7 @@ class _Problem:
                 self._fits &= (sums if block == 0 else np.maximum(self._has, self._always) @ sums) <= 1.0
 
     def alone(self) -> NDArray[np.int64] | None:
-        """The row of each family's best cascade, were the other families empty; None where one has none that fits."""
+        """The row of each family's best cascade, were the other families empty; None if one has none that fits."""
         parts = np.split(np.where(self._fits, self._value - self._slow, -np.inf), self._begins[1:])
         if any(np.isneginf(part).all() for part in parts):
             return None
@@ -141,7 +141,7 @@ class _Problem:
         return Selection(places, tuple(map(float, served)), float(self._value[rows] @ served))
 
     def solved(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """The chosen rows and their z by HiGHS, None where nothing keeps the limits."""
+        """The chosen rows and their z by HiGHS, None if nothing keeps the limits."""
         (n, f), families = self._has.shape, np.unique(self._family)
         eye = np.eye(n)
 

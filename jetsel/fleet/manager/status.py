@@ -28,9 +28,9 @@ class Written(NamedTuple):
 
 
 class DeviceStatus(Struct, frozen=True, kw_only=True):
-    """One device. seen_s: since its last upload, by the storage's clock, None where it never told.
+    """One device. seen_s: since its last upload, by the storage's clock, None if it never told.
 
-    clock_s: by how much its own clock is ahead of that, None where they agree. planned, installed: serials, 0 for none.
+    clock_s: by how much its own clock is ahead of that, None if they agree. planned, installed: serials, 0 for none.
     drift: of the family that drifts most. energy_j: above idle since its daemon started. missing: lines that never
     came. faults: in words.
     """
@@ -114,7 +114,7 @@ Points = list[tuple[float, float]]
 def render_fleet(
     statuses: Sequence[DeviceStatus], proposals: Sequence[Proposal], skipped: Mapping[str, str]
 ) -> str | None:
-    """Return the page, None where a library of it is missing; see jetsel.calibrate.report."""
+    """Return the page, None if a library of it is missing; see jetsel.calibrate.report."""
     before = [one.before for one in proposals if one.before is not None]
     after = [one.after for one in proposals if one.after is not None]
     sentences = [
@@ -145,7 +145,7 @@ def _mean(expected: Sequence[ExpectedResult]) -> str:
 
 
 def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
-    """Accuracy against time, and against energy where it is known."""
+    """Accuracy against time, and against energy if it is known."""
     found = []
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}

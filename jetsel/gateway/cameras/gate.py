@@ -48,5 +48,5 @@ class Gate:
 
     @property
     def saved_mj(self) -> float | None:
-        """Their energy, at the mean of those whose energy is known; None where none is."""
+        """Their energy, at the mean of those whose energy is known; None if none is."""
         return self.n_skipped * self._total_mj / self._n_metered if self._n_metered else None

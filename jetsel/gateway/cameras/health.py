@@ -69,7 +69,7 @@ class Health:
 
 
 def why_silent(status: StatusReply, family: str | None) -> str | None:
-    """Return why a daemon that is there answers no question, None where it does."""
+    """Return why a daemon that is there answers no question, None if it does."""
     if status.state != "ready":
         return f"it is {status.state}"
     asked = [one for one in status.families if one.name == (family or status.default_family)]

@@ -1,4 +1,4 @@
-"""The newest frame of a source: one thread reads it, keeps no other, and opens it again where it went away."""
+"""The newest frame of a source: one thread reads it, keeps no other, and opens it again if it went away."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Newest:
     """Reads until `close`. n_read: frames so far; n_back: how often the source came back; is_over: a file was played.
 
     open_reader: opens the source; it is given the event that ends waiting. told: called by the thread with whether the
-    source is there, the reason where it is not, and the seconds until the next try.
+    source is there, the reason if it is not, and the seconds until the next try.
     """
 
     def __init__(self, open_reader: Open, told: Callable[[bool, str, float], None]) -> None:
@@ -36,7 +36,7 @@ class Newest:
         self._thread.start()
 
     def take(self, timeout_s: float, rest_s: float = 0.0) -> np.ndarray | None:
-        """Return the newest frame that was not taken yet, or None where none came within the time.
+        """Return the newest frame that was not taken yet, or None if none came within the time.
 
         rest_s: for so long after it no frame is made into pixels, since none will be asked for.
         """
@@ -55,7 +55,7 @@ class Newest:
                 self._frame = frame
 
     def close(self) -> bool:
-        """Stop reading; False where the source hangs, and only the process's end ends it."""
+        """Stop reading; False if the source hangs, and only the process's end ends it."""
         self._stop.set()
         self._thread.join(_END_S)
         return not self._thread.is_alive()

@@ -36,7 +36,7 @@ class Saver:
         self.n_saved = 0
 
     def look(self, frame: np.ndarray, answer: Answer) -> None:
-        """Save the frame, (height, width[, 3]) uint8 BGR, where its answer is doubtful and there is room."""
+        """Save the frame, (height, width[, 3]) uint8 BGR, if its answer is doubtful and there is room."""
         is_doubtful = answer.in_doubt or answer.probability < self._below
         if not is_doubtful or time.monotonic() < self._not_before_s:
             return
@@ -54,7 +54,7 @@ class Saver:
         self._not_before_s = time.monotonic() + (_LOOK_AGAIN_S if trouble else _PAUSE_S)
 
     def _save(self, data: bytes, answer: Answer) -> bool:
-        """Write a picture where there is room for it, and return whether there was. Raises OSError."""
+        """Write a picture if there is room for it, and return whether there was. Raises OSError."""
         if self._bytes is None or self._is_stopped:
             self._bytes = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
         if self._bytes + len(data) > self._max_bytes:

@@ -33,10 +33,10 @@ class Reader(Protocol):
     """An open source."""
 
     def grab(self) -> bool:
-        """Wait for the next frame, not for long; False where there is none yet. Raises the errors above."""
+        """Wait for the next frame, not for long; False if there is none yet. Raises the errors above."""
 
     def retrieve(self) -> np.ndarray | None:
-        """Return its pixels, (height, width[, 3]) uint8 BGR; None where it cannot be decoded."""
+        """Return its pixels, (height, width[, 3]) uint8 BGR; None if it cannot be decoded."""
 
     def close(self) -> None:
         """Let go of the source."""
@@ -52,7 +52,7 @@ class Source:
 
 
 def source_of(text: str) -> Source:
-    """Tell what a SOURCE is; raises ConfigError with the repair where it is nothing that can be watched."""
+    """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched."""
     scheme, is_url, _ = text.partition("://")
     if " ! " in text:
         if not cv2.videoio_registry.hasBackend(cv2.CAP_GSTREAMER):
@@ -106,7 +106,7 @@ _USUAL_FPS = 25.0  # of a file that does not say
 
 
 class Capture:
-    """An open VideoCapture. RTSP comes over TCP where the camera can: OpenCV asks FFmpeg for that by itself.
+    """An open VideoCapture. RTSP comes over TCP if the camera can: OpenCV asks FFmpeg for that by itself.
 
     stall_s: how long opening or a frame may take. A file is played at its own rate, as a camera would show it; stop
     ends that waiting. Raises SourceGoneError.

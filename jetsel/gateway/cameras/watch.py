@@ -119,7 +119,7 @@ class Watch:
         self._newest = Newest(self._open, self._source_changed)
 
     def run(self) -> None:
-        """Watch until a file ends, or the caller interrupts it. Raises JetselError where no answer is ever to come."""
+        """Watch until a file ends, or the caller interrupts it. Raises JetselError if no answer is ever to come."""
         while True:
             is_over, is_there = self._newest.is_over, self._health.is_there
             if is_there and (frame := self._newest.take(_LOOK_S, self._settings.every_s)) is not None:
@@ -134,7 +134,7 @@ class Watch:
                 time.sleep(_LOOK_S)  # the newest frame waits meanwhile, or is replaced by a newer one
 
     def close(self) -> bool:
-        """Stop, and tell what there was; False where the source hangs, so that only the process's end lets go of it."""
+        """Stop, and tell what there was; False if the source hangs, so that only the process's end lets go of it."""
         has_ended = self._newest.close()
         self._health.close()
         self._client.close()
@@ -171,7 +171,7 @@ class Watch:
         self._emit("label", label=answer.label, id=answer.wnid, **told, **self._counts())
 
     def _ask(self, frame: np.ndarray) -> Answer | None:
-        """Return the answer, or None where this frame gets none, and say why once. Raises _AskAgainError too."""
+        """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
         most_mb = self._settings.max_image_mb
         sent = fitting(frame, most_mb)
         if sent is not frame:

@@ -26,7 +26,7 @@ QUALITY = 70  # of JPEG: some 3 KB a picture
 
 
 class Thumbnails:
-    """The last `most`, by the id of their answers; none where that is 0."""
+    """The last `most`, by the id of their answers; none if that is 0."""
 
     def __init__(self, most: int, limits: image.Limits) -> None:
         self._most = most
@@ -44,7 +44,7 @@ class Thumbnails:
                 self._kept.popitem(last=False)
 
     def get(self, answer_id: str) -> bytes | None:
-        """Return the JPEG, None where there is none (any more)."""
+        """Return the JPEG, None if there is none (any more)."""
         return self._kept.get(answer_id)
 
     def _small(self, picture: Any) -> bytes | None:
@@ -74,7 +74,7 @@ HEADERS = {
 
 
 class _Events:
-    """/events for a bounded number of viewers: an ASGI application, which also ends where its stream never began."""
+    """/events for a bounded number of viewers: an ASGI application, which also ends if its stream never began."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

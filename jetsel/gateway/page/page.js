@@ -181,7 +181,7 @@ function showDrift(status) {
   return undefined;
 }
 
-const pictures = new Map(); // by the answer's id: a thumbnail, or null where there is none
+const pictures = new Map(); // by the answer's id: a thumbnail, or null if there is none
 
 function pictured(cell, id) {
   if (!pictures.has(id)) {

@@ -84,7 +84,7 @@ def _gpus(root: Path) -> list[Path]:
 def _clock(
     name: str, now: int | None, lowest: int | None, highest: int | None, *, per_mhz: float, governor: str
 ) -> ClockReading | None:
-    """Return a clock, None where it does not tell: its cores do not run."""
+    """Return a clock, None if it does not tell: its cores do not run."""
     if now is None or not highest:
         return None
     return ClockReading(

@@ -46,7 +46,7 @@ class ClockReading(Struct, frozen=True, kw_only=True):
 class Battery(Struct, frozen=True):
     """What the board runs from. percent: that is left, of several batteries the mean.
 
-    is_discharging: whether any is being emptied, None where that is not told.
+    is_discharging: whether any is being emptied, None if that is not told.
     """
 
     percent: float
@@ -62,7 +62,7 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
     power_mode: number and name, as nvpmodel has them: "0 MAXN". jetson_clocks: whether the clocks are held at their
     highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. slowed: what
     slows the board down, in sentences. alarms: how often each has gone off since the board was started: over-current,
-    and low voltage on Orin and later. jtop: the version of jetson-stats that answered, where it was asked.
+    and low voltage on Orin and later. jtop: the version of jetson-stats that answered, if it was asked.
     """
 
     board: Fact
@@ -88,7 +88,7 @@ def kept(facts: BoardFacts) -> dict[str, Any]:
 
 
 def restored(plain: Mapping[str, Any]) -> BoardFacts | None:
-    """Return the facts that a calibration keeps, None where it keeps none that can be understood."""
+    """Return the facts that a calibration keeps, None if it keeps none that can be understood."""
     try:
         return msgspec.convert(plain, BoardFacts) if plain else None
     except msgspec.ValidationError:  # of another version of jetsel: as good as none

@@ -122,7 +122,7 @@ def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceRepor
 
 JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
 NOT_ASKED = "not asked: power.jtop is false"
-BY_JTOP = "jetson-stats tells it, where power.jtop asks it"
+BY_JTOP = "jetson-stats tells it, if power.jtop asks it"
 
 
 class Machine:
@@ -137,7 +137,7 @@ class Machine:
     def facts(self, wait_s: float = 0.0) -> BoardFacts:
         """Return all that is known now. wait_s: how long jetson-stats may take for its first answer.
 
-        Measurements are kept under board, release and power mode: those are named by the files where they tell, so that
+        Measurements are kept under board, release and power mode: those are named by the files if they tell, so that
         the names stay when jetson-stats comes or goes; it fills the gaps. On the GPU's load it comes first, and
         JetPack it alone knows.
         """
@@ -188,7 +188,7 @@ _MODE = re.compile(r"pmode:\s*(\d+)")
 
 
 def board(sysfs: Path) -> Fact:
-    """The device tree's name (every Jetson), else the maker's (DMI), with the processor's where it is known."""
+    """The device tree's name (every Jetson), else the maker's (DMI), with the processor's if it is known."""
     root = sysfs.parent
     tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
     if tree:
@@ -224,7 +224,7 @@ def power_mode(root: Path) -> Fact:
 def battery(root: Path) -> Known[Battery]:
     """Return the state of the batteries that the board runs from. root: of sysfs.
 
-    `capacity` is 0 to 100, and `status` says Unknown where the driver does not know (kernel documentation,
+    `capacity` is 0 to 100, and `status` says Unknown if the driver does not know (kernel documentation,
     ABI/testing/sysfs-class-power). What has the `scope` Device feeds a mouse or a keyboard, and not the board
     (drivers/power/supply/power_supply_sysfs.c).
     """

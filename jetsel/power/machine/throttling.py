@@ -33,7 +33,7 @@ _SAID = {"crit": "critical", "max": "warning"}
 
 
 def zones_c(root: Path) -> dict[str, float]:
-    """Return the temperature of each zone that tells, by its type; by `type (thermal_zone3)` where two have the same.
+    """Return the temperature of each zone that tells, by its type; by `type (thermal_zone3)` if two have the same.
 
     root: of sysfs, here and below.
     """

@@ -80,7 +80,7 @@ def _hwmon(chip: Chip, number: int) -> _Channel:
 
 
 def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
-    """The shunt as the device tree gives it to NVIDIA's driver, big-endian milliohms; None where it is not there."""
+    """The shunt as the device tree gives it to NVIDIA's driver, big-endian milliohms; None if it is not there."""
     try:
         blob = (folder.resolve().parent / f"of_node/channel@{number}/ti,shunt-resistor-mohm").read_bytes()
     except OSError:

@@ -50,12 +50,12 @@ class Files(NamedTuple):
 
 
 class SupplyRail:
-    """One rail, its files open. Power comes from the file of power where there is one, else it is mV x mA = uW."""
+    """One rail, its files open. Power comes from the file of power if there is one, else it is mV x mA = uW."""
 
     def __init__(self, name: str, where: str, files: Files, volts_step: float, amps_step: float | None) -> None:
-        """Open what is there and read it; raises RailError where no power can be read.
+        """Open what is there and read it; raises RailError if no power can be read.
 
-        volts_step, amps_step: what the chip can tell apart, None where it is not known. The step in watts is that of
+        volts_step, amps_step: what the chip can tell apart, None if it is not known. The step in watts is that of
         both, each moved by one, at the voltage and the current of the first reading.
         """
         self.name = name
@@ -75,7 +75,7 @@ class SupplyRail:
             self.resolution_w = measured.volts * amps_step + abs(measured.amps) * volts_step
 
     def read_uw(self) -> int:
-        """Return the power in microwatts; raises RailError. One system call, two where there is no file of power."""
+        """Return the power in microwatts; raises RailError. One system call, two if there is no file of power."""
         if self._power is not None:
             return self._power.read() * self._step_uw
         return self._volts.read() * self._amps.read()

@@ -22,7 +22,7 @@ class Library:
     """The library, started. Never stopped: others in the process may use it, and its end ends it."""
 
     def __init__(self, load: Callable[[str], Any]) -> None:
-        """Load and start it; raises RailError where it is not there or will not start."""
+        """Load and start it; raises RailError if it is not there or will not start."""
         try:
             self._calls = load(LIBRARY)
         except OSError as error:
@@ -31,7 +31,7 @@ class Library:
         self.call("nvmlInit_v2")
 
     def call(self, name: str, *arguments: object) -> None:
-        """Call a function; raises RailError with NVML's own words where it fails."""
+        """Call a function; raises RailError with NVML's own words if it fails."""
         try:
             result = getattr(self._calls, name)(*arguments)
         except AttributeError:
@@ -53,7 +53,7 @@ class Card:
     """The power of one card, as a rail: a mean over a second from Ampere on (nvml.h). Since Volta it counts energy."""
 
     def __init__(self, name: str, library: Library, handle: ctypes.c_void_p) -> None:
-        """Find out whether this card gives its power, and counts its energy; raises RailError where it does not."""
+        """Find out whether this card gives its power, and counts its energy; raises RailError if it does not."""
         self.name = name
         self.where = f"{name} of {LIBRARY}"
         self.resolution_w: float | None = _STEP_W

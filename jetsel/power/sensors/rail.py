@@ -14,7 +14,7 @@ class RailError(Exception):
 
 
 class Measured(NamedTuple):
-    """One reading in full. volts and amps: None where the sensor has none."""
+    """One reading in full. volts and amps: None if the sensor has none."""
 
     watts: float
     volts: float | None
@@ -26,13 +26,13 @@ class Rail(Protocol):
 
     name: str  # as the board labels it: VDD_IN
     where: str  # for people: the file or device that is read
-    resolution_w: float | None  # the step between two values, None where it is not known
+    resolution_w: float | None  # the step between two values, None if it is not known
 
     @property
     def read_uj(self) -> Callable[[], int] | None:
         """What returns the microjoules counted since it was opened, for a rail that counts energy, else None.
 
-        It raises RailError. Of two readings the difference is exact, where that of power is a mean of some time.
+        It raises RailError. Of two readings the difference is exact, if that of power is a mean of some time.
         """
 
     def read_uw(self) -> int:
@@ -56,7 +56,7 @@ class Dropped(msgspec.Struct, frozen=True):
 class Detected:
     """What looking for one kind of sensor gives.
 
-    total: names of rails that make the whole of what this sensor sees, the dropped ones too; () where only a table of
+    total: names of rails that make the whole of what this sensor sees, the dropped ones too; () if only a table of
     boards knows. parts: of a rail that contains others, their names: never added to it.
     """
 

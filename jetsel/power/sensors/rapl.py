@@ -18,13 +18,13 @@ from jetsel.power.sysfs import Number
 SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
 PATIENCE_S = 0.5  # with a counter that does not: some count in whole joules
 MEMORY = "dram"  # listed under its package, and not in it
-PLATFORM = "psys"  # has the packages in it, where the maker of the machine wired it at all
+PLATFORM = "psys"  # has the packages in it, if the maker of the machine wired it at all
 
 
 class Counter:
     """A counter of microjoules: what it counted, and the mean power between the last two times that it moved.
 
-    counted_uj: since it was first seen, over all the times that it began again. power_uw: None where it has not moved.
+    counted_uj: since it was first seen, over all the times that it began again. power_uw: None if it has not moved.
     """
 
     def __init__(self, range_uj: int) -> None:
@@ -55,7 +55,7 @@ class Domain:
     """One domain, as a rail."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Open the counter and watch it move; raises RailError where it may not be read or stands still."""
+        """Open the counter and watch it move; raises RailError if it may not be read or stands still."""
         self.name = name
         self.where = str(folder)
         self.resolution_w: float | None = None  # the step depends on the time between two readings

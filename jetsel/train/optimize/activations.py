@@ -28,7 +28,7 @@ TRIED = 12  # halvings of the bound's interval
 TOGETHER, NARROW = (
     4,
     16,
-)  # channels stay in fours where there are more than 16: processors take several at a time
+)  # channels stay in fours if there are more than 16: processors take several at a time
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def prune(
     example: (n, ...) as the network takes it. train: trains the network with a penalty added to its loss. shown:
     batches on which activations are counted. last: layers whose outputs stay. share: of the multiply-accumulates to
     stay; the bound rises until so few do. None: the bound stands, and it ends when nothing goes. Raises
-    CalibrationError where nothing can go at all.
+    CalibrationError if nothing can go at all.
     """
     draw = torch.Generator().manual_seed(seed)
     begun = operations(net, example)
@@ -126,7 +126,7 @@ def counted(
 ) -> list[Bound]:
     """Return each group's first layer and its channels' scores, by which those below a bound go.
 
-    A score is the share of photographs and places at which a channel is above zero, of a normalisation where one
+    A score is the share of photographs and places at which a channel is above zero, of a normalisation if one
     follows: what an activation lets pass. Channels that sums tie together have the mean of theirs. For outliers it is
     the distance from the layer's mean in deviations.
     """
@@ -157,7 +157,7 @@ def counted(
 def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bool = True) -> list[list[int]]:
     """Return for each layer the channels whose score is at most the bound, the least active first.
 
-    `least_left` says how many stay, at least one; even: a multiple of four where there are more than 16.
+    `least_left` says how many stay, at least one; even: a multiple of four if there are more than 16.
     """
     found = []
     for _, score in scores:
@@ -212,6 +212,6 @@ def _groups(net: nn.Module, example: Tensor, last: Collection[nn.Module]) -> Ite
 
 
 def _counted_in(group: Sequence[nn.Module]) -> list[nn.Module]:
-    """Return the layers of a group whose outputs tell: its normalisations, or where there are none all."""
+    """Return the layers of a group whose outputs tell: its normalisations, or if there are none all."""
     norms = [layer for layer in group if isinstance(layer, NORMS)]
     return norms or list(group)

@@ -29,7 +29,7 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
     """Quantise to 8 bits with the ranges that photographs give, weights channel by channel, as Q/DQ nodes.
 
     model: of one size. shown: (n, 3, height, width) as the model takes them. symmetric: activations around 0 and
-    signed, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError where an operator
+    signed, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError if an operator
     cannot be quantised.
     """
     from onnx import load, save

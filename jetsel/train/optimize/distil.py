@@ -35,9 +35,9 @@ class Lesson:
 
 
 def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Progress:
-    """Fine-tune `net` in place, from its checkpoint where there is one; return how far it came.
+    """Fine-tune `net` in place, from its checkpoint if there is one; return how far it came.
 
-    Fewer epochs are trained where as many would take longer than lesson.most_s: see `train.loop`.
+    Fewer epochs are trained if as many would take longer than lesson.most_s: see `train.loop`.
     """
     device = trainer()
     net.to(device, memory_format=torch.channels_last)

@@ -1,7 +1,7 @@
 """Layers made of cheaper ones that nearly do the same: products of small matrices in the place of a large one.
 
 Çallı, Optimizing Neural Networks for Mobile Devices (2017), sections 2.3.1, 2.4.1 and 2.6. Each function changes a
-network in place, says how many layers it replaced, and leaves those where nothing is saved. share: of the operations.
+network in place, says how many layers it replaced, and leaves those if nothing is saved. share: of the operations.
 """
 
 from __future__ import annotations

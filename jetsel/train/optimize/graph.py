@@ -16,7 +16,7 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
     """Return a copy for photographs of this size alone, which tells the shape of every tensor.
 
     Weights that the file keeps in another precision are turned into float32, and padding that depends on the size
-    becomes numbers. Raises ManifestError where the graph does not work at this size.
+    becomes numbers. Raises ManifestError if the graph does not work at this size.
     """
     import onnx
 

@@ -43,7 +43,7 @@ NEEDS_TORCH = f"pruning and factorising need torch: {pip_install('export')}, or 
 
 @dataclass(frozen=True)
 class Content:
-    """A candidate before it is tried. parameters: numbers in its weights, also where they are kept in few bits."""
+    """A candidate before it is tried. parameters: numbers in its weights, also if they are kept in few bits."""
 
     file: bytes
     spec: InputSpec
@@ -60,7 +60,7 @@ def content_of(recipe: Recipe, material: Material, there: Mapping[Recipe, Model]
         return _trained(recipe, spec, material)
     material.graph(spec)  # whether it works at this size
     file = _for_input(material.plan.parent, material.parent, spec)
-    words = f"photographs at {spec.width_px} x {spec.height_px} px"
+    words = f"images at {spec.width_px} x {spec.height_px} px"
     return Content(file, spec, words, parameters(material.parent))
 
 
@@ -78,7 +78,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
     if recipe.numbers == "int8":
         shown = material.shown(spec, compress.MOST_SHOWN)
         made = compress.int8(graph, shown, symmetric=material.plan.symmetric)
-        words.append(f"8-bit numbers, ranges of {len(shown)} photographs")
+        words.append(f"8-bit numbers, ranges of {len(shown)} images")
     elif recipe.numbers == "fp16":
         made, words = compress.fp16(graph), [*words, "16-bit numbers"]
     else:
@@ -104,7 +104,7 @@ def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
 
 
 def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:
-    """Return the parent's file; where it names the size of its input, with another in its place."""
+    """Return the parent's file; if it names the size of its input, with another in its place."""
     from onnx import ModelProto
 
     changed = ModelProto()
@@ -206,7 +206,7 @@ def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 class FileFacts(Struct, frozen=True):
-    """Of one model's ONNX file. operations: multiply-accumulates of one photograph, None where they cannot be told."""
+    """Of one model's ONNX file. operations: multiply-accumulates of one photograph, None if they cannot be told."""
 
     bytes: int
     gzipped_bytes: int
@@ -215,7 +215,7 @@ class FileFacts(Struct, frozen=True):
 
 
 def facts_of(model: Model) -> FileFacts:
-    """Look into the file of a model; raises ManifestError where it cannot be read."""
+    """Look into the file of a model; raises ManifestError if it cannot be read."""
     content, manifest = model.path.read_bytes(), model.manifest
     derived = manifest.derived_from
     try:

@@ -49,7 +49,7 @@ def pixels(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and which paths they are of.
 
-    What cannot be read is left out, and some where all would not fit into memory. Raises CalibrationError where they
+    What cannot be read is left out, and some if all would not fit into memory. Raises CalibrationError if they
     are too few.
     """
     most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
@@ -72,13 +72,13 @@ def pixels(
             if levels is not None:
                 found.append(levels)
                 kept.append(row)
-            tell("looking at the photographs to learn from", done, len(rows))
+            tell("looking at the images to learn from", done, len(rows))
     check_enough(len(found))
     return np.stack(found), np.array(kept)
 
 
 def check_enough(count: int) -> None:
-    """Raise CalibrationError where so few photographs to learn from mean nothing."""
+    """Raise CalibrationError if so few photographs to learn from mean nothing."""
     if count < FEWEST:
         raise CalibrationError(
             f"{count} images to learn from, and {FEWEST} are the minimum: add images, or name others to "
@@ -126,7 +126,7 @@ class Material:
         return read_model(self.plan.parent.path)
 
     def graph(self, spec: InputSpec) -> ModelProto:
-        """The parent's graph for photographs of this size; raises ManifestError where it does not work."""
+        """The parent's graph for photographs of this size; raises ManifestError if it does not work."""
         return for_size(self.parent, spec.height_px, spec.width_px)
 
     def levels(self, spec: InputSpec, most: int | None = None) -> NDArray[np.uint8]:

@@ -19,7 +19,7 @@ FILE_ALONE = f"use methods that change its file alone: --methods {','.join(FILE_
 def network_of(model: ModelProto, name: str) -> nn.Module:
     """Return the model as a torch network, (n, 3, height, width) float32 normalised -> logits (n, classes).
 
-    model: of one size, see `graph.for_size`. Raises CalibrationError where an operator has no counterpart.
+    model: of one size, see `graph.for_size`. Raises CalibrationError if an operator has no counterpart.
     """
     from onnx import ModelProto
 
@@ -49,7 +49,7 @@ def _converted(model: ModelProto, name: str) -> nn.Module:
 
 
 def last_layer(net: nn.Module) -> nn.Linear:
-    """Return the layer that makes the logits; raises CalibrationError where that is no dense one."""
+    """Return the layer that makes the logits; raises CalibrationError if that is no dense one."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise CalibrationError(

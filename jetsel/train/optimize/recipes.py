@@ -18,7 +18,7 @@ FACTORISING = ("svd", "one-d", "separable")
 METHODS = (*FILE_METHODS, *PRUNING, *FACTORISING)
 NEEDS_CONVERTER = f"fp16 needs onnxconverter-common: {pip_install('export')}"
 SHARES = (0.7, 0.5)
-"""Of the parent's multiply-accumulates that pruning and factorising leave, where no target is named."""
+"""Of the parent's multiply-accumulates that pruning and factorising leave, if no target is named."""
 SIDES = (0.86, 0.71, 0.57, 0.43)
 """Of the parent's side in pixels."""
 ROUND_ABOVE_PX = 128
@@ -28,7 +28,7 @@ SMALLEST_SIDE_PX = 24
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one candidate is made. method: None where only its numbers change; share: of the operations that stay.
+    """How one candidate is made. method: None if only its numbers change; share: of the operations that stay.
 
     side_px: of the input's shorter side, None for the parent's. numbers: how weights are kept.
     """
@@ -51,7 +51,7 @@ class Recipe:
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """Return the methods that `int8,smaller` names, those that change the file where nothing is named.
+    """Return the methods that `int8,smaller` names, those that change the file if nothing is named.
 
     Raises CalibrationError for an unknown one, and if fp16 is named and its library is not installed.
     """
@@ -67,7 +67,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
 def recipes(methods: Sequence[str], spec: InputSpec, share: float | None = None) -> list[Recipe]:
     """Return a recipe for each candidate, those that others are made of first.
 
-    share: the one to prune and factorise to, None for each of SHARES. Where int8 is among the methods, the candidates
+    share: the one to prune and factorise to, None for each of SHARES. If int8 is among the methods, the candidates
     that compute less are made with 8 bits too.
     """
     made = [Recipe(side_px=side) for side in sides(spec)] if "smaller" in methods else []

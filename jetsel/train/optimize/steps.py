@@ -44,7 +44,7 @@ class Trained:
 def trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folder: Path, tell: Tell) -> Trained:
     """Return what a recipe makes of `parent`, a graph of one size; folder: where the steps that are done are kept.
 
-    Raises CalibrationError where the network does not take to it.
+    Raises CalibrationError if the network does not take to it.
     """
     try:
         return _trained(parent, name, recipe, lesson, folder, tell)
@@ -68,12 +68,12 @@ def _trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, fold
 
 
 def _check_saved(left: float, recipe: Recipe) -> None:
-    """Raise CalibrationError where less than half of what was asked for is saved: no training makes up for that."""
+    """Raise CalibrationError if less than half of what was asked for is saved: no training makes up for that."""
     asked = recipe.share or 1.0
     if left > (1 + asked) / 2:
         raise CalibrationError(
-            f"{recipe.method} leaves {100 * left:.0f} % of the multiply-accumulates, where {100 * asked:.0f} % are "
-            "asked for: most of them are in layers that it does not change; leave this method out"
+            f"{recipe.method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * asked:.0f} % were "
+            "requested: most of them are in layers that it does not change; leave this method out"
         )
 
 
@@ -134,5 +134,5 @@ def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.M
 def _words(recipe: Recipe, left: float, lesson: Lesson, done: Progress) -> str:
     return (
         f"{recipe.method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
-        f"{len(lesson.levels)} photographs in {done.seconds / 60:.1f} min, seed {lesson.seed}"
+        f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
     )

@@ -58,7 +58,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_file(
     with pytest.raises(KeyboardInterrupt):
         steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", stopped_in_epoch(3))
     resumed = steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", ignored)
-    assert "3 epochs of distillation on 96 photographs" in resumed.words
+    assert "3 epochs of distillation on 96 images" in resumed.words
     made = model_in(resumed.content, "made")
     assert operations(for_size(made, 64, 64)) < 0.75 * operations(PARENT)
     batch = np.random.default_rng(2).normal(size=(4, 3, 64, 64)).astype(np.float32)

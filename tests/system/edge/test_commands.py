@@ -86,7 +86,7 @@ def test_accuracy_is_measured_of_whole_and_reduced_photographs_and_can_be_config
     assert list(models) == ["m", "l", "xl"]
     assert models["xl"].accuracy == 1.0, "the folders are called by its own answers"
     assert all(list(model.accuracy_at_px) == ["32"] for model in models.values())
-    assert "of 6 photographs" in said
+    assert "of 6 images" in said
 
 
 def test_a_model_that_the_edge_has_not_got_is_told_before_anything_is_printed(

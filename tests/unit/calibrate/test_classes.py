@@ -40,13 +40,13 @@ def test_the_family_that_has_the_classes_is_named(tmp_path: Path) -> None:
 def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
     left_out = [("a", "unknown label: 'lily' is not a class of the family; rename it"), ("b", "unreadable: empty")]
     loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 0, 2])))
-    assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1)", "no photographs of rose"]  # type: ignore[arg-type]
+    assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1)", "no images of rose"]  # type: ignore[arg-type]
     alone = SimpleNamespace(left_out=[], recording=SimpleNamespace(classes=np.array([1, 1])))
     assert remarks(alone, FLOWERS) == [  # type: ignore[arg-type]
-        "every photograph is of one class, rose: what follows says nothing of the others"
+        "every image is of one class, rose: what follows says nothing of the others"
     ]
     many = family("many", *(f"class {number}" for number in range(60)))
-    assert remarks(loaded, many)[1:] == ["photographs of 2 of the 60 classes"]  # type: ignore[arg-type]
+    assert remarks(loaded, many)[1:] == ["images of 2 of the 60 classes"]  # type: ignore[arg-type]
 
 
 def test_a_misspelt_class_names_the_one_that_is_near() -> None:

@@ -34,5 +34,5 @@ def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(path
 
 
 def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
-    with pytest.raises(CalibrationError, match="put the photographs back, or record again"):
+    with pytest.raises(CalibrationError, match="put the images back, or record again"):
         decoded(paths[1:], 64, LIMITS)

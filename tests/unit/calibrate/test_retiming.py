@@ -54,5 +54,5 @@ def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped,
     with pytest.raises(CalibrationError, match="was made for other models"):
         retime(family, other, shipped, Config(), LIMITS, lambda *_: None)
     (shipped.folder / ANSWERS).unlink()
-    with pytest.raises(CalibrationError, match="came without its answers: calibrate on photographs"):
+    with pytest.raises(CalibrationError, match="came without its answers: calibrate on images"):
         retime(family, models, shipped, Config(), LIMITS, lambda *_: None)

@@ -81,7 +81,7 @@ def test_the_details_say_all_there_is() -> None:
         "  energy: not known (no meter)",
         "  decoded at 4 x 2",
         "  step: m is sure",
-        "  distance to the nearest photographs of the calibration: 0.250",
+        "  distance to the nearest images of the calibration: 0.250",
         "  features: contrast 0.5",
     ]
 

@@ -38,5 +38,5 @@ def test_a_run_that_gets_no_memory_is_a_memory_error_and_the_next_is_served(tmp_
     assert done.returncode == 0, done.stderr
     refused, served = done.stdout.splitlines()
     assert "wide: " in refused
-    assert "2000 photographs" in refused
+    assert "2000 images" in refused
     assert served == f"(1, {CLASSES})"

@@ -106,7 +106,7 @@ def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> N
     content = bytearray(model.path.read_bytes())
     content[-1] ^= 1
     model.path.write_bytes(content)
-    with pytest.raises(ManifestError, match=r"small\.onnx: sha256 is [0-9a-f]{64} where the manifest of small says"):
+    with pytest.raises(ManifestError, match=r"small\.onnx: sha256 is [0-9a-f]{64}, but the manifest of small says"):
         verify(model)
     model.path.unlink()
     with pytest.raises(ManifestError, match=r"small\.onnx: cannot be read"):

@@ -62,7 +62,7 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
         ("family", "pets", "for the family 'pets' and this one is 'starter'"),
         ("labels_sha256", "0", "with another labels file"),
         ("feature_table", "1", "with other features"),
-        ("decode_px", "224", f"at most 224 pixels where the family has {OURS.decode_px}"),
+        ("decode_px", "224", f"at most 224 pixels, but the family has {OURS.decode_px}"),
     ],
 )
 def test_what_is_bound_to_something_else_is_refused(path: Path, key: str, value: str, words: str) -> None:
@@ -71,7 +71,7 @@ def test_what_is_bound_to_something_else_is_refused(path: Path, key: str, value:
 
 
 def test_features_of_another_size_go_into_another_file(path: Path) -> None:
-    with pytest.raises(CalibrationError, match="with features of 4096 pixels where 250000 are wanted"):
+    with pytest.raises(CalibrationError, match="with features of 4096 pixels, but 250000 are required"):
         create_or_open(path, OURS, 250_000)
 
 

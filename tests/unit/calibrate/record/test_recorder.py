@@ -221,7 +221,7 @@ def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]
     folder = put(tmp_path / "photos", 1)
     (photograph,) = folder.rglob("*.jpg")
     photograph.write_text("no picture")
-    with pytest.raises(CalibrationError, match=r"none of 1 photographs can be used, the last: .*unreadable"):
+    with pytest.raises(CalibrationError, match=r"none of 1 images can be used, the last: .*unreadable"):
         go(folder, engines)
 
 
