@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAPERS = ROOT / "calibration" / "papers"
-PAGES = sorted(PAPERS.glob("*.md"))
+PAGES = sorted(PAPERS.glob("RESULTS-*.md"))
 RESULTS = ("results/{page}-*", "{page}/results/*")
 """Result files of a page, below calibration/papers."""
 
@@ -23,14 +23,19 @@ MEASURED = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.\d+|\d[\d,]*(?= ?%| (?:ms|s|MB|p
 CONSTANTS = {"95"}  # % of an interval
 
 
+def paper(page: Path) -> str:
+    """The name of the paper whose results a page has."""
+    return page.stem.removeprefix("RESULTS-")
+
+
 def sections() -> Iterator[tuple[str, str]]:
     """Yield each section of docs/papers.md that links to a page of results, after that page's name."""
     for section in (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").split("\n## ")[1:]:
-        if page := re.search(r"\(\.\./calibration/papers/(\w+)\.md\)", section):
+        if page := re.search(r"\(\.\./calibration/papers/RESULTS-(\w+)\.md\)", section):
             yield page[1], section.partition("\n")[2]
 
 
-TEXTS = {path.name: (path.stem, path.read_text(encoding="utf-8")) for path in PAGES}
+TEXTS = {path.name: (paper(path), path.read_text(encoding="utf-8")) for path in PAGES}
 TEXTS |= {f"docs/papers.md, {page}": (page, section) for page, section in sections()}
 
 
@@ -38,7 +43,7 @@ def unproved(page: str, text: str) -> list[str]:
     """Return the figures of a text that are in no result file of its page and in no column of the paper's."""
     files = [path for pattern in RESULTS for path in PAPERS.glob(pattern.format(page=page))]
     written = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    theirs = "\n".join(theirs for _, _, theirs in rows((PAPERS / f"{page}.md").read_text(encoding="utf-8")))
+    theirs = "\n".join(theirs for _, _, theirs in rows((PAPERS / f"RESULTS-{page}.md").read_text(encoding="utf-8")))
     known = CONSTANTS | {plain(number) for number in NUMBER.findall(f"{written}\n{theirs}")}
     lines = set(written.splitlines())
     ours = [cells for line, cells, _ in rows(text) if line not in lines]
@@ -71,8 +76,12 @@ def test_every_figure_stands_in_a_result_file_or_is_the_papers_own(name: str) ->
     assert unproved(*TEXTS[name]) == []
 
 
+def test_no_page_is_longer_than_150_lines() -> None:
+    assert {page.name for page in PAGES if len(page.read_text("utf-8").splitlines()) > 150} == set()
+
+
 def test_each_page_has_its_section_and_a_wrong_figure_is_found() -> None:
-    assert {page for page, _ in sections()} == {path.stem for path in PAGES}
-    page = (PAPERS / "multiplexer.md").read_text(encoding="utf-8")
+    assert {page for page, _ in sections()} == {paper(path) for path in PAGES}
+    page = (PAPERS / "RESULTS-multiplexer.md").read_text(encoding="utf-8")
     assert unproved("multiplexer", page.replace("54.6 % (52.6", "54.7 % (52.6")) == ["54.7"]
     assert unproved("multiplexer", "It keeps 77.7 % of them.") == ["77.7"]
