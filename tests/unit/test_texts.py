@@ -49,7 +49,8 @@ def test_each_text_has_its_kind_and_line(tmp_path: Path) -> None:
 
 
 PUZZLING = re.compile(
-    r"\b(whoever|so many(th)?|what is no|is told|hung up on|without a word|such a one|likewise|(None|null|empty|Error) where)\b",
+    r"\b(whoever|so many(th)?|what is no|is told|hung up on|without a word|such a one|likewise"
+    r"|(None|null|empty|Error) where)\b",
     re.IGNORECASE,
 )
 
