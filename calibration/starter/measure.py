@@ -161,7 +161,7 @@ def report(family: Family, photographs: Photographs, what: str, rounds: int, tra
     lines = [HEAD, ["---"] * len(HEAD), *rows(family, seen, photographs.classes, times_ms, trained)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = [
-        f"Family {family.name}, {len(photographs.encoded)} photographs ({what}). "
+        f"Family {family.name}, {len(photographs.encoded)} images ({what}). "
         f"ONNX Runtime {onnxruntime.__version__}, one thread, one photograph at a time, "
         f"{times_ms[0].size} runs of each model by turns, "
         f"on {platform.machine()} with Python {platform.python_version()}. They had {100 * share:.0f} % of a processor"

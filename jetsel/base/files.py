@@ -105,5 +105,5 @@ def repair_of(fault: OSError, another_place: str = "name another place") -> str:
     if fault.errno in _NO_SPACE:
         return "free some space there"
     if fault.errno in _NOT_ALLOWED:
-        return f"use an account that may write there, or {another_place}"
+        return f"run this as a user who may write there, or {another_place}"
     return f"repair this, or {another_place}"

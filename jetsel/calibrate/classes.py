@@ -31,7 +31,7 @@ def check_family(photos: Path, family: Family, others: Mapping[str, Family], lab
     if known(best) > ours:
         raise CalibrationError(
             f"{photos}: {ours} of its {len(named)} classes are of family {family.name}, and {known(best)} of family "
-            f"{best.name}: say --family {best.name}"
+            f"{best.name}: use --family {best.name}"
         )
 
 

@@ -117,7 +117,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
         count = f"{len(found.photographs)} images with a label that the family knows"
         left = [one for one in found.skipped if one.reason.startswith(UNKNOWN)] or found.skipped
         out = f"; {len(found.skipped)} files are left out, for example {left[0].path}: {left[0].reason}" if left else ""
-        raise CalibrationError(f"{job.photos}: {count} are too few, {FOLDS} are the least: add images{out}")
+        raise CalibrationError(f"{job.photos}: {count} are too few, the minimum is {FOLDS}: add images{out}")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")

@@ -35,7 +35,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2  # as typer itself exits on wrong options
 EXIT_INTERRUPTED = 130
 
-HELP = """For each photograph, the cheapest image classifier that is likely to be right.
+HELP = """For each image, the cheapest classifier that is likely to be right.
 
 To try it: **jetsel demo**. To use it: **jetsel serve** in one terminal or as a service, \
 then **jetsel classify cat.jpg** in another.

@@ -131,7 +131,7 @@ def calibrate(
         _retime(calibrations, endpoint, json=json)
         return
     if photos is None:
-        raise typer.BadParameter("name a folder of images, or say --retime", param_hint="PHOTOS")
+        raise typer.BadParameter("name a folder of images, or use --retime", param_hint="PHOTOS")
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():

@@ -172,7 +172,7 @@ def _sensors(settings: Power) -> Iterator[Finding]:
         yield Finding("idle power", "warning", kept.removesuffix(f": {REPAIR}"), REPAIR)
         return
     idle, doubt = kept
-    said = f"{idle.mean_w:.3g} W, give or take {idle.half_width_w:.2g} W, measured {idle.measured_at}"
+    said = f"{idle.mean_w:.3g} W ± {idle.half_width_w:.2g} W, measured {idle.measured_at}"
     if doubt is None:
         yield Finding("idle power", "ok", said)
     else:

@@ -47,7 +47,7 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
     except JetselError as fault:
         return ReloadOutcome(False, f"the daemon was not reloaded: {fault}")
     if calibrations.family not in families:
-        return ReloadOutcome(True, f"the daemon has reloaded, and does not serve family {calibrations.family}")
+        return ReloadOutcome(True, f"the daemon has reloaded, but does not serve family {calibrations.family}")
     served = families[calibrations.family]
     said = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
     used = None if served.calibration_identity is None else served.calibration_identity.sha256

@@ -59,7 +59,7 @@ def install_service(
     for problem in wrong:
         typer.echo(f"{'warning' if is_image else 'stops'}  {problem}", err=True)
     if wrong and not (is_image or dry_run):
-        raise ConfigError("nothing was changed: see above what is in the way")
+        raise ConfigError("nothing was changed: the lines above name the obstacles")
     runs = not (dry_run or is_image)
     if remove:
         _remove(files, user=user, runs=runs)
@@ -73,9 +73,9 @@ def install_service(
 def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
     """Yield what is in the way of changing the service, with what helps; in an image, what it would not see."""
     if not is_image and not BOOTED.is_dir():
-        yield f"systemd does not run this machine ({BOOTED} is missing): run `jetsel serve` itself, or give --prefix"
+        yield f"systemd does not run this machine ({BOOTED} is missing): run `jetsel serve` itself, or use --prefix"
     if not is_image and not user and os.geteuid() != 0:
-        yield "only root may change the system's service: give this command with sudo; or, for you alone, --user"
+        yield "only root may change the system's service: run this command with sudo; or, for you alone, --user"
     if not is_image and not user and PACKAGED.exists():
         yield f"the Debian package has installed {PACKAGED}: change it with `systemctl edit jetsel.service`"
     if not user and not remove:
@@ -86,7 +86,7 @@ def hidden(command: Path) -> Iterator[str]:
     """Yield what of this installation the service does not see."""
     for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
         if place := next((place for place in HIDDEN if path.is_relative_to(place)), None):
-            yield f"{path}: the service does not see {place}: {IN_OPT}"
+            yield f"{path}: the service cannot read {place}: {IN_OPT}"
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
@@ -160,7 +160,7 @@ def run_commands(commands: list[str], runs: bool) -> None:
         if done.returncode != 0 and command == line:
             raise ServiceError(f"`{command}` failed: {words}; see why: journalctl -u jetsel -n 50")
         if done.returncode != 0:
-            typer.echo(f"       this failed, which need not matter: {words}")
+            typer.echo(f"       this failed, but may not matter: {words}")
 
 
 _IN_WHEEL = Path(__file__).parents[1] / "systemd_units"
@@ -191,8 +191,6 @@ def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
     Raises ConfigError if a unit cannot hold the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
-        raise ConfigError(
-            f"{executable}: systemd would take this path apart: only letters, digits and ._+:@~- may be in it"
-        )
+        raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")
     found = sorted(path for path in folder.iterdir() if path.suffix in (".service", ".socket", ".timer"))
     return {place / path.name: path.read_text().replace("@EXECUTABLE@", str(executable)) for path in found}

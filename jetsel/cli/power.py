@@ -117,7 +117,7 @@ def record(
                 writer.row(*row)
                 count += 1
     except FileExistsError:
-        raise PowerError(f"{out} is there already: name another file, or remove it") from None
+        raise PowerError(f"{out} already exists: name another file, or remove it") from None
     except OSError as fault:
         raise PowerError(f"{out}: {fault.strerror}: {count} rows were written; name another file") from None
     finally:
@@ -153,14 +153,14 @@ def calibrate(
         typer.echo(f"measuring for {seconds:.0f} s: leave the board alone")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
-    kept = f"kept in {path}; a running daemon takes it up by itself"
+    kept = f"kept in {path}; a running daemon uses it by itself"
     emit(idle, json, "\n".join([*idle_lines(idle), kept]))
 
 
 def idle_lines(idle: Idle) -> list[str]:
     """Return what was measured, in words."""
     return [
-        f"idle power: {idle.mean_w:.3f} W, give or take {idle.half_width_w * 1e3:.1f} mW (95 %)",
+        f"idle power: {idle.mean_w:.3f} W ± {idle.half_width_w * 1e3:.1f} mW (95 %)",
         f"samples: {idle.samples} of {' + '.join(idle.rails)} in {idle.seconds:.0f} s",
         f"drift: {idle.drift_w_per_min * 1e3:+.1f} mW a minute",
         f"board: {idle.board or 'unknown'}; power mode: {idle.power_mode or 'unknown'}",

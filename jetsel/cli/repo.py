@@ -87,7 +87,7 @@ def publish(
     files, models = files_of(families[family], calibrations_folder(site.config.models))
     made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
     if made is None:
-        text = f"family {family} is there already, file by file; nothing was changed"
+        text = f"family {family} is already published with the same files; nothing changed"
     else:
         text = f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}"
     emit({"family": family, "published": made}, json, text)

@@ -63,7 +63,7 @@ def reload(
         threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
     with Client(endpoint_of(endpoint, config), timeout_ms=timeout_ms) as client:
         changed = client.reload().changed
-    typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing is different"))
+    typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing changed"))
 
 
 def _end_with(process: int) -> None:

@@ -88,7 +88,7 @@ def _server_words(server: EdgeStatus | EdgeServerStatus) -> str:
 
     way = ""
     if server.network_ms is not None:
-        way = f": {milliseconds(server.network_ms)} ± {milliseconds(server.network_deviation_ms)} ms there and back"
+        way = f": {milliseconds(server.network_ms)} ± {milliseconds(server.network_deviation_ms)} ms round trip"
     return f"{server.url} {'can be asked' if server.reason is None else f'is away ({server.reason})'}{way}"
 
 

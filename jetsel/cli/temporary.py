@@ -76,7 +76,7 @@ def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Pat
         time.sleep(LOOK_EVERY_S)
     said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     what = f"ended with status {process.poll()}" if process.poll() is not None else f"is silent for {SILENCE_S:g} s"
-    raise InternalError(f"the daemon did not come up, it {what}: {said[-1] if said else 'its log is empty'}")
+    raise InternalError(f"the daemon did not start: it {what}: {said[-1] if said else 'its log is empty'}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

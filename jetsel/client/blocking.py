@@ -107,7 +107,7 @@ class Client(ClientSettings):
     def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
         attempts = self._attempts(request, timeout_ms)
         if not self._turn.acquire(timeout=max(attempts.left_ms, 0) / 1e3):
-            raise NoReplyError("another thread's call had this client for the whole timeout: give each thread its own")
+            raise NoReplyError("another thread used this client for the whole timeout: give each thread its own")
         try:
             while True:
                 try:

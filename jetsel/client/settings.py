@@ -81,11 +81,11 @@ def end_of(link: Connection) -> NoDaemonError | NoReplyError:
     """Return why a link that has ended did so."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
-            f"the daemon at {link.endpoint} did not let this client in: too many connect at once, see its log"
+            f"the daemon at {link.endpoint} did not accept this client: too many connect at once; see its log"
         )
     return NoReplyError(
-        f"the daemon at {link.endpoint} hung up before it answered: it was stopped, "
-        "or the message is larger than it takes"
+        f"the daemon at {link.endpoint} closed the connection before it replied: "
+        "it was stopped, or the message exceeds its limit"
     )
 
 

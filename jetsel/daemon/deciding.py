@@ -33,7 +33,7 @@ def policy_for(family: ServedFamily, request: Classify, low_battery: str | None 
     away = [model for model in policy.models if model in queues and queues[model].runner is not None]
     if request.on_device and away:
         raise BadRequestError(
-            f'"on_device" keeps the photograph here, and {away[0]} runs at the edge: send only one of the two'
+            f'"on_device" keeps the image on the device, and {away[0]} runs on the edge server: send one of the two'
         )
     return policy
 

@@ -159,7 +159,7 @@ class Watchdog:
     def _look(self, now_s: float, period_s: float) -> None:
         why = self._stuck(now_s) or self._probe()
         if why is None and not self._feed():
-            why = "the service manager takes no word"
+            why = "the service manager accepts no message"
         if why is None:
             self._fed_s, self._due_s = now_s, now_s + period_s * FEED_AT
             if self._has_told:
@@ -177,5 +177,5 @@ class Watchdog:
         for ident, turned_s in list(self._turned_s.items()):
             if turned_s <= self._fed_s and ident not in at_host:
                 names = [thread.name for thread in threading.enumerate() if thread.ident == ident]
-                return f"{' '.join(names)} has been at one piece of work for {now_s - turned_s:.1f} s"
+                return f"{' '.join(names)} has worked on one task for {now_s - turned_s:.1f} s"
         return None

@@ -107,7 +107,9 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
     if remote.output != "ranked":
         expected = len(remote.wnids if remote.places is None else remote.places)
         if numbers.shape != (expected,) or not np.isfinite(numbers).all():
-            raise EdgeAnswerError(f"{remote.name} answered {numbers.shape} numbers, {expected} finite ones are due")
+            raise EdgeAnswerError(
+                f"{remote.name} answered {numbers.shape} numbers, {expected} finite ones are expected"
+            )
         if remote.places is not None:
             placed = np.full(len(remote.wnids), numbers.min(), np.float32)
             placed[remote.places] = numbers

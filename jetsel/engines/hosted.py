@@ -155,7 +155,7 @@ class HostedEngine:
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer. The parts are copied once, into the memory shared with the host."""
         if self._closed:
-            raise EngineFailedError(f"{self.name}: it was closed")
+            raise EngineFailedError(f"{self.name}: it is closed")
         home, reason = self._home, self.unavailable
         if home is None or reason is not None:
             raise (EngineDiedError if self.is_returning else EngineFailedError)(f"{self.name}: {reason}")

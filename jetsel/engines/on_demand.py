@@ -111,7 +111,7 @@ class OnDemandEngine:
         """See Engine.close."""
         with self._lock:
             engine = self._engine if self.is_loaded else None
-            self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it was closed"
+            self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it is closed"
         if engine is not None:
             engine.close()
 

@@ -86,7 +86,7 @@ class OnnxEngine:
         """Run the model; see Engine.infer."""
         session = self.session  # this caller's own: it outlives the run, even if another thread closes the engine
         if session is None:
-            raise EngineFailedError(f"{self.name}: it was closed")
+            raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
             with _limited(self.name, self._limit_s) as options:

@@ -34,7 +34,7 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
     """Return the bundle that the index means and who signed it; raises RepositoryError if it is another."""
     content = _document(source, entry.path)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise RepositoryError(f"{entry.path}: altered, or cut short: publish {entry.family} again")
+        raise RepositoryError(f"{entry.path}: altered, or truncated: publish {entry.family} again")
     bundle, signers = opened(content, Bundle, trusted, entry.path)
     if (bundle.family, bundle.version) != (entry.family, entry.version):
         raise RepositoryError(f"{entry.path}: is not what the index means: publish {entry.family} again")
@@ -223,4 +223,4 @@ def _altered(file: File) -> RepositoryError:
 
 def _away(name: str, fault: Exception | None) -> RepositoryError:
     why = fault or "it ends too early each time"
-    return RepositoryError(f"{name}: cannot be fetched ({why}): try again when the repository can be reached")
+    return RepositoryError(f"{name}: cannot be downloaded ({why}): try again when the repository can be reached")

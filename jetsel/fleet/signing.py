@@ -48,7 +48,9 @@ def make_key(path: Path) -> str:
                 file.flush()
                 os.fsync(descriptor)
     except FileExistsError as fault:
-        raise RepositoryError(f"{fault.filename}: is there already, and no key is overwritten: name another") from None
+        raise RepositoryError(
+            f"{fault.filename}: already exists, and keys are never overwritten: name another file"
+        ) from None
     except OSError as fault:
         raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
     return public
@@ -94,7 +96,7 @@ def opened(content: bytes, kind: type[Document], trusted: Collection[str], name:
         signed = msgspec.json.decode(content, type=Signed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
         raise RepositoryError(
-            f"{name}: cut short, or no signed document ({fault}): fetch it again, or publish again"
+            f"{name}: truncated, or not a signed document ({fault}): download it again, or publish again"
         ) from fault
     if len(signed.signatures) > MAX_SIGNATURES:
         raise RepositoryError(f"{name}: more than {MAX_SIGNATURES} signatures: publish it again with fewer keys")

@@ -140,7 +140,7 @@ class HttpSource:
         begins = offset if reply.status == 206 else 0
         if reply.status == 206 and not reply.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
             reply.close()
-            raise OSError("the server sends another range than was asked for")
+            raise OSError("the server sends another range than requested")
         return _Opened(reply, begins)
 
 
@@ -237,7 +237,7 @@ class HttpSink:
                 f"{self._url}/{name}: the server answers {error.code} to PUT: allow this device to write there"
             ) from None
         except (OSError, HTTPException) as fault:
-            raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it is sent again later") from fault
+            raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault
 
 
 def sink_of(url: str, token: str | None = None) -> Sink:

@@ -32,7 +32,7 @@ class Storage:
     def __init__(self, url: str) -> None:
         """Raises ConfigError if the address cannot be opened, or its library is not installed."""
         if url.startswith(("http://", "https://")):
-            raise ConfigError(f"{url}: is for reading alone: name the folder or object store behind it")
+            raise ConfigError(f"{url}: is read-only: name the folder or object store behind it")
         try:
             import fsspec
             from fsspec.implementations.local import LocalFileSystem

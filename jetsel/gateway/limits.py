@@ -61,7 +61,7 @@ class RequestLimits:
             error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
             return JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
         if self._under_way >= self._most_requests:
-            busy = BusyError(f"{self._most_requests} requests are under way: ask later, or raise --concurrency")
+            busy = BusyError(f"{self._most_requests} requests are under way: try again later, or raise --concurrency")
             return JSONResponse(body_of(busy), 503, {"Retry-After": "1"})
         return None
 

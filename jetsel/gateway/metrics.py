@@ -58,7 +58,7 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
         return
     yield InfoMetricFamily("jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid)})
     yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
-    yield GaugeMetricFamily("jetsel_uptime_seconds", "Since the daemon started.", value=status.uptime_s)
+    yield GaugeMetricFamily("jetsel_uptime_seconds", "Seconds since the daemon started.", value=status.uptime_s)
     yield from _requests(status)
     yield from _families(status.families)
     yield from _answers(status.answers)
@@ -72,10 +72,12 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
     yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=queue.waiting + queue.working)
-    yield GaugeMetricFamily("jetsel_queue_bytes", "Of their images.", value=queue.bytes)
+    yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of these requests.", value=queue.bytes)
     most = queue.most_requests
-    yield GaugeMetricFamily("jetsel_queue_limit_requests", "From there on they are refused as busy.", value=most)
-    yield CounterMetricFamily("jetsel_lost_replies", "Replies whose peers had left.", value=status.lost_replies)
+    yield GaugeMetricFamily(
+        "jetsel_queue_limit_requests", "Limit above which requests are refused as busy.", value=most
+    )
+    yield CounterMetricFamily("jetsel_lost_replies", "Replies that could not be delivered.", value=status.lost_replies)
     reloads = [((outcome,), count) for outcome, count in status.reloads.items()]
     yield _counter("jetsel_reloads", "Reloads by `ok` or error code.", ("outcome",), reloads)
     restarts = [((host.backend,), host.restarts) for host in status.hosts]
@@ -95,7 +97,7 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     loaded = [(key, model.state == "ready") for key, model in models]
     yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", ("family", "model"), loaded)
     loads_s = [(key, model.load_ms / 1e3) for key, model in models if model.load_ms is not None]
-    yield _gauge("jetsel_model_load_seconds", "What the last load took.", ("family", "model"), loads_s)
+    yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", ("family", "model"), loads_s)
     escalated = [((family.name,), family.escalated) for family in families]
     yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
     known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
@@ -106,7 +108,7 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
             known.add_metric([family.name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
             ages.append(((family.name,), _age_s(found.created)))
     yield known
-    yield _gauge("jetsel_calibration_age_seconds", "Since the calibration was made.", ("family",), ages)
+    yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
     yield from _drift(families)
 
 
@@ -125,9 +127,13 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_drift_index", "Population stability index of a feature.", ("family", "feature"), indices)
     confidences = [((name, one.model), one) for name, drift in drifts for one in drift.confidences]
     seen = [(key, one.seen) for key, one in confidences]
-    yield _gauge("jetsel_confidence_mean", "Of the last runs by the default policy.", ("family", "model"), seen)
+    yield _gauge(
+        "jetsel_confidence_mean", "Mean confidence of the last runs by the default policy.", ("family", "model"), seen
+    )
     before = [(key, one.calibrated) for key, one in confidences]
-    yield _gauge("jetsel_confidence_calibrated", "The same on the calibration's.", ("family", "model"), before)
+    yield _gauge(
+        "jetsel_confidence_calibrated", "Mean confidence on the calibration's images.", ("family", "model"), before
+    )
     shifted = [(key, one.is_significant) for key, one in confidences]
     yield _gauge("jetsel_confidence_shifted", "Whether the two differ by much.", ("family", "model"), shifted)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
@@ -136,7 +142,7 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     by_model = _flat(answers.by_model)
-    yield _counter("jetsel_answers", "Answers by the model whose word they are.", ("family", "model"), by_model)
+    yield _counter("jetsel_answers", "Answers by the model that they are from.", ("family", "model"), by_model)
     by_policy = _flat(answers.by_policy)
     yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), by_policy)
     yield CounterMetricFamily("jetsel_answers_in_doubt", "No model was expected to be right.", value=answers.in_doubt)
@@ -152,30 +158,30 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge can be asked.", value=edge.reason is None)
     up = [((server.url,), server.reason is None) for server in edge.servers]
-    yield _gauge("jetsel_edge_server_up", "Whether each of several can be.", ("url",), up)
+    yield _gauge("jetsel_edge_server_up", "Whether each edge server can be asked.", ("url",), up)
     in_use = [((server.url,), server.url == edge.url) for server in edge.servers]
-    yield _gauge("jetsel_edge_in_use", "Which of them is asked.", ("url",), in_use)
-    yield CounterMetricFamily("jetsel_edge_handovers", "How often another came into use.", value=edge.handovers)
+    yield _gauge("jetsel_edge_in_use", "Edge server in use.", ("url",), in_use)
+    yield CounterMetricFamily("jetsel_edge_handovers", "Changes of the edge server in use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
-    yield _counter("jetsel_edge_runs", "Images that went there, by how that ended.", ("outcome",), runs)
+    yield _counter("jetsel_edge_runs", "Images sent to the edge, by outcome.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
-    yield _counter("jetsel_edge_bytes", "To and from it.", ("direction",), carried)
-    yield _gauge("jetsel_edge_network_ms", "There and back, a usual photograph.", (), [((), edge.network_ms)])
+    yield _counter("jetsel_edge_bytes", "Bytes sent to and received from the edge.", ("direction",), carried)
+    yield _gauge("jetsel_edge_network_ms", "Round trip of an image of the usual size.", (), [((), edge.network_ms)])
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:
     rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
-    yield _gauge("jetsel_power_watts", "The board's total: now, over ten seconds, at rest.", ("kind",), rails)
+    yield _gauge("jetsel_power_watts", "Power of the board: now, over ten seconds, idle.", ("kind",), rails)
     each = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
-    yield _gauge("jetsel_rail_watts", "Each rail; some may be parts of others.", ("rail",), each)
+    yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
     judged = power.judged
     if judged is not None:
         measured = [((), judged.measured_j)]
-        yield _gauge("jetsel_measured_joules", "Above idle power, since the start.", (), measured)
-        yield _counter("jetsel_estimated_joules", "What the estimates add up to.", (), [((), judged.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Measured over estimated.", (), [((), judged.ratio)])
+        yield _gauge("jetsel_measured_joules", "Energy above idle power since the start.", (), measured)
+        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judged.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Measured over estimated energy.", (), [((), judged.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]

@@ -49,8 +49,8 @@ def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
     is_loopback = host == "localhost" if found is None else found.is_loopback
     if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
-            f"--listen {host}: others could ask from afar: give --token-file with a secret that they must send, or "
-            "--behind-proxy if a reverse proxy asks who they are (docs/remote-access.md has examples)"
+            f"--listen {host}: other machines could send requests: use --token-file with a secret for them, "
+            "or --behind-proxy if a reverse proxy authenticates them (docs/remote-access.md has examples)"
         )
 
 
@@ -70,7 +70,7 @@ def read_secret(path: Path, option: str) -> str:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{option} {path}: cannot be read: {error}") from None
     if stat.S_IMODE(mode) & 0o007:
-        raise ConfigError(f"{option} {path}: everybody may read it: chmod o-rwx {path}")
+        raise ConfigError(f"{option} {path}: every user may read it: chmod o-rwx {path}")
     return secret
 
 

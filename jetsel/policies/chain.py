@@ -58,7 +58,7 @@ class ChainPolicy:
             because = f"{votes} of {self.chain.k} neighbours vote for {choice.model}{_confidence_words(choice)}"
             seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
             return Decision(seen, because, distance=choice.distance)
-        far = f"the nearest known images are {choice.distance:.3f} away, too far to be believed"
+        far = f"the nearest known images are {choice.distance:.3f} away, too far to be trusted"
         because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
         if photo.fallback is None:
             raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')

@@ -56,16 +56,16 @@ class EmbeddingPolicy:
     def __call__(self, photo: Evidence) -> Steps:
         """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
         cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
-        seen, why = yield from run_or_fall_back(cheapest, "its answer says what to do", stands_in)
+        seen, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
         if seen.model != cheapest:
             return Decision(seen, why)
         try:
             chances = self.chances(seen)
         except ValueError as fault:
-            return Decision(seen, f"{seen.model} says nothing to go on from: {fault}")
+            return Decision(seen, f"{seen.model} gives nothing to choose by: {fault}")
         which = int(worthiest(chances, self.costs, self.price))
         best = self.models[which]
-        because = f"{best} is most worth what it costs: right with a chance of {chances[which]:.2f}"
+        because = f"{best} is most worth its cost: right with a probability of {chances[which]:.2f}"
         if best == cheapest:
             return Decision(seen, because)
         try:

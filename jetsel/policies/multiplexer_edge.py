@@ -69,13 +69,15 @@ class MultiplexerEdge:
     def __call__(self, photo: Evidence) -> Steps:
         """Run the cheapest, ask which, run it; what fails at the edge is answered here."""
         cheapest = self.here[0]
-        seen, why = yield from run_or_fall_back(cheapest, "its answer says what to do", photo.fallback or self.here[-1])
+        seen, why = yield from run_or_fall_back(
+            cheapest, "its answer decides what runs next", photo.fallback or self.here[-1]
+        )
         if seen.model != cheapest:
             return Decision(seen, why)
         try:
             known = self.multiplexer.chances(seen)
         except ValueError as fault:
-            return Decision(seen, f"{seen.model} says nothing to go on from: {fault}")
+            return Decision(seen, f"{seen.model} gives nothing to choose by: {fault}")
         place, local, edge = weighed(known, self.models_known, self.here, self.there, self.accuracy)
         model = self.here[int(place)]
         chances = f"{model} is right with a chance of {float(local):.2f}, {self.away} of {float(edge):.2f}"

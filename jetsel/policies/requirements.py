@@ -106,7 +106,7 @@ class Requirements:
     @property
     def because(self) -> str:
         """Why it decides, and no other policy."""
-        return self.reserve or "the request says what its answer must have"
+        return self.reserve or "the request has requirements"
 
     def without_energies(self, why: str) -> Requirements:
         """Return the policy for as long as no energy is known."""
@@ -124,7 +124,7 @@ class Requirements:
                 chosen, why = self._cheapest(meeting)
             elif offers and self.least_accuracy is None and self.most_energy_mj is None:
                 chosen = min(offers, key=lambda offer: math.inf if offer.most_ms is None else offer.most_ms)
-                why = f"{chosen.name} is the fastest, and nothing is sure to keep the deadline"
+                why = f"{chosen.name} is the fastest, and no path surely keeps the deadline"
             else:
                 raise failure or self._refusal(offers, outlook.budget_ms, gone)
             try:
@@ -183,8 +183,8 @@ class Requirements:
             known = [value for value in values if value is not None]
             if len(known) == len(offers):
                 chosen = offers[known.index(min(known))]
-                return chosen, f"{chosen.name} takes least {what} of what has all that was asked for{note}"
-        return offers[0], f"{offers[0].name} is the cheapest of what has all that was asked for{note}"
+                return chosen, f"{chosen.name} takes least {what} of all paths that meet the requirements{note}"
+        return offers[0], f"{offers[0].name} is the cheapest of all paths that meet the requirements{note}"
 
     def _refusal(self, offers: Sequence[Offer], budget_ms: float, gone: Mapping[str, str]) -> RequirementsError:
         """Say of each requirement what came nearest, and what could not be asked."""

@@ -42,7 +42,7 @@ class AskEdge:
 
     def __call__(self, photo: Evidence) -> Steps:
         """Ask."""
-        why = "no path here has what was asked for"
+        why = "no path on the device meets the requirements"
         if self.first_here is not None:
             (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} is asked if this is not sure")
             if self.accuracy is not None and seen.confidence >= self.accuracy:

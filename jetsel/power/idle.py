@@ -134,7 +134,7 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
             f"{path}: idle power was not measured on {_named(board, power_mode)}: {REPAIR}"
         ) from None
     except OSError as fault:
-        raise CalibrationError(f"{path}: {fault.strerror}: let this account read it, or {REPAIR}") from fault
+        raise CalibrationError(f"{path}: {fault.strerror}: let this user read it, or {REPAIR}") from fault
     try:
         idle = msgspec.json.decode(data, type=Idle)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:

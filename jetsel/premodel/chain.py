@@ -39,7 +39,7 @@ class Soundness(Struct, frozen=True, forbid_unknown_fields=True):
 class Choice:
     """What the chain says of one photograph.
 
-    model: the first whose link votes yes; None if none does, or if the neighbours are too far to be believed.
+    model: the first whose link votes yes; None if none does, or if the neighbours are too far to be trusted.
     distance: the mean Euclidean distance to the k neighbours in scaled features. votes: for each link, how many of the
     k neighbours voted for its model. confidence: how often a choice at this distance was right in calibration
     (section 6), None if that was not fitted. is_far: whether the distance is past the fitted limit.

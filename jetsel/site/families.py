@@ -34,7 +34,9 @@ def default_family(config: Config, families: Sequence[str]) -> str:
     known = [name for name in preferred if name in families]
     if known:
         return known[0]
-    raise ConfigError(f"models.default_family: several families ({', '.join(families)}) and none named as the default")
+    raise ConfigError(
+        f"models.default_family: several families ({', '.join(families)}) and none is named as the default"
+    )
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

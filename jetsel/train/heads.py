@@ -110,7 +110,7 @@ def check_enough(counts: Sequence[int], names: Sequence[str]) -> None:
     few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
     if few or len(names) < 2:
         what = f"too few of {', '.join(few)}" if few else "one class alone"
-        raise CalibrationError(f"{what}: {FEWEST} images of each of two or more classes are the least")
+        raise CalibrationError(f"{what}: {FEWEST} images of each of two or more classes are needed")
 
 
 def _held_out(classes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -144,7 +144,7 @@ def _family(zoo: Zoo, labels: Labels, wanted: ModelDescription, replace: bool) -
         if not (replace and others == [wanted.name]):
             raise ManifestError(
                 f"family {name} ({', '.join(others)}) has other labels than {wanted.labels_from}: models of one family "
-                "share them; for a family of its own, say --family NAME"
+                "share them; for a family of its own, use --family NAME"
             )
     return name
 
@@ -161,7 +161,7 @@ def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bo
         )
     if not replace:
         raise ManifestError(
-            f"family {family} has a model {name} in {there.directory}: choose another with --name, or say --replace"
+            f"family {family} has a model {name} in {there.directory}: choose another with --name, or use --replace"
         )
     return there
 
@@ -218,7 +218,7 @@ def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
         raise ManifestError(f"family {family.name} is there, with other classes: choose another name with --family")
     same = next((one.name for one in zoo.families.values() if one.labels.sha256 == labels.sha256), family.name)
     if same != family.name:
-        raise ManifestError(f"family {same} has the very same classes: leave --family out, or say --family {same}")
+        raise ManifestError(f"family {same} has the very same classes: leave --family out, or use --family {same}")
     return {} if known is None else {model.manifest.name: model for model in known.models}
 
 

@@ -104,7 +104,7 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
             _fill(unpickler.storages[key], file)
         return {key: one.array() for key, one in found.items()}
     except (*_DAMAGED, MemoryError, struct.error) as error:
-        raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; fetch it again") from error
+        raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; download it again") from error
 
 
 def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:

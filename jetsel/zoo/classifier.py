@@ -88,9 +88,7 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
             )
     height, width = shape[2] or wanted[0], shape[3] or wanted[1]
     if height is None or width is None:
-        raise ManifestError(
-            f"{name}: takes images of any size: say which it was trained for, as in --input 224x224"
-        )
+        raise ManifestError(f"{name}: takes images of any size: say which it was trained for, as in --input 224x224")
     if max(height, width) > MAX_SIDE_PX:
         raise ManifestError(f"{name}: takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")
     return height, width

@@ -125,5 +125,5 @@ def _listed(path: Path, text: str) -> list[str]:
     except (ValueError, RecursionError) as error:
         raise ManifestError(f"{path}: begins like a JSON list, but is not one: {error}") from None
     if not all(isinstance(name, str) for name in names):
-        raise ManifestError(f'{path}: a JSON list of names is due, as in ["tabby", "espresso"]')
+        raise ManifestError(f'{path}: expected a JSON list of names, as in ["tabby", "espresso"]')
     return list(names)

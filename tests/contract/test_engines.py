@@ -192,7 +192,7 @@ def test_closing_twice_is_closing_once_and_closed_it_answers_nothing(tmp_path: P
     before = kept.copy()
     engine.close()
     engine.close()
-    with pytest.raises(JetselError, match="tiny: it was closed"):
+    with pytest.raises(JetselError, match="tiny: it is closed"):
         engine.infer(images(1))
     assert np.array_equal(kept, before), "what was returned outlives the model"
 

@@ -108,7 +108,7 @@ def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     done = jetsel("calibrate", home.photos, "--recording", home.recording, "--force", "--config", daemon.config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    for part in ("top1", "top5", "single:xs", "cascade-averaged", "oracle", "On your photographs, chain "):
+    for part in ("top1", "top5", "single:xs", "cascade-averaged", "oracle", "On your images, chain "):
         assert part in text
     called = f"number 1, of {installed(tmp_path).created}"
     assert "installed as number 1" in text

@@ -95,7 +95,7 @@ def test_status_in_words_and_in_json(shared_daemon: Daemon) -> None:
 def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
     daemon = start('[policy]\ndefault = "single:xs"\n')
     text = daemon.config.read_text()
-    assert jetsel("reload", "--endpoint", daemon.endpoint).stdout == "reloaded; nothing is different\n"
+    assert jetsel("reload", "--endpoint", daemon.endpoint).stdout == "reloaded; nothing changed\n"
     daemon.config.write_text(text.replace("single:xs", "single:m"))
     assert jetsel("reload", "--endpoint", daemon.endpoint).stdout == "reloaded; changed: [policy]\n"
     daemon.config.write_text(text.replace("single:xs", "single:huge"))

@@ -46,7 +46,7 @@ def test_the_cheapest_path_that_has_what_was_asked_for_answers_or_it_is_said_wha
     assert asked(least_accuracy=0.6, model="cat-l") == ("failure", "bad-request")
     answer = peer.classify(jpeg, least_accuracy=0.6, explain=True)
     assert "single:cat-l takes least time" in answer["because"]
-    assert "must have" in answer["explanation"]["policy_because"]
+    assert "requirements" in answer["explanation"]["policy_because"]
     photograph = tmp_path / "cat.jpg"
     photograph.write_bytes(jpeg)
     options = ("--least-accuracy", "0.95", "--most-energy-mj", "500", "--endpoint", daemon.endpoint)

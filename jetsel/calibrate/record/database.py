@@ -60,8 +60,8 @@ _TABLES = (
 _REPAIRS = {
     "not a database": "is not a recording of jetsel; name another file",
     "locked": "another process records into it; wait until it has ended",
-    "full": "the disk is full; free some space and run the same command again, it goes on where it was",
-    "readonly": "may not be written; name a file in a folder of your own",
+    "full": "the disk is full; free some space and run the same command again, it continues where it stopped",
+    "readonly": "is not writable; name a file in a folder of your own",
     "unable to open": "cannot be opened; name a file in a folder that exists and is yours",
     "malformed": "is damaged; delete it and record again",
 }

@@ -246,8 +246,8 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
     for name in wanted:
         if mean_mj[name] <= half_mj[name]:
             return (
-                f"what {name} take{'' if name == _FEATURES else 's'} cannot be told from nothing: {mean_mj[name]:.3g}"
-                f" \u00b1 {half_mj[name]:.3g} mJ a run; measure the idle power again, on a quiet board"
+                f"what {name} take{'' if name == _FEATURES else 's'} cannot be distinguished from zero: "
+                f"{mean_mj[name]:.3g} \u00b1 {half_mj[name]:.3g} mJ a run; measure idle power again, on a quiet board"
             )
     chooser_w = mean_mj.pop(_FEATURES) / float(np.mean([row[6] for row in of[_FEATURES]]))
     return Energies(mean_mj, {name: half_mj[name] for name in models}, chooser_w)

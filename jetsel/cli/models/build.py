@@ -100,7 +100,7 @@ def build(
         served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
         for name in sorted({one.name for one in candidates} - served):
             typer.echo(f'for {name} to be served by TensorRT write under [models.backends]: {name} = "{BACKEND}"')
-        typer.echo("a daemon that runs uses them after: jetsel reload")
+        typer.echo("a running daemon uses them after: jetsel reload")
     if any(one["fault"] is not None for one in found):
         raise typer.Exit(EXIT_FAILED)
 

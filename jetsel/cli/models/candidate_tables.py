@@ -50,9 +50,11 @@ def sentences(found: Optimized) -> list[str]:
     verdict = found.verdict
     new = [one for one in verdict.models if one.name not in verdict.served]
     if not verdict.entered:
-        said = [f"none of {len(new)} candidates is wanted: each is slower, or right less often, than what is there"]
+        said = [
+            f"none of {len(new)} candidates is worth adding: each is slower, or less accurate, than an existing model"
+        ]
     else:
-        said = [f"{len(verdict.entered)} of {len(new)} candidates are wanted: {', '.join(verdict.entered)}"]
+        said = [f"{len(verdict.entered)} of {len(new)} candidates are worth adding: {', '.join(verdict.entered)}"]
     if verdict.trade is not None:
         trade = verdict.trade
         word = "would replace" if trade.is_better else "would not replace"

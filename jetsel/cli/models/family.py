@@ -138,4 +138,4 @@ def _print(models: list[Model], added: list[str], notes: list[str], *, json: boo
     for note in notes:
         typer.echo(f"note: {note}")
     if added:
-        typer.echo("a daemon that runs takes them up with: jetsel reload")
+        typer.echo("to use them in a running daemon: jetsel reload")

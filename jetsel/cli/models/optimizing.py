@@ -230,7 +230,7 @@ def _engines(family: Family, models: Sequence[Model], values: Config, photos: Pa
         one = Candidate(family.name, model, len(family.labels.wnids))
         try:
             plan = builder.standing(one.weights) or builder.build(order_of(one, compared), lambda: None, force=False)
-            found[one.name] = plan.record.check.device_ms or "it tells no time on the device"
+            found[one.name] = plan.record.check.device_ms or "it reports no time on the device"
         except JetselError as error:
             found[one.name] = str(error)
     return found

@@ -42,7 +42,7 @@ def triple(text: str) -> tuple[float, float, float]:
         raise typer.BadParameter(f"{text!r} is not three numbers with commas, as in 0.485,0.456,0.406") from None
     if max(first, second, third) > MOST:
         meant = ",".join(f"{number / 255:.3f}" for number in (first, second, third))
-        raise typer.BadParameter(f"{text!r} is in levels of 0 to 255, and units of 0 to 1 are due: {meant}")
+        raise typer.BadParameter(f"{text!r} uses levels of 0 to 255, not units of 0 to 1: {meant}")
     return first, second, third
 
 

@@ -57,7 +57,7 @@ def place(
     typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")
-    typer.echo("a daemon that runs takes it up with: jetsel reload")
+    typer.echo("to use it in a running daemon: jetsel reload")
 
 
 def first_writable(values: Config) -> Path:

@@ -58,7 +58,7 @@ def remove(
     if yes:
         for note in notes:
             typer.echo(f"note: {note}")
-    typer.echo("a daemon that runs serves it until: jetsel reload")
+    typer.echo("a running daemon serves it until: jetsel reload")
 
 
 def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:

@@ -52,9 +52,7 @@ class PhotographFolder:
         taken = [found[number * len(found) // most] for number in range(most)] if len(found) > most else found
         self._paths = [path for path in taken if self._is_photograph(path)]
         if not self._paths:
-            raise BadImageError(
-                f"{folder}: no image among {len(taken)} files; name a folder with JPEG or PNG files"
-            )
+            raise BadImageError(f"{folder}: no image among {len(taken)} files; name a folder with JPEG or PNG files")
         left_out = len(taken) - len(self._paths)
         of = f" of {len(found)}" if len(found) > most else ""
         self.source = f"{len(self._paths)}{of} images of {folder}" + (f", {left_out} left out" if left_out else "")

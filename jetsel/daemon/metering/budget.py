@@ -82,7 +82,7 @@ class Budget:
         return -int(self.level > 0 and mean_w < EASE_BELOW * self.limit_w and since_s >= EASE_S)
 
 
-NO_STATE = "the battery does not tell whether it is being emptied"
+NO_STATE = "the battery does not report whether it is discharged"
 
 
 def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:
@@ -101,9 +101,7 @@ def battery_status(battery: Known[Battery], reserve_percent: float | None) -> Ba
     known, state = battery.value, None
     if reserve_percent is not None:
         state = (
-            "requests are answered by what takes least energy"
-            if low_battery(battery, reserve_percent)
-            else "saves nothing"
+            "requests are answered with the least energy" if low_battery(battery, reserve_percent) else "saves nothing"
         )
     if known is None:
         return BatteryStatus(None, None, battery.reason, reserve_percent, state)

@@ -33,7 +33,7 @@ def estimated_mj(
     if sent_kb and mj_per_kb is None:
         return (
             None,
-            f"what sending {sent_kb:.0f} kB took is not known: set edge.mj_per_kb (`jetsel edge trace` tells it)",
+            f"what sending {sent_kb:.0f} kB took is not known: set edge.mj_per_kb (`jetsel edge trace` measures it)",
         )
     models_mj = sum(runs_mj[model] for model in here)
     return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None

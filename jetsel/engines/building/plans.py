@@ -179,7 +179,7 @@ def read_record(path: Path) -> PlanRecord:
     try:
         return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=PlanRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"no record of an engine: {error}") from None
+        raise ValueError(f"not a record of an engine: {error}") from None
 
 
 def _closest_engine(folder: Path, wanted: Key) -> str:

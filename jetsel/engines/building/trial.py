@@ -87,7 +87,7 @@ def objection(check: Check, precision: Precision) -> str | None:
         least = LEAST_AGREEMENT[precision]
         if check.agreement >= least:
             return None
-        return f"{on} its first answer is ONNX Runtime's in {check.agreement:.1%}, and {least:.0%} is the least"
+        return f"{on} its first answer is ONNX Runtime's in {check.agreement:.1%}, and the minimum is {least:.0%}"
     most = LARGEST_DIFFERENCE[precision] * check.spread
     if check.largest_difference <= most:  # a difference that is no number is larger than any
         return None

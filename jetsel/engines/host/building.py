@@ -24,7 +24,7 @@ class EngineBuild:
         try:
             self._builder = self._trt.Builder(self._logger)
         except TypeError as error:  # so pybind says that TensorRT returned nothing
-            raise Refusal("build-failed", f"TensorRT makes no builder: {self._log.why()} ({error})") from None
+            raise Refusal("build-failed", f"TensorRT cannot create a builder: {self._log.why()} ({error})") from None
         self._config = self._builder.create_builder_config()
         network = self._parse()
         self._profile(network)
@@ -57,7 +57,7 @@ class EngineBuild:
         parser = self._trt.OnnxParser(network, self._logger)
         if not parser.parse(Path(self._request["onnx"]).read_bytes()):
             errors = [str(parser.get_error(index).desc()) for index in range(parser.num_errors)]
-            raise Refusal("build-failed", "TensorRT does not take this ONNX file: {}".format("; ".join(errors)))
+            raise Refusal("build-failed", "TensorRT does not accept this ONNX file: {}".format("; ".join(errors)))
         return network
 
     def _is_typed(self) -> bool:
@@ -79,7 +79,7 @@ class EngineBuild:
         profile = self._builder.create_optimization_profile()
         profile.set_shape(given.name, (1, *wanted), (most, *wanted), (most, *wanted))
         if self._config.add_optimization_profile(profile) < 0:
-            raise Refusal("build-failed", f"TensorRT does not take a batch of {most}: {self._log.why()}")
+            raise Refusal("build-failed", f"TensorRT does not accept a batch of {most}: {self._log.why()}")
 
     def _set_precision(self) -> None:
         """Set what the precision needs; raises Refusal if this TensorRT or GPU has no such thing."""

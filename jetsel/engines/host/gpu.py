@@ -22,7 +22,7 @@ class Gpu:
             self.stream = cuda.Stream()
             self.began, self.ended = cuda.Event(), cuda.Event()
         except cuda.Error as error:
-            raise Refusal("unsupported", f"CUDA does not start: {error}; may this account use the GPU?") from None
+            raise Refusal("unsupported", f"CUDA does not start: {error}; may this user use the GPU?") from None
         self.scratch = Scratch(self)
         self._staging: Any = None
 
@@ -86,7 +86,7 @@ class Gpu:
             self._context.pop()
             self._context.detach()
         except self.cuda.Error as error:
-            say(f"the CUDA context was not left: {error}")
+            say(f"the CUDA context was not released: {error}")
 
 
 class Scratch:

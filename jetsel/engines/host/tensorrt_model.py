@@ -118,7 +118,7 @@ class TensorRTModel(Model):
         else:
             self._context = engine.create_execution_context_without_device_memory()
         if self._context is None:
-            raise Refusal("load-failed", f"TensorRT makes no context for it: {self._log.why()}")
+            raise Refusal("load-failed", f"TensorRT cannot create a context for it: {self._log.why()}")
         self._gpu.scratch.assign(self._context, self.scratch_bytes)
 
     def _allocate(self, trt: Any, outputs: Dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ class HostLink:
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
         if sent < HEADER.size + len(body):  # the kernel has room for several messages, and the host has read all before
-            raise LinkBrokenError("it takes no messages any more")
+            raise LinkBrokenError("it no longer accepts messages")
 
     def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:
         (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))

@@ -255,7 +255,7 @@ class Supervisor:
         self._changed()
 
     def _stopped(self) -> str | None:
-        return "it is not wanted any more" if self._closing else None
+        return "it is no longer needed" if self._closing else None
 
     def _start_one(self) -> None:
         began_s, again = time.monotonic(), self.is_returning

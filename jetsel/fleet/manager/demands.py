@@ -80,7 +80,7 @@ def _demand(
     takes = device.takes.get(name, {})
     costs_ms = _scaled(device, published, families, "cost_ms")
     if costs_ms is None:
-        notes.append(f"{name}: the device told no times: those of the calibration are taken")
+        notes.append(f"{name}: the device reported no times: those of the calibration are used")
         costs_ms = tuple(published.recording.costs_ms[model] for model in models)
     late_ms = [
         max(cost, takes[model].p95_ms or 0.0) if model in takes else cost
@@ -162,7 +162,9 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
     models_mb = [model.memory_mb for family in line.families for model in family.models]
     known_mb = [mb for mb in models_mb if mb is not None]
     if line.memory_mb is None or len(known_mb) < len(models_mb):
-        notes.append("what the daemon takes beside its models is not known: the limit of memory is taken for theirs")
+        notes.append(
+            "what the daemon takes beside its models is not known: the memory limit is compared with the models alone"
+        )
         return PLANNED * limit_mb
     return PLANNED * limit_mb - max(0.0, line.memory_mb - sum(known_mb))
 
@@ -187,7 +189,7 @@ def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tu
     if not counted:
         return None
     if published.labels is None:
-        notes.append(f"{name}: its classes are not used: calibrate, and publish again, to keep the photographs' labels")
+        notes.append(f"{name}: its classes are not used: calibrate, and publish again, to keep the images' labels")
         return None
     there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
     there = {number: count for number, count in there.items() if (published.labels == number).any()}

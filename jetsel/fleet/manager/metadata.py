@@ -140,7 +140,7 @@ def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
     except zlib.error as fault:
         raise ValueError(f"it is not a gzip file: {fault}") from None
     if not expanding.eof:
-        raise ValueError(f"it is cut short, or expands to more than {MAX_EXPANDED_BYTES} bytes")
+        raise ValueError(f"it is truncated, or expands to more than {MAX_EXPANDED_BYTES} bytes")
     device, rows = PurePosixPath(upload.name).parent.name, []
     for text in filter(bytes.strip, plain.splitlines()):
         try:

@@ -73,7 +73,7 @@ class Rolling:
         """Write the state of a new one: no wave is out. Raises RepositoryError if another is under way."""
         old = self._read()
         if old is not None and old.stopped is None and old.released < len(old.waves):
-            raise RepositoryError("a roll-out is under way: go on with it, or give jetsel fleet stop first")
+            raise RepositoryError("a roll-out is under way: go on with it, or run `jetsel fleet stop` first")
         plans = read_plans(self._storage, self._trusted)
         changing = [one for one in proposals if one.changes]
         if not changing:
@@ -103,7 +103,7 @@ class Rolling:
         unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or a killed call's
         for one in unwritten:
             write_plan(self._storage, one.plan, self._keys)
-        waiting = (*step.waiting, *(f"{one.plan.device} has not told yet" for one in unwritten))
+        waiting = (*step.waiting, *(f"{one.plan.device} has not reported yet" for one in unwritten))
         return replace(step, released=tuple(one.plan.device for one in unwritten), waiting=waiting)
 
     def stop(self, why: str, *, revert: bool) -> list[str]:
@@ -155,7 +155,7 @@ class Rolling:
             replace_file(self._serials, msgspec.json.encode({**self._known(), self._address: serial}))
         except OSError as fault:
             raise RepositoryError(
-                f"{self._serials}: not written ({fault.strerror}): {repair_of(fault)}, and give the command again"
+                f"{self._serials}: not written ({fault.strerror}): {repair_of(fault)}, and run the command again"
             ) from fault
 
 
@@ -178,7 +178,7 @@ def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) ->
         trial = None if device is None else device.line.trial
         if device is None or trial is None or trial.serial != one.plan.serial or trial.outcome == "waiting":
             waiting.append(
-                f"{name}: {trial.reason}" if trial is not None and trial.reason else f"{name} has not told yet"
+                f"{name}: {trial.reason}" if trial is not None and trial.reason else f"{name} has not reported yet"
             )
         elif trial.outcome != "installed":
             failed.append(f"{name}: {trial.outcome}: {trial.reason}")

@@ -64,7 +64,7 @@ def statuses(
 def _status(name: str, device: Device | None, plan: Written | None, now_s: float, periods: float) -> DeviceStatus:
     planned = 0 if plan is None else plan.plan.serial
     if device is None:
-        return DeviceStatus(device=name, planned=planned, faults=("it has a plan, and never told anything",))
+        return DeviceStatus(device=name, planned=planned, faults=("it has a plan, but never reported",))
     line, period_s = device.line, device.period_s or _PERIOD_S
     ahead_s = line.at_s - device.uploaded_s
     return DeviceStatus(
@@ -92,7 +92,7 @@ def _faults(
     if line.daemon is not None:
         yield f"its daemon does not answer: {line.daemon}"
     if now_s - device.uploaded_s > periods * period_s:
-        yield f"not heard of for {(now_s - device.uploaded_s) / period_s:.1f} periods"
+        yield f"no report for {(now_s - device.uploaded_s) / period_s:.1f} periods"
     if abs(ahead_s) > CLOCK_S + 2 * period_s:
         yield f"its clock is {abs(ahead_s) / 86400:.1f} days {'ahead' if ahead_s > 0 else 'behind'}"
     if device.missing:
@@ -103,7 +103,7 @@ def _faults(
         yield f"plan {trial.serial} {trial.outcome}: {trial.reason}"
     taken = max(line.plan, 0 if trial is None else trial.serial)
     if plan is not None and plan.plan.serial > taken and device.uploaded_s > plan.written_s + period_s:
-        yield f"plan {plan.plan.serial} was not taken"
+        yield f"plan {plan.plan.serial} was not installed"
 
 
 MOST_ROWS = 50  # of a table, the worst first: a page of 10,000 devices is read by nobody
@@ -127,7 +127,7 @@ def render_fleet(
     ]
     for what, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
         if not any(figure is not None for figure in figures):
-            sentences.append(f"No device tells its {what}.")
+            sentences.append(f"No device reports its {what}.")
     faults = {one.device: "; ".join(one.faults) for one in statuses if one.faults}
     sections = [
         Section("What is expected", _fronts(before, after), [_expected(proposals)]),

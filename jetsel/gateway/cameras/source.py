@@ -63,7 +63,7 @@ def source_of(text: str) -> Source:
         return Source("pipeline", text, text.split()[0])
     if is_url:
         if scheme.lower() not in SCHEMES:
-            raise ConfigError(f"{scheme}:// is not watched: give one of {', '.join(SCHEMES)}")
+            raise ConfigError(f"{scheme}:// is not supported: use one of {', '.join(SCHEMES)}")
         return Source("url", text, _name_of(text))
     if text.isascii() and text.isdecimal():
         text = f"/dev/video{int(text)}"
@@ -78,7 +78,7 @@ def source_of(text: str) -> Source:
             "http://...), a video file, a folder, or a GStreamer pipeline with ' ! ' in it"
         )
     if path.suffix.lower() in PICTURES:
-        raise ConfigError(f"{text}: it is one picture: jetsel classify {text}")
+        raise ConfigError(f"{text}: it is a single image: jetsel classify {text}")
     if path.is_file() and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
         raise ConfigError(f"{text}: OpenCV cannot read it as a video: convert it, for example to Motion JPEG (.avi)")
     return Source("file", text, text)

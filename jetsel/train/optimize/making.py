@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 STEPS = "steps"
 """The folder where the steps of training are kept."""
-NEEDS_TORCH = f"pruning and factorising need torch: {pip_install('export')}, or say --methods int8,smaller"
+NEEDS_TORCH = f"pruning and factorising need torch: {pip_install('export')}, or use --methods int8,smaller"
 
 
 @dataclass(frozen=True)

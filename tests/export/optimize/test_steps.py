@@ -102,7 +102,7 @@ def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path, monkeypatch: 
 
 def test_a_method_that_saves_little_of_a_network_says_so_before_it_trains(tmp_path: Path) -> None:
     with pytest.raises(
-        CalibrationError, match=r"svd leaves 9\d % of the multiply-accumulates, where 50 % are asked for"
+        CalibrationError, match=r"svd leaves 9\d % of the multiply-accumulates, but 50 % were requested"
     ):
         steps.trained(PARENT, "xs", Recipe("svd", 0.5), lesson(1), tmp_path, ignored)
     assert not list(tmp_path.glob("*.pt"))

@@ -97,7 +97,7 @@ def test_with_a_token_file_only_who_bears_it_is_answered(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--listen", "0.0.0.0:0"], "give --token-file with a secret that they must send, or --behind-proxy"),
+        (["--listen", "0.0.0.0:0"], "use --token-file with a secret for them, or --behind-proxy"),
         (["--listen", "8000"], "as in 127.0.0.1:8000"),
         (["--listen", "203.0.113.1:1", "--behind-proxy"], "name another with --listen"),
         (["--token-file", "/nowhere"], "cannot be read"),

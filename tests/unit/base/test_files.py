@@ -71,5 +71,9 @@ def test_the_second_writer_is_told_and_waits(tmp_path: Path) -> None:
 
 
 def test_the_repair_suits_the_fault() -> None:
-    for number, said in ((errno.ENOSPC, "free some space"), (errno.EROFS, "account"), (errno.EIO, "repair this")):
+    for number, said in (
+        (errno.ENOSPC, "free some space"),
+        (errno.EROFS, "user who may write"),
+        (errno.EIO, "repair this"),
+    ):
         assert said in repair_of(OSError(number, os.strerror(number)))

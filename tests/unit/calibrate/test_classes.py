@@ -30,7 +30,7 @@ def folder(tmp_path: Path, *classes: str) -> Path:
 
 def test_the_family_that_has_the_classes_is_named(tmp_path: Path) -> None:
     photos = folder(tmp_path, "daisy", "Rose", ".hidden")
-    said = "0 of its 2 classes are of family starter, and 2 of family flowers: say --family flowers"
+    said = "0 of its 2 classes are of family starter, and 2 of family flowers: use --family flowers"
     with pytest.raises(CalibrationError, match=said):
         check_family(photos, STARTER, {"flowers": FLOWERS}, None)
     check_family(photos, FLOWERS, {"starter": STARTER}, None)

@@ -211,7 +211,7 @@ def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: P
     )
     save(measured, tmp_path / "power")
     told = on(sysfs, **kept)["idle power"]
-    assert (told.state, told.said.startswith("3.12 W, give or take 0.012 W")) == ("ok", True)
+    assert (told.state, told.said.startswith("3.12 W ± 0.012 W")) == ("ok", True)
     put(sysfs, {"devices/system/cpu/online": "0\n"})
     with_cores = msgspec.structs.replace(Machine(sysfs).facts(), cores=Fact("0-5"))
     save(msgspec.structs.replace(measured, facts=with_cores), tmp_path / "power")

@@ -50,7 +50,7 @@ def test_every_file_of_the_service_is_filled_in_and_has_a_place() -> None:
 
 @pytest.mark.parametrize("path", ["/opt/my jetsel/bin/jetsel", "/opt/100%/jetsel", '/opt/"x"/jetsel', "bin/x"])
 def test_a_path_that_systemd_would_take_apart_is_refused(path: str) -> None:
-    with pytest.raises(ConfigError, match="take this path apart"):
+    with pytest.raises(ConfigError, match="split this path"):
         units(TEMPLATES, Path("/etc"), Path(path))
 
 

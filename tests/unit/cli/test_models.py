@@ -124,7 +124,7 @@ def test_a_second_model_of_the_same_labels_joins_the_family(own: Path, onnx: Pat
 
 def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
-    assert "choose another with --name, or say --replace" in add(onnx, labels, status=1)
+    assert "choose another with --name, or use --replace" in add(onnx, labels, status=1)
     add(onnx, labels, "--version", "1.1.0", "--replace")
     assert only_model(own).manifest.version == "1.1.0"
 
@@ -290,7 +290,7 @@ def test_what_ships_with_jetsel_stays() -> None:
 def test_a_name_of_two_families_needs_the_family(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
     add(onnx, _relabelled(labels), "--family", "cups")
-    assert "say --family drinks or cups" in run("remove", "tiny-net", "--yes", status=1).replace(
+    assert "use --family drinks or cups" in run("remove", "tiny-net", "--yes", status=1).replace(
         "cups or drinks", "drinks or cups"
     )
     run("remove", "tiny-net", "--yes", "--family", "cups")
@@ -322,7 +322,7 @@ def test_means_in_levels_are_refused_with_the_values_that_are_meant(own: Path, o
     command = ["models", "add", str(onnx), "--labels", str(labels), "--mean", "127,127,127", "--std", "128,128,128"]
     done = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
     assert done.exit_code == 2
-    assert "units of 0 to 1 are due: 0.498,0.498,0.498" in done.stderr
+    assert "units of 0 to 1: 0.498,0.498,0.498" in done.stderr
     assert not own.exists()
 
 

@@ -37,7 +37,7 @@ def test_a_daemon_that_does_not_come_up_is_told_with_its_last_words_and_leaves_n
     monkeypatch.setattr(sys, "executable", str(instead))
     monkeypatch.setattr(temporary, "SILENCE_S", 0.3)
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    with pytest.raises(InternalError, match="did not come up, ") as caught, temporary.daemon():
+    with pytest.raises(InternalError, match="did not start: ") as caught, temporary.daemon():
         pytest.fail("it is not there")
     assert str(caught.value).endswith(told)
     assert list(place.iterdir()) == []

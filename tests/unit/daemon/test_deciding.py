@@ -59,7 +59,7 @@ def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(fol
     policy = policy_for(family, request)
     assert isinstance(policy, Requirements)
     assert (policy.least_accuracy, policy.most_energy_mj, policy.reserve) == (0.7, None, None)
-    assert "must have" in why(family, request, policy)
+    assert "requirements" in why(family, request, policy)
     for named in ({"model": "m"}, {"policy": "cascade"}):
         with pytest.raises(BadRequestError, match="without"):
             policy_for(family, asked(most_energy_mj=5.0, **named))

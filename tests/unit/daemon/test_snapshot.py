@@ -82,7 +82,9 @@ def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_be
 
 
 def test_of_several_families_none_of_which_is_jetsels_one_must_be_named(cats: Path, dogs: Path) -> None:
-    assert refused(config(cats, dogs)).startswith("models.default_family: several families (cats, dogs) and none named")
+    assert refused(config(cats, dogs)).startswith(
+        "models.default_family: several families (cats, dogs) and none is named"
+    )
 
 
 def test_only_the_models_that_are_named_are_served(cats: Path, dogs: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_worker_that_does_not_come_back_starves_it_once_told_and_is_forgiven_w
     for _ in range(16):
         rig.later(0.5, 0)
     assert rig.fed == [105.0], "worker 1 has not turned since it was fed"
-    assert caplog.text.count("worker-1_0 has been at one piece of work for 9.0 s") == 1
+    assert caplog.text.count("worker-1_0 has worked on one task for 9.0 s") == 1
     rig.later(1, 1)
     assert rig.fed == [105.0, 114.0]
     assert "fed again" in caplog.text
@@ -103,7 +103,7 @@ def test_without_an_answer_or_a_manager_that_listens_it_starves_and_is_looked_at
     for _ in range(9):
         rig.later(1, 1, 0)
     assert rig.fed == []
-    assert caplog.text.count(f"not fed: {missing or 'the service manager takes no word'}") == 1
+    assert caplog.text.count(f"not fed: {missing or 'the service manager accepts no message'}") == 1
     rig.missing, rig.takes_words = None, True
     rig.later(1, 0, 1)
     assert rig.fed == [110.0]

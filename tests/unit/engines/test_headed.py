@@ -28,7 +28,7 @@ def test_the_answer_is_the_embedding_times_the_head(tmp_path: Path) -> None:
     assert np.array_equal(found.logits, [[0.5, 0.5], [PIXELS + 0.5, PIXELS + 0.5]])
     assert (engine.name, engine.concurrency, engine.max_batch, engine.unavailable) == ("owner", 2, None, None)
     engine.close()
-    with pytest.raises(EngineFailedError, match="it was closed"):
+    with pytest.raises(EngineFailedError, match="it is closed"):
         engine.infer(batch)
 
 

@@ -86,7 +86,7 @@ def test_a_chunk_of_less_than_no_size_is_read_in_pieces() -> None:
 
 def test_a_server_that_sends_without_end_is_cut_in_time() -> None:
     for reply in (b"HTTP/1.0 200 OK\r\nX-", b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{"):
-        with replying(reply, drips=True) as (url, _), pytest.raises(RepositoryError, match=r"too long|cut short"):
+        with replying(reply, drips=True) as (url, _), pytest.raises(RepositoryError, match=r"too long|truncated"):
             read_index(HttpSource(url, all_s=0.3), [])
 
 

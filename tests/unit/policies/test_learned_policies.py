@@ -110,5 +110,5 @@ def test_a_choice_among_far_neighbours_is_in_doubt_and_says_how_often_such_were_
     assert "right 50 % of the time" in next(policy(at(0.8))).because  # 0.3 away
     doubtful = next(policy(at(1.6)))
     assert doubtful.models == ("l",)
-    assert "1.100 away, too far to be believed" in doubtful.because
+    assert "1.100 away, too far to be trusted" in doubtful.because
     assert [chain.choose(np.array([x], np.float32)).model for x in (0.6, 1.6)] == ["s", None]

@@ -74,7 +74,7 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
         ("tabby\n\nespresso\n", "class 2: '' is not a name"),
         ("tabby\ncup\tespresso\n", "class 2"),
         ("", "no classes"),
-        ('["tabby", 3]', "a JSON list of names is due"),
+        ('["tabby", 3]', "expected a JSON list of names"),
         ('["tabby"', "begins like a JSON list"),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
     ],

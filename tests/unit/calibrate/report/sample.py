@@ -85,7 +85,7 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
         front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
         reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
         sentences=[
-            "On your photographs, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
+            "On your images, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
             "cascade-averaged is better: 61 % less time than xl, and 0.8 points more.",
             "The chooser takes 0.15 ms and pays only below 0.12 ms: on this machine it costs more than it saves.",
         ],

@@ -116,7 +116,7 @@ def test_int8_of_a_file_without_q_dq_nodes_is_refused_with_the_repair(
 def test_an_engine_whose_answers_differ_is_not_used(host: Prepare, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = host("8.6", precision="fp16")
     monkeypatch.setitem(trial.LEAST_AGREEMENT, "fp16", 1.01)
-    assert "is the least" in refusal(Builder(settings), order(60))
+    assert "the minimum is" in refusal(Builder(settings), order(60))
     assert left_in(settings) == []
 
 

@@ -141,7 +141,7 @@ def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
     for words in (
         "no traffic",
         "no two lines",
-        "told no times",
+        "reported no times",
         "no power can be promised",
         "memory of small, large is 1 times",
     ):

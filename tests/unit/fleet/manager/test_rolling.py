@@ -68,7 +68,7 @@ def test_a_wave_goes_out_when_those_before_have_installed_theirs(fleet: Fleet) -
     assert fleet.serials() == {**dict.fromkeys(DEVICES, 5), fleet.first: 6, fleet.second: 6}
     fleet.tell(fleet.first)
     step = fleet.rolling.advance(fleet.devices(), Allowed())
-    assert (step.released, step.waiting, step.is_done) == ((), (f"{fleet.second} has not told yet",), False)
+    assert (step.released, step.waiting, step.is_done) == ((), (f"{fleet.second} has not reported yet",), False)
     fleet.tell(fleet.second)
     assert fleet.rolling.advance(fleet.devices(), Allowed()).released == (fleet.third,)
     fleet.tell(fleet.third)
@@ -168,7 +168,7 @@ def test_a_serial_that_leaves_room_for_no_next_does_not_count(fleet: Fleet) -> N
     assert fleet.rolling.advance(fleet.devices(), Allowed()).released == ("d",)
     assert fleet.serials()["d"] == 6
     step = fleet.rolling.advance(fleet.devices(), Allowed())
-    assert (step.waiting, step.is_done) == (("d has not told yet",), False)
+    assert (step.waiting, step.is_done) == (("d has not reported yet",), False)
 
 
 def test_a_plan_by_a_key_that_is_not_trusted_is_named_with_the_repair(fleet: Fleet) -> None:

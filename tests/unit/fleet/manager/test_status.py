@@ -64,8 +64,8 @@ def test_silence_a_wrong_clock_and_a_plan_that_nobody_took(tmp_path: Path) -> No
     found = stands(Storage(str(tmp_path)), *lines, late_s=600.0, planned=5)
     assert found.clock_s is not None
     said = "; ".join(found.faults)
-    for words in ("10.0 periods", "365.0 days ahead", "plan 5 was not taken"):
+    for words in ("10.0 periods", "365.0 days ahead", "plan 5 was not installed"):
         assert words in said
     plan = Plan(device="never", serial=1, families=FAMILIES)
     (silent,) = statuses({}, {"never": Written(plan, 0.0)}, 1.0)
-    assert "never told" in silent.faults[0]
+    assert "never reported" in silent.faults[0]

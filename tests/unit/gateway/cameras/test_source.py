@@ -69,6 +69,6 @@ def test_passwords_are_in_no_name(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["rtsp://me:sec/ret@door", "rtsp://me:sec?ret@door", "ftp://me:secret@door"])
 def test_passwords_are_in_no_error(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"%2F|give one of") as caught:
+    with pytest.raises(ConfigError, match=r"%2F|use one of") as caught:
         source_of(text)
     assert "sec" not in str(caught.value)
