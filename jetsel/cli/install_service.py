@@ -21,12 +21,6 @@ PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
-# Before the agent had a user of its own, its folder was the daemon's. Moved, so that the plan stays in use.
-MOVE_FLEET = (
-    "-if [ -d /var/lib/jetsel/fleet ] && [ ! -e /var/lib/jetsel-agent/installed ]; then "
-    "systemctl stop jetsel-agent.service; chown -hR jetsel-agent:jetsel-agent /var/lib/jetsel/fleet && "
-    "mv -T /var/lib/jetsel/fleet /var/lib/jetsel-agent; fi"
-)
 GATEWAY = "jetsel-gateway.service"  # enabled by hand, so left as it is but for a new version of it
 STATUS_MS = 30_000.0  # a daemon that loads its models answers late
 
@@ -96,7 +90,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
     issue 9467). The socket is left alone, and keeps what clients ask for meanwhile, unless its own unit has changed.
     """
     systemctl = "systemctl --user" if user else "systemctl"
-    prepared = ["systemd-sysusers jetsel.conf", MOVE_FLEET, "systemd-tmpfiles --create jetsel.conf"]
+    prepared = ["systemd-sysusers jetsel.conf", "systemd-tmpfiles --create jetsel.conf"]
     prepared += ["-udevadm control --reload", "-udevadm trigger --subsystem-match=powercap"]  # a container has no udev
     stopped = [f"{systemctl} stop jetsel.socket jetsel.service"] if socket_changed else []
     return [

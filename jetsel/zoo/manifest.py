@@ -75,7 +75,6 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     licence: Sentence | None = None
     head: Head | None = None
     derived_from: DerivedFrom | None = None
-    multiplexes: None = None  # in manifests that were written when a multiplexer was a model
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
