@@ -101,7 +101,7 @@ def test_a_build_that_fails_says_what_tensorrt_says(start: Begin, board: dict[st
 @pytest.mark.parametrize(
     ("onnx", "changes", "said"),
     [
-        pytest.param(b"not an ONNX file", {}, "does not take this ONNX file", id="no ONNX"),
+        pytest.param(b"not an ONNX file", {}, "does not accept this ONNX file", id="no ONNX"),
         pytest.param(matrix_model(COUNTING), {"input_px": [2, 4]}, "not [3, 2, 4] after the batch", id="another size"),
         pytest.param(
             matrix_model(COUNTING), {"plan": "/nowhere/m.plan"}, "/nowhere/m.plan", id="no place for the plan"

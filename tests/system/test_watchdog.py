@@ -61,7 +61,7 @@ def test_a_model_that_hangs_in_the_daemon_s_own_process_starves_it(
     until(lambda: "the watchdog is not fed" in daemon.log.read_text())
     manager.hear_all()
     assert manager.hear(3 * PERIOD_S) is None
-    assert "at one piece of work" in daemon.log.read_text()
+    assert "on one task" in daemon.log.read_text()
     answer = other.classify(DARK, model="plain")
     assert answer["type"] == "answer", "the other worker is well, and that is not enough"
     assert other.status()["state"] == "ready"

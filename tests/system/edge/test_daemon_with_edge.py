@@ -98,7 +98,7 @@ def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_th
         ]
         kept = here.classify(PICTURES[0], deadline_ms=60_000, on_device=True)
         assert all(not ran.model.startswith("edge:") for ran in kept.ran)
-        with pytest.raises(BadRequestError, match="edge:xl runs at the edge"):
+        with pytest.raises(BadRequestError, match="edge:xl runs on the edge server"):
             here.classify(PICTURES[0], model="edge:xl", on_device=True)
         gateway.process.send_signal(signal.SIGSTOP)
         late = [here.classify(picture, deadline_ms=400) for picture in PICTURES]
