@@ -43,7 +43,7 @@ class Progress:
 
 
 def train(net: nn.Module, loss: Loss, course: Course, checkpoint: Path, tell: Tell) -> Progress:
-    """Train `net` in place, where its parameters are, from its checkpoint where there is one; return how far it came.
+    """Train `net` in place, where its parameters are, from its checkpoint if there is one; return how far it came.
 
     Fewer epochs are trained if as many would take longer than course.most_s, by the time of those that are done; one
     at least.

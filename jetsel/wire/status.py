@@ -131,7 +131,7 @@ class DriftStatus(Struct, frozen=True):
     """How far photographs and confidences have moved from the calibration's.
 
     `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and `highest`
-    (the feature that moved most) and the median null, where `reason` says why. `look_ms` is what looking at one takes;
+    (the feature that moved most) and the median null, with why in `reason`. `look_ms` is what looking at one takes;
     `hint` says what to do, null for nothing.
     """
 
