@@ -34,7 +34,7 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > MAX_BYTES:
-                raise ValueError(f"they would take more than {MAX_BYTES} bytes")
+                raise ValueError(f"the arrays exceed the limit of {MAX_BYTES} bytes")
             return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
     except _DAMAGES as fault:
         raise ValueError(f"its arrays cannot be read: {fault}") from fault
@@ -44,6 +44,6 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
-        raise ValueError(f"{member.filename} is {array.dtype} {array.shape}")
+        raise ValueError(f"{member.filename} is {array.dtype} {array.shape}; it must hold numbers in 1 or 2 dimensions")
     array.flags.writeable = False
     return array

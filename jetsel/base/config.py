@@ -281,7 +281,7 @@ EXAMPLES = {
     "power.board": 'board = "jetson-tx2"',
     "power.total": 'total = ["VDD_IN"]',
     "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
-    "power.rate_hz": "rate_hz = 20 (from 1 to 100: energies are of seconds, and need no more)",
+    "power.rate_hz": "rate_hz = 20 (1 to 100)",
     "power.calibration": 'calibration = "/var/lib/jetsel/power"',
     "power.budget_w": "budget_w = 7.5",
     "power.battery_reserve_percent": "battery_reserve_percent = 20",
@@ -324,8 +324,9 @@ def parse(text: str) -> Config:
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
-            f"server.peers_mb: {server.peers_mb:g} has no room for two messages with an image of server.max_image_mb, "
-            f"{server.max_image_mb:g}: raise the one or lower the other; example: {EXAMPLES['server.peers_mb']}"
+            f"server.peers_mb: {server.peers_mb:g} is too small for two messages with an image of server.max_image_mb, "
+            f"{server.max_image_mb:g}: raise server.peers_mb or lower server.max_image_mb; "
+            f"example: {EXAMPLES['server.peers_mb']}"
         )
     return config
 

@@ -62,7 +62,7 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
         except (BlockingIOError, TimeoutError):
             return None  # it listens, and its backlog is full (connect(2): EAGAIN of a socket with a timeout)
         except OSError as error:
-            return NoDaemonError(f"{path} cannot be connected to ({error}): {HOW_TO_START}")
+            return NoDaemonError(f"cannot connect to {path} ({error}): {HOW_TO_START}")
     return None
 
 
@@ -70,8 +70,8 @@ def _checked(given: str, source: str) -> str:
     endpoint = f"ipc://{given}" if given.startswith("/") else given
     if not endpoint.startswith("ipc://"):
         raise ConfigError(
-            f"{source} is {given!r}: use ipc:///path/of/the.sock; to a daemon elsewhere ssh or stunnel gives one "
-            "(docs/remote-access.md)"
+            f"{source} is {given!r}: use ipc:///path/of/the.sock; for a daemon on another machine, forward its socket "
+            "with ssh or stunnel (docs/remote-access.md)"
         )
     return endpoint
 
@@ -102,4 +102,4 @@ def _who_may(path: str) -> str:
             f"this user may not use {path}: {seen} belongs to the group {group}; "
             f"join it with: sudo usermod -aG {group} $USER, then log in again"
         )
-    return f"this user may not use {path}: ask who runs the daemon for its group"
+    return f"this user may not use {path}: ask the daemon's administrator for access"

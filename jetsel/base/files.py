@@ -77,7 +77,7 @@ def read_bounded(path: Path, at_most_bytes: int) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > at_most_bytes:
-            raise OSError(errno.EFBIG, f"it is larger than the {at_most_bytes} bytes that it may have", str(path))
+            raise OSError(errno.EFBIG, f"it exceeds the limit of {at_most_bytes} bytes", str(path))
         return file.read(size + 1)  # a file that grows meanwhile is damaged, and is not read without end
 
 

@@ -49,7 +49,9 @@ class Versions:
                 f"{link}: cannot be read ({fault.strerror}); remove it, or check owner and mode"
             ) from fault
         if not _NUMBER.fullmatch(target):
-            raise self._error(f"{link}: leads to {target!r}, not to a number; remove it, then roll back or install")
+            raise self._error(
+                f"{link}: points to {target!r}, not to a version number; remove it, then roll back or install"
+            )
         return int(target)
 
     def numbers(self) -> list[int]:
@@ -171,7 +173,9 @@ class Versions:
             shutil.rmtree(temporary)
 
     def _not_written(self, fault: OSError) -> JetselError:
-        return self._error(f"{self.folder}: not written ({fault}); what was installed stays: {repair_of(fault)}")
+        return self._error(
+            f"{self.folder}: cannot be written ({fault}); the installed version is unchanged: {repair_of(fault)}"
+        )
 
 
 def _is_version(entry: Path) -> bool:

@@ -117,7 +117,7 @@ def _fit(
     loaded: LoadedRecording, identity: Identity, order: InstallRequest, features_ms: TimeFeatures, progress: Progress
 ) -> _Fitted:
     if order.goal.needs_energy and not loaded.recording.knows_energy:
-        raise CalibrationError(f"the goal needs energy, and it is not known: {loaded.times.energy_reason}")
+        raise CalibrationError(f"the goal needs energy, but energy is unknown: {loaded.times.energy_reason}")
     if order.decides == "top5":
         check_top5(len(order.names))
     recording = replace(loaded.recording, objective=order.goal.objective)
@@ -142,7 +142,9 @@ def _fit(
 def check_top5(classes: int) -> None:
     """Raise CalibrationError for a family of so few classes that top5 says nothing of it."""
     if classes <= TOP:
-        raise CalibrationError(f"--criterion top5: of {classes} classes any is among the first five")
+        raise CalibrationError(
+            f"--criterion top5: the family has only {classes} classes, so every label is among the first five; use top1"
+        )
 
 
 def _findings(

@@ -162,4 +162,4 @@ def _is_ahead(recording: Recording, name: str) -> bool:
 def _too_far(one: Judged, parent: str, max_drop: float) -> str | None:
     if one.drop <= max_drop:
         return None
-    return f"right on {one.drop:.1f} points less than {parent}; --max-drop allows {max_drop:g}"
+    return f"its accuracy is {one.drop:.1f} points below {parent}'s; --max-drop allows {max_drop:g}"

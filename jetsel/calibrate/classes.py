@@ -45,7 +45,7 @@ def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     seen = np.unique(loaded.recording.classes)
     names = family.labels.names
     if len(seen) == 1:
-        said.append(f"every image is of one class, {names[seen[0]]}: what follows says nothing of the others")
+        said.append(f"all images are of class {names[seen[0]]}: the results do not apply to the other classes")
     elif len(names) <= FEW_CLASSES:
         missing = [name for number, name in enumerate(names) if number not in seen]
         said += [f"no images of {_listed(missing)}"] if missing else []

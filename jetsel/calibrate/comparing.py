@@ -43,8 +43,8 @@ def sentences(
     said += _beside_coin([policies[name] for name in LEARNED if name in policies], criterion)
     single, oracle = bounds["best single"], bounds["oracle"]
     said.append(
-        f"If the cheapest model that is right were known each time, {100 * oracle.share(criterion):.1f} % would be "
-        f"right in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
+        f"A perfect choice of the cheapest correct model would be right on {100 * oracle.share(criterion):.1f} % "
+        f"in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
         f"in {_costs(single)}."
     )
     said.append(_chooser(chain))
@@ -110,9 +110,10 @@ def _chooser(chain: FittedChain) -> str:
 def _lift(lift: Lift) -> str:
     """Whether the premodel adds anything to chance, and what follows from it."""
     gives = (
-        f"choosing models by features gives {lift.points:+.1f} points of accuracy over the same shares of models dealt "
-        f"at random (standard error {lift.error_points:.1f}); extracting them costs as much time as "
-        f"{lift.cost_points:.1f} points are worth; it is in doubt on {100 * lift.doubt:.0f} % of the images"
+        f"choosing models by features gives {lift.points:+.1f} points of accuracy, compared with a random choice with "
+        f"the same shares of models (standard error {lift.error_points:.1f}); computing the features takes as much "
+        f"time as {lift.cost_points:.1f} points are worth; the premodel is in doubt on {100 * lift.doubt:.0f} % of the "
+        "images"
     )
     if lift.offered:
         return f"The premodel: {gives}."
@@ -124,19 +125,23 @@ def _of_multiplexer(found: Multiplexing) -> str:
     knows = ""
     if found.area is not None and found.own_area is not None:
         knows = (
-            f" It predicts where {found.reads} is right with an area under the curve of {found.area:.3f}, where 0.5 is "
-            f"guessing; {found.reads}'s own confidence has {found.own_area:.3f}."
+            f" The multiplexer predicts whether {found.reads} is right with an area under the curve of "
+            f"{found.area:.3f} (0.5 is guessing); {found.reads}'s own confidence reaches {found.own_area:.3f}."
         )
-    cost = f"the cascade begins with {found.first}, and a perfect one pays only below {found.pays_below_ms:.3f} ms"
+    cost = (
+        f"the cascade begins with {found.first}, and even a perfect multiplexer saves time only if it takes less than "
+        f"{found.pays_below_ms:.3f} ms"
+    )
     if found.first == found.reads:
-        cost = "the cascade begins with the same model, so that this costs nothing more"
+        cost = "the cascade begins with the same model, so this adds no cost"
     near = list(found.stays)[-1]
     stays, interval = found.stays[near], found.points_interval
     return (
-        f"The multiplexer reads what {found.reads} answers, {found.cost_ms:.3f} ms on every image; {cost}.{knows} "
-        f"multiplexer beside cascade: {found.points:+.2f} points ({interval.low:+.2f} to {interval.high:+.2f}) in "
-        f"{found.time_ratio:.2f} times the time. If the most expensive model ran on an edge server, {near} here could "
-        f"answer {100 * stays.share:.1f} % of the images with {stays.points:+.2f} points "
+        f"The multiplexer reads the output of {found.reads}, which takes {found.cost_ms:.3f} ms for each image; "
+        f"{cost}.{knows} Compared with the cascade, the multiplexer gives {found.points:+.2f} points "
+        f"({interval.low:+.2f} to {interval.high:+.2f}) and takes {found.time_ratio:.2f} times as long. If the most "
+        f"expensive model ran on an edge server, {near} on the device could answer {100 * stays.share:.1f} % of the "
+        f"images with {stays.points:+.2f} points "
         f"({stays.points_interval.low:+.2f} to {stays.points_interval.high:+.2f})."
     )
 

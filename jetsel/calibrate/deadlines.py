@@ -85,7 +85,9 @@ def predictions(
             for way, elsewhere in _ways(config).items():
                 timed = deadline_policies("top1", offered, calibration, here, elsewhere, config.edge)
                 if not timed:
-                    raise CalibrationError(f"the calibration of {family.name} does not say how accurate its models are")
+                    raise CalibrationError(
+                        f"the calibration of {family.name} does not contain the accuracy of its models; calibrate again"
+                    )
                 edge = config if elsewhere else None
                 world = World(found, family, here, calibration.temperatures, edge, *known)
                 for policy in timed:
@@ -109,7 +111,9 @@ def _sizes(paths: Sequence[str], limits: Limits) -> tuple[list[int], list[tuple[
         try:
             data = read_file(Path(path), limits)
         except OSError as error:
-            raise CalibrationError(f"{path}: {error.strerror}: the recording's images say how large they are") from None
+            raise CalibrationError(
+                f"{path}: {error.strerror}: the sizes of the recorded images are needed; put the image back"
+            ) from None
         header = measure(memoryview(data), None, limits, 1).header
         assert header is not None, "raw pixels are not recorded"
         sizes.append(len(data))

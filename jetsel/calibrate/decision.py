@@ -174,7 +174,8 @@ def _verdict(
     under = f"{order.decides}, on images held out"
     if loaded.learned:
         learned = f"{100 * loaded.learned:.0f} %"
-        under = f"{order.decides}, on images of which the models learned {learned}: all accuracies are too high"
+        trained = f"on images of which {learned} were used to train the models"
+        under = f"{order.decides}, {trained}: all accuracies are too high"
     if loaded.labels_from is not None:
         under += f"; right means agreement with {loaded.labels_from}"
     is_chosen = order.in_use is not None and order.in_use.is_chosen

@@ -226,5 +226,5 @@ class Findings(Struct, frozen=True, kw_only=True):
     mistakes: Mistakes | None = None
     current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed
-    command: str = "jetsel calibrate PHOTOS"  # what was run, for a shell
+    command: str = "jetsel calibrate IMAGES"  # what was run, for a shell
     is_allowed: bool = True  # whether the winner keeps every limit

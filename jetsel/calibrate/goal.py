@@ -132,7 +132,7 @@ class Goal:
         if not self.keeps(candidate):
             return False, f"{said}; it exceeds your limit of {self._allowed()}"
         if not self.keeps(rival):
-            return True, f"only it keeps your limit of {self._allowed()}; {said}"
+            return True, f"it is the only one within your limit of {self._allowed()}; {said}"
         is_right_more = gain > SURE * error
         if is_right_more and (self.is_limited or not saving < -SURE * saving_error):
             return True, said

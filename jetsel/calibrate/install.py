@@ -120,7 +120,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
         raise CalibrationError(f"{job.photos}: {count} are too few, the minimum is {FOLDS}: add images{out}")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
-            raise CalibrationError(f"the goal needs energy, and it is not known: {opened.reason}")
+            raise CalibrationError(f"the goal needs energy, but energy is unknown: {opened.reason}")
         _calibrate_into(job, found, opened, tell, stop)
     return recording.load(job.path, job.family, served, job.labels_from)
 

@@ -32,7 +32,7 @@ from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
 _WARM_UPS = 3
-_UNKNOWN_ENERGY = "times alone were measured again: calibrate on images to know energies"
+_UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
 Progress = Callable[[str, int, int], None]
 
@@ -58,7 +58,7 @@ def retime(
     Raises CalibrationError if it is for other models, or its answers did not come with it; EngineFailedError.
     """
     if not shipped.can_be_retimed:
-        raise CalibrationError(f"the calibration of {family.name} came without its answers: calibrate on images")
+        raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
     before = shipped.calibration
     answers = read_models(shipped.folder, before)
     models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
@@ -87,7 +87,7 @@ def retime(
         found,
         temperatures={name: answers[name].temperature for name in recording.models},
         not_offered=slower,
-        because=f"{found.because}; with the times of this machine, on the answers that came with the models",
+        because=f"{found.because}; based on the times of this machine and the answers that ship with the models",
     )
 
 

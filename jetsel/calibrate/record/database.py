@@ -129,7 +129,7 @@ def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
             yield connection
         except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
             repair = "delete it and record"
-            raise CalibrationError(f"{path}: holds what jetsel does not write ({fault}); {repair}") from fault
+            raise CalibrationError(f"{path}: contains data that jetsel did not write ({fault}); {repair}") from fault
 
 
 def _binding(family: Family) -> dict[str, str]:

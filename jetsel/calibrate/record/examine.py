@@ -114,7 +114,7 @@ class Examiner:
         except (BadImageError, ImageTooLargeError) as fault:
             return f"unreadable: {fault}"
         if hashlib.sha256(data).hexdigest() != task.sha256:
-            return "changed: it was written to meanwhile; record again"
+            return "changed: the file changed during the recording; record again"
         facts = self._facts(photograph, data, decode_ms) if task.number is None else None
         return Examined(facts, {name: self._ask(name, photograph) for name in task.missing})
 
@@ -169,5 +169,5 @@ def _halved(name: str, numbers: NDArray[np.float32]) -> bytes:
     with np.errstate(over="ignore"):  # what overflows is refused below
         halved = numbers.astype("<f2")
     if not np.isfinite(halved).all():
-        raise EngineFailedError(f"{name} answers numbers that are not finite, or above 65504: export it again")
+        raise EngineFailedError(f"{name} returns numbers that are not finite, or are above 65504: export it again")
     return halved.tobytes()

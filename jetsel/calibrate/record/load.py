@@ -139,8 +139,8 @@ def _complete(
         (*models, len(models)),
     ).fetchall()
     if not rows:
-        what = "labelled photograph" if labelled else "photograph"
-        raise CalibrationError(f"{path}: has no {what} that every model has seen; record until it has ended")
+        what = "labelled image" if labelled else "image"
+        raise CalibrationError(f"{path}: no {what} was recorded for every model; run the recording to its end")
     return rows
 
 
@@ -160,7 +160,7 @@ def _said(
             if row is None:
                 continue
             if len(said) != 2 * classes:  # one number alone would be spread over all classes
-                raise ValueError(f"{len(said)} bytes of logits for {classes} classes")
+                raise ValueError(f"{len(said)} bytes of logits do not fit {classes} classes")
             logits[column, row] = np.frombuffer(said, "<f2")
             if column == 0 and embedding is not None:
                 embeddings[row] = np.frombuffer(embedding, "<f2")
@@ -182,7 +182,7 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     seen = [{row[3] for row in timings if row[0] == model} for model in models]
     common = set.intersection(*seen)
     if not common:
-        raise CalibrationError(f"{path}: not every model is timed; record until it has ended")
+        raise CalibrationError(f"{path}: some models are not timed; run the recording to its end")
     kept = [row for row in timings if row[3] in common]
     means_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
     costs_ms = dict(sorted(means_ms.items(), key=lambda item: item[1]))
@@ -210,7 +210,7 @@ def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | Non
     return "; ".join(reasons) or None, msgspec.json.decode(found[-1][1], type=Conditions).described()
 
 
-NOT_ENDED = "not every model is metered: record until it has ended"
+NOT_ENDED = "some models are not metered; run the recording to its end"
 _FEATURES = "the features"
 
 _Row = tuple[str, int, float, float, float, float, float]  # what, photograph, mJ: mean, its three errors; ms
@@ -246,8 +246,8 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
     for name in wanted:
         if mean_mj[name] <= half_mj[name]:
             return (
-                f"what {name} take{'' if name == _FEATURES else 's'} cannot be distinguished from zero: "
-                f"{mean_mj[name]:.3g} \u00b1 {half_mj[name]:.3g} mJ a run; measure idle power again, on a quiet board"
+                f"the energy of {name} cannot be distinguished from zero: {mean_mj[name]:.3g} \u00b1 "
+                f"{half_mj[name]:.3g} mJ a run; measure idle power again, with no other programs running"
             )
     chooser_w = mean_mj.pop(_FEATURES) / float(np.mean([row[6] for row in of[_FEATURES]]))
     return Energies(mean_mj, {name: half_mj[name] for name in models}, chooser_w)

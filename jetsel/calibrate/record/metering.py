@@ -48,7 +48,7 @@ class Series:
         """Why there is no energy, None if there is."""
         if self.failures:
             return self.reason
-        return None if len(self.energies_mj) >= 2 else "two windows are the least"
+        return None if len(self.energies_mj) >= 2 else "at least two windows are required"
 
 
 def meter_models(bench: Bench, meter: Meter) -> bool:

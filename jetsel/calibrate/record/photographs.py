@@ -57,9 +57,13 @@ def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[st
                 if any(cells) and not is_header:
                     yield line, cells
     except OSError as fault:
-        raise CalibrationError(f"{path}: cannot be read: {fault.strerror}; name a CSV of {','.join(header)}") from fault
+        raise CalibrationError(
+            f"{path}: cannot be read: {fault.strerror}; name a CSV file with the columns {','.join(header)}"
+        ) from fault
     except (csv.Error, UnicodeDecodeError) as fault:
-        raise CalibrationError(f"{path}: no CSV in UTF-8: {fault}; save it as one, of {','.join(header)}") from fault
+        raise CalibrationError(
+            f"{path}: not a CSV file in UTF-8: {fault}; save it as UTF-8 with the columns {','.join(header)}"
+        ) from fault
 
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
@@ -149,11 +153,11 @@ def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_label
     except UnicodeEncodeError:
         return Skipped(Path(os.fsencode(path).decode(errors="replace")), "unreadable: its name is not UTF-8; rename it")
     if path.suffix.lower() not in SUFFIXES:
-        return Skipped(path, "not an image: its name does not end as JPEG, PNG and WebP files do")
+        return Skipped(path, "not an image: its name does not end with .jpg, .png, .webp or the like")
     if not need_labels:
         return Labelled(path, None, None)
     if label is None:
-        return Skipped(path, "no label: it lies in no class folder; move it into the folder of its class")
+        return Skipped(path, "no label: it is not in a class folder; move it into the folder of its class")
     number = numbers.get(key(label))
     if number is None:
         return Skipped(path, f"{UNKNOWN}: {label!r} is not a class of the family; rename it or add it to a label map")

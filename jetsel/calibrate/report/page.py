@@ -89,7 +89,7 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
     if findings.installed:
         return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.family)}")]
     if not findings.is_allowed:
-        return [("No policy keeps the limits. Raise them or add a model, and run this again:", command)]
+        return [("No policy is within the limits. Raise them or add a model, and run this again:", command)]
     if findings.current is not None and findings.current.name == findings.winner:
         return [("To install another policy:", f"{command} --policy NAME")]
     return [

@@ -174,7 +174,7 @@ def reliability(comparison: Comparison) -> Table:
         for one in comparison.reliability
     ]
     columns = ["Model", "Temperature", "Error before, points", "Error after, points"]
-    caption = "How far each model's confidence is from how often it is right (expected calibration error)"
+    caption = "Difference between each model's confidence and its share of right answers (expected calibration error)"
     return Table(f"{comparison.criterion}-reliability", caption, columns, {"": rows})
 
 
@@ -200,7 +200,7 @@ def trade_off(findings: Findings, words: Words) -> ChartFigure:
     comparison = findings.comparisons[findings.decides]
     score, points, marks = words.score(comparison.criterion), points_of(findings, comparison), statuses(findings)
     best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
-    finding = f"The best for the time that they take: {joined([short(name) for name in best])}."
+    finding = f"Best policies for their time: {joined([short(name) for name in best])}."
     series: dict[str, list[Point]] = {kind: [] for kind in KINDS}
     for name, point in points.items():
         kind = "Best possible choice" if name == "oracle" else "Policies"

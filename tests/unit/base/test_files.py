@@ -36,7 +36,7 @@ def test_a_file_is_read_up_to_its_bound_and_nothing_else_is(tmp_path: Path) -> N
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert read_bounded(path, 5) == b"12345"
-    with pytest.raises(OSError, match="larger than the 4 bytes") as large:
+    with pytest.raises(OSError, match="exceeds the limit of 4 bytes") as large:
         read_bounded(path, 4)
     assert large.value.errno == errno.EFBIG
     os.mkfifo(tmp_path / "pipe")

@@ -43,7 +43,7 @@ def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
     assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1)", "no images of rose"]  # type: ignore[arg-type]
     alone = SimpleNamespace(left_out=[], recording=SimpleNamespace(classes=np.array([1, 1])))
     assert remarks(alone, FLOWERS) == [  # type: ignore[arg-type]
-        "every image is of one class, rose: what follows says nothing of the others"
+        "all images are of class rose: the results do not apply to the other classes"
     ]
     many = family("many", *(f"class {number}" for number in range(60)))
     assert remarks(loaded, many)[1:] == ["images of 2 of the 60 classes"]  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_what_takes_the_rivals_place(goal: Goal, candidate: Outcomes, is_better:
         (Goal(max_time_ms=20), of(620, 12), True, "takes 20 % more time, is 2.00 points more"),
         (Goal(max_time_ms=20), of(600, 5), True, "takes 50 % less time"),
         (Goal(max_time_ms=11), of(620, 12), False, "exceeds your limit of 11 ms"),
-        (Goal(max_time_ms=5), of(560, 4.9), True, "^only it keeps your limit of 5 ms"),
+        (Goal(max_time_ms=5), of(560, 4.9), True, "^it is the only one within your limit of 5 ms"),
     ],
 )
 def test_what_takes_the_rivals_place_under_a_limit(

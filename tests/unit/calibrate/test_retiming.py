@@ -45,7 +45,7 @@ def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(sh
     assert all(made.costs_ms[name] not in (0, before.costs_ms[name]) for name in models), "measured anew"
     assert (made.photographs, made.features_px) == (200, before.features_px)
     assert {"cascade", "cascade-averaged"} <= set(made.parts)
-    assert "with the times of this machine" in made.because
+    assert "based on the times of this machine" in made.because
 
 
 def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped, tmp_path: Path) -> None:
@@ -54,5 +54,5 @@ def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped,
     with pytest.raises(CalibrationError, match="was made for other models"):
         retime(family, other, shipped, Config(), LIMITS, lambda *_: None)
     (shipped.folder / ANSWERS).unlink()
-    with pytest.raises(CalibrationError, match="came without its answers: calibrate on images"):
+    with pytest.raises(CalibrationError, match="ships without recorded answers: calibrate on images"):
         retime(family, models, shipped, Config(), LIMITS, lambda *_: None)

@@ -54,7 +54,7 @@ def test_every_policy_is_set_beside_a_coin() -> None:
 
 
 def test_the_oracle_is_set_beside_the_best_single_model() -> None:
-    assert "75.0 % would be right in 4.00 ms" in said()[5]
+    assert "would be right on 75.0 % in 4.00 ms" in said()[5]
     assert "60.0 % in 10.00 ms" in said()[5]
 
 
@@ -62,7 +62,7 @@ def test_top5_has_its_own_points() -> None:
     text = said("top5")
     assert text[0].count("gains 1.0 points") == text[2].count("loses 1.0 points") == 1
     assert not any("both faster" in sentence for sentence in text)
-    assert "90.0 % would be right in 4.00 ms" in text[4]
+    assert "would be right on 90.0 % in 4.00 ms" in text[4]
 
 
 def test_energies_are_said_where_they_are_known() -> None:
@@ -102,15 +102,15 @@ MULTIPLEXING = Multiplexing(
 
 def test_what_the_multiplexer_knows_costs_and_gives_is_reported() -> None:
     text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, MULTIPLEXING)[-1]
-    assert "what s answers, 0.750 ms on every image" in text
-    assert re.search("begins with m, .* only below 0.500", text)
-    assert re.search("where s is right .* 0.811, .* 0.792", text)
-    assert re.search(r"\+0.20 points \(-0.10 to \+0.50\) in 1.11", text)
-    assert re.search(r"m here could answer 55.8 % .* -0.10 points \(-0.90 to \+0.70\)", text)
+    assert "of s, which takes 0.750 ms for each image" in text
+    assert re.search("begins with m, .* less than 0.500", text)
+    assert re.search("whether s is right .* 0.811 .* 0.792", text)
+    assert re.search(r"\+0.20 points \(-0.10 to \+0.50\) and takes 1.11", text)
+    assert re.search(r"m on the device could answer 55.8 % .* -0.10 points \(-0.90 to \+0.70\)", text)
 
 
 def test_a_multiplexer_that_reads_the_cascades_first_rung_costs_nothing_more() -> None:
     found = msgspec.structs.replace(MULTIPLEXING, first="s", area=None)
     text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, found)[-1]
-    assert "costs nothing more" in text
+    assert "adds no cost" in text
     assert "area" not in text

@@ -93,7 +93,7 @@ def test_only_complete_photographs_count(copy: Path) -> None:
     change(copy, "DELETE FROM predictions WHERE model = 2 AND photograph = 1")
     assert len(load(copy, BOTH).recording.classes) == 6
     change(copy, "DELETE FROM predictions WHERE model = 2")
-    with pytest.raises(CalibrationError, match="has no labelled photograph that every model has seen"):
+    with pytest.raises(CalibrationError, match="no labelled image was recorded for every model"):
         load(copy, BOTH)
 
 
@@ -109,7 +109,7 @@ def test_some_models_may_be_named_and_what_was_not_recorded_is_refused(copy: Pat
 
 def test_without_times_it_is_refused(copy: Path) -> None:
     change(copy, "DELETE FROM timings WHERE model = 1")
-    with pytest.raises(CalibrationError, match="not every model is timed; record until it has ended"):
+    with pytest.raises(CalibrationError, match="some models are not timed; run the recording to its end"):
         load(copy, BOTH)
 
 
@@ -161,7 +161,7 @@ def test_photographs_that_are_elsewhere_by_now_stay_and_those_here_are_timed(
 )
 def test_a_recording_of_other_values_than_jetsel_writes_is_refused(copy: Path, statement: str) -> None:
     change(copy, statement)
-    with pytest.raises(CalibrationError, match="holds what jetsel does not write"):
+    with pytest.raises(CalibrationError, match="contains data that jetsel did not write"):
         load(copy, BOTH)
 
 

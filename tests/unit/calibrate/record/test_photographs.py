@@ -101,10 +101,10 @@ def test_without_labels_a_csv_may_have_one_column_and_every_image_at_any_depth_c
 
 def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "list.csv"
-    with pytest.raises(CalibrationError, match="No such file or directory; name a CSV of path,label"):
+    with pytest.raises(CalibrationError, match=r"No such file or directory; name a CSV file with the .* path,label"):
         find(source, LABELS, None, True)
     source.write_bytes(b"\xff\xfe\x00,n1\n")
-    with pytest.raises(CalibrationError, match="no CSV in UTF-8"):
+    with pytest.raises(CalibrationError, match="not a CSV file in UTF-8"):
         find(source, LABELS, None, True)
 
 

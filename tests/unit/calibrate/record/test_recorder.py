@@ -255,7 +255,7 @@ def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engin
             found = super().infer(*parts)
             return found._replace(logits=found.logits * 1e6)
 
-    with pytest.raises(EngineFailedError, match="s answers numbers that are not finite, or above 65504"):
+    with pytest.raises(EngineFailedError, match="s returns numbers that are not finite, or are above 65504"):
         go(photographs, {"xs": engines["xs"], "s": Loud(engines["s"])})
 
 
