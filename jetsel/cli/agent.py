@@ -12,14 +12,14 @@ from jetsel.cli.options import ConfigFile, Json, emit, print_json
 if TYPE_CHECKING:
     from jetsel.fleet.agent.round import Done
 
-agent = typer.Typer(no_args_is_help=True, help="This device's side of a repository of models. See docs/fleet.md.")
+agent = typer.Typer(no_args_is_help=True, help="Commands for a device of a fleet. See docs/fleet.md.")
 
 
 @agent.command()
 def run(config: ConfigFile = None, json: Json = False) -> None:
-    """Do one round of the agent: take the plan, install it, try it out, and report how the device is doing.
+    """Run one round of the agent: fetch the plan, install it, test it, and report the state of the device.
 
-    What cannot be done now is done in a later round. `jetsel-agent.timer` runs a round every quarter of an hour.
+    Steps that cannot be done now are retried in a later round. `jetsel-agent.timer` runs a round every 15 minutes.
     """
     from jetsel.fleet.agent.round import run_round
     from jetsel.site import config_file
@@ -36,9 +36,9 @@ def prove(
     ],
     config: ConfigFile = None,
 ) -> None:
-    """Run each model of a folder once, and fit what was published as its calibration to the times here.
+    """Run each model of a folder once, and fit the published calibration to the latencies of this device.
 
-    `run` does this with a new version, in a process of its own. Prints the MB of memory that each model takes, as JSON.
+    `run` does this for a new version, in a separate process. Prints the memory of each model in MB, as JSON.
     """
     from jetsel.fleet.agent.proving import prove as run_each
     from jetsel.site import config_file
@@ -55,7 +55,7 @@ def _lines(done: Done) -> list[str]:
         said.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
     if line.daemon is not None:
         said.append(f"the daemon does not answer: {line.daemon}")
-    waits = "" if done.unsent is None else f"; the rest waits: {done.unsent}"
+    waits = "" if done.unsent is None else f"; the other reports were not sent: {done.unsent}"
     reports = "1 usage report" if done.sent == 1 else f"{done.sent} usage reports"
     said.append(f"{reports} sent{waits}")
     return said

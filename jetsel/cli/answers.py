@@ -77,9 +77,9 @@ def details(outcome: Outcome) -> list[str]:
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
     energy = f"not known ({answer.energy_reason})"
     if answer.energy_mj is not None:
-        energy = f"{answer.energy_mj:.1f} mJ (estimated: the calibration's mean of what ran)"
+        energy = f"{answer.energy_mj:.1f} mJ (estimated from the calibration's means of the models that ran)"
     lines.append(f"  energy: {energy}")
-    lines += [f"  out of its conditions: {reason}" for reason in answer.out_of_conditions]
+    lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
     return lines + _explained(answer)
 
 
@@ -94,7 +94,7 @@ def _explained(answer: Answer) -> list[str]:
         return []
     lines = [] if told.policy_because is None else [f"  the policy: {told.policy_because}"]
     if told.objective is not None:
-        lines.append(f"  the calibration is to save {told.objective}")
+        lines.append(f"  the calibration's objective is to save {told.objective}")
     if told.budget is not None:
         lines.append(f"  the power budget: {told.budget.budget_w:g} W, level {told.budget.level}: {told.budget.state}")
     lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")

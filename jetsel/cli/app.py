@@ -40,8 +40,8 @@ HELP = """For each image, the cheapest classifier that is likely to be right.
 To try it: **jetsel demo**. To use it: **jetsel serve** in one terminal or as a service, \
 then **jetsel classify cat.jpg** in another.
 
-Exit status: 0 when all was done and every image answered; 1 when something failed, or no daemon listens; \
-2 when the options or the configuration are wrong.
+Exit status: 0 if everything was done and every image answered; 1 if something failed, or no daemon is listening; \
+2 if the options or the configuration are wrong.
 """
 
 

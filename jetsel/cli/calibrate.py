@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Photos = Annotated[
     Path,
     typer.Argument(
-        metavar="PHOTOS",
+        metavar="IMAGES",
         exists=True,
         help="Folder with one folder of images for each class, or a CSV of path,label.",
     ),
@@ -52,7 +52,7 @@ def calibrate(
     photos: Annotated[
         Path | None,
         typer.Argument(
-            metavar="PHOTOS",
+            metavar="IMAGES",
             exists=True,
             help="Folder with one folder of images for each class, or a CSV of path,label.",
         ),
@@ -61,10 +61,10 @@ def calibrate(
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
     objective: Annotated[
-        Literal["time", "energy"], typer.Option(help="What to save. Energy needs a sensor and measured idle power.")
+        Literal["time", "energy"], typer.Option(help="Cost to save. Energy needs a sensor and measured idle power.")
     ] = "time",
     criterion: Annotated[
-        Literal["top1", "top5"], typer.Option(help="What counts as right for the decision to install.")
+        Literal["top1", "top5"], typer.Option(help="Criterion of a right answer for the decision to install.")
     ] = "top1",
     max_time_ms: Annotated[
         float | None, typer.Option(min=0.001, help="Choose the most accurate policy within this mean time.")
@@ -97,7 +97,7 @@ def calibrate(
         bool,
         typer.Option(
             "--retime",
-            help="Without PHOTOS: fit the shipped calibration to the models' times on this machine.",
+            help="Without IMAGES: fit the shipped calibration to the models' times on this machine.",
         ),
     ] = False,
     policy: Annotated[
@@ -131,7 +131,7 @@ def calibrate(
         _retime(calibrations, endpoint, json=json)
         return
     if photos is None:
-        raise typer.BadParameter("name a folder of images, or use --retime", param_hint="PHOTOS")
+        raise typer.BadParameter("name a folder of images, or use --retime", param_hint="IMAGES")
     goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
@@ -200,12 +200,13 @@ def _said(outcome: dict[str, Any]) -> str:
             changed = f"{winner} still answers by default"
             if winner != rival:
                 changed = f"{winner} answers by default now, in place of {rival}"
-        return f"installed as number {outcome['installed']}: {changed}; back with: jetsel calibration rollback"
+        return f"installed as number {outcome['installed']}: {changed}; to undo: jetsel calibration rollback"
     if not outcome["is_allowed"]:
-        return f"nothing was installed: no policy keeps the limits, {winner} comes nearest; allow more, or add a model"
+        closest = f"no policy is within the limits, {winner} comes closest"
+        return f"nothing was installed: {closest}; raise the limits, or add a model"
     if winner == rival:
-        return f"nothing was installed: {rival} stays; --policy NAME installs another"
-    return f"nothing was installed: {rival} stays; --force installs {winner}, --policy NAME another"
+        return f"nothing was installed: {rival} remains in use; --policy NAME installs another"
+    return f"nothing was installed: {rival} remains in use; --force installs {winner}, --policy NAME installs another"
 
 
 def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
@@ -240,7 +241,7 @@ def _fit_to_this_machine(
     family, served = calibrations.served()
     found = shipped(family)
     if found is None:
-        raise CalibrationError(f"no calibration came with family {calibrations.family}: name images")
+        raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
     config = calibrations.config
     made = fit_again(family, served, Shipped(found.usable(), found.directory), config, limits_of(config), tell)
     return made, installed.install(made, calibrations.folder, calibrations.family).number
@@ -252,10 +253,10 @@ def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
 
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
-        f"ms an image here: {times}",
+        f"ms per image on this machine: {times}",
         *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
         f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
-        f"installed as number {number}; back with: jetsel calibration rollback",
+        f"installed as number {number}; to undo: jetsel calibration rollback",
     ]
 
 

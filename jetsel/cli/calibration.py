@@ -45,7 +45,7 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
         out.print(history_table(calibrations, entries))
     else:
         out.print(f"family {calibrations.family} has no calibration yet")
-    out.print(f"the owner's are in {calibrations.folder}")
+    out.print(f"your own calibrations are in {calibrations.folder}")
 
 
 @calibration.command()
@@ -84,7 +84,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
         shown.add_row(name, text)
     out.print(shown)
     out.print(f"its folder: {entry.directory}")
-    out.print(f"its report: {entry.report or 'none is there'}")
+    out.print(f"its report: {entry.report or 'none'}")
     if entry.reason is not None:
         out.print(f"it is refused: {entry.reason}", style="red")
 
@@ -125,7 +125,7 @@ def rollback(
 ) -> None:
     """Use the calibration that was in use before the current one, and reload a running daemon.
 
-    Nothing is deleted: --to goes forward again as well.
+    Nothing is deleted: use --to to return to a newer one.
     """
     from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.policies import installed
@@ -140,7 +140,7 @@ def rollback(
     outcome = reload_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
     plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
-    used = chosen.called if chosen else "no calibration: none came with it"
+    used = chosen.called if chosen else "no calibration: the family ships without one"
     emit(plain, json, f"family {calibrations.family} now uses {used}\n{outcome.message}")
     if outcome.reloaded is False:
         raise typer.Exit(EXIT_FAILED)

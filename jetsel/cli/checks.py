@@ -84,7 +84,7 @@ STATUS_MS = 5000.0  # a daemon under load answers late
 
 def installation(subject: Subject) -> Iterator[Finding]:
     """Look which configuration applies and whether it can be read, and import what the daemon imports."""
-    repair = "correct it (`jetsel config` prints a whole one); until then the defaults are looked at below"
+    repair = "correct it (`jetsel config` prints a complete one); the checks below use the defaults"
     said = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
     yield Finding("configuration", "failed" if subject.fault else "ok", said, repair if subject.fault else None)
     versions = [__version__, f"Python {platform.python_version()} ({sys.executable})"]
@@ -122,7 +122,7 @@ def daemon(subject: Subject) -> Iterator[Finding]:
         said = f"it is jetsel {reply.version}, this command is {__version__}"
         yield Finding("version", "warning", said, "sudo systemctl restart jetsel")
     for model in (model for family in reply.families for model in family.models if model.state == "unavailable"):
-        yield Finding(model.name, "failed", f"{model.state}: {model.reason}", "jetsel reload, once that is repaired")
+        yield Finding(model.name, "failed", f"{model.state}: {model.reason}", "correct that, then run: jetsel reload")
 
 
 def board(subject: Subject) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def board(subject: Subject) -> Iterator[Finding]:
     for reason in throttled(None, facts):
         yield Finding("throttled", "warning", reason, "cool the board, or give it a stronger supply")
     if not settings.jtop:
-        yield Finding("jtop", "info", "jetson-stats is not asked: power.jtop = true asks it")
+        yield Finding("jtop", "info", "jetson-stats is not used: set power.jtop = true to use it")
     elif facts.jtop.value is None:
         repair = "sudo pip install jetson-stats and sudo systemctl start jtop, or set [power] jtop = false"
         yield Finding("jtop", "warning", str(facts.jtop.reason), repair)
@@ -157,14 +157,14 @@ def _sensors(settings: Power) -> Iterator[Finding]:
     check(settings)
     found = find(settings)
     found.close()
-    table = "a board in no table" if found.board is None else found.board.name
+    table = "unknown board" if found.board is None else found.board.name
     rails = ", ".join(rail.name for rail in found.rails) or "none"
     yield Finding("sensors", "ok" if found.rails else "info", f"{table}: {rails}")
     for rail in found.dropped:
         yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
     if found.reason is not None:  # on a machine without a sensor whose configuration asks for none, that is no fault
         is_wanted = bool(found.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
-        yield Finding("total", "warning" if is_wanted else "info", f"energies stay unknown: {found.reason}")
+        yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found.reason}")
         return
     yield Finding("total", "ok", " + ".join(found.total_of))
     kept = idle_here(settings, power_folder(settings))
@@ -188,7 +188,7 @@ def models(subject: Subject) -> Iterator[Finding]:
     from jetsel.zoo.onnx_model import model_in
 
     for unknown in sorted(subject.used - set(BACKENDS)):
-        yield Finding("backend", "failed", f"{unknown!r} is no backend", f"name one of these: {', '.join(BACKENDS)}")
+        yield Finding("backend", "failed", f"{unknown!r} is not a backend", f"name one of these: {', '.join(BACKENDS)}")
     for name, family in subject.served.families.items():
         classes = len(family.family.labels.names)
         yield Finding(f"family {name}", "ok", f"{', '.join(family.models)}; {classes} classes")

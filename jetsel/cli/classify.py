@@ -58,16 +58,14 @@ def classify(
         bool, typer.Option("--json", help="Print one JSON object for each image, in the order given.")
     ] = False,
     family: AskedFamily = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model to run; no other runs.", autocompletion=served_models)
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Run only this model.", autocompletion=served_models)] = None,
     policy: Annotated[
         str | None, typer.Option(help="Policy that chooses the models (default: the family's; see `jetsel status`).")
     ] = None,
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="Number of labels to return.")] = 5,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each answer, in ms.")] = None,
     criterion: Annotated[
-        Criterion, typer.Option(help="What counts as right: the first label, or one of the first five.")
+        Criterion, typer.Option(help="Criterion of a right answer: the first label, or one of the first five.")
     ] = Criterion.top1,
     on_doubt: Annotated[
         OnDoubt | None, typer.Option(help="If no model is likely to be right: use the fallback, or refuse.")
@@ -75,15 +73,16 @@ def classify(
     explain: Annotated[bool, typer.Option("--explain", help="Show how each choice was made.")] = False,
     on_device: Annotated[bool, typer.Option("--on-device", help="Do not send the image to an edge server.")] = False,
     least_accuracy: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Accuracy that the answer must have by calibration, 0 to 1.")
+        float | None,
+        typer.Option(min=0, max=1, help="Minimum accuracy of the answer according to the calibration (0 to 1)."),
     ] = None,
     most_energy_mj: Annotated[
-        float | None, typer.Option(min=0, help="Mean energy that the answer may take by calibration, in mJ.")
+        float | None, typer.Option(min=0, help="Maximum mean energy of the answer according to the calibration, in mJ.")
     ] = None,
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, max=1000, help="Number of images in work at a time.")
+        int, typer.Option("--jobs", "-j", min=1, max=1000, help="Number of images to process at the same time.")
     ] = 16,
     timeout_ms: TimeoutMs = 30_000,
     max_image_mb: Annotated[

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jetsel.wire.status import FamilyStatus
 
 HOW_TO_GET_PHOTOGRAPHS = (
-    "The images come with scikit-image, which is not installed: `make demo` installs it, and so does: "
-    f"{pip_install('demo')}. Without it there are only drawings."
+    "The images come with scikit-image, which is not installed. Install it with `make demo`, or with: "
+    f"{pip_install('demo')}. Without it, the demo shows only drawings."
 )
 
 
@@ -60,10 +60,10 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Start a daemon of its own, classify a few images, show which model answered each and why, and stop the daemon.
+    """Start a private daemon, classify a few images, show which model answered each and why, and stop the daemon.
 
-    The default policy is compared with the most expensive model, or with `chain` if the family offers it. Nothing
-    needs to be set up, and nothing but the models in DIR is left behind.
+    The default policy is compared with the most expensive model, or with `chain` if the family offers it. No setup is
+    needed, and only the models in DIR are kept.
     """
     from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon
@@ -108,7 +108,7 @@ def _pulled(folder: Path) -> Path | None:
     try:
         pull_family(Config(), None, folder, None, replace=False, json=False)
     except JetselError as error:
-        typer.echo(f"it cannot be downloaded, so the starter family is shown: {error}")
+        typer.echo(f"the ImageNet family cannot be downloaded, so the starter family is used: {error}")
         return None
     return folder
 
@@ -167,7 +167,7 @@ def _summary(asked: list[DemoAnswer]) -> str:
         features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
         spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
         said.append(f"{answers[0].policy}: {share}{spent}")
-    return f"{'; '.join(said)}. How often each is right is measured on images, when a family is calibrated."
+    return f"{'; '.join(said)}. To measure how often each is right, calibrate the family on images."
 
 
 def _inference_ms(answers: Iterable[Answer]) -> float:

@@ -23,7 +23,7 @@ STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "failed": "bold red
 
 
 def doctor(config: ConfigFile = None, json: Json = False) -> None:
-    """Check the whole installation, and print what helps. Nothing is changed.
+    """Check the whole installation, and print how to repair what fails. Nothing is changed.
 
     The exit status is 1 if a check failed; warnings do not count.
     """
@@ -65,7 +65,7 @@ def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str
             for finding in look(subject):
                 yield section, finding
         except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # five checks
-            yield section, Finding("check", "failed", str(error), "repair that, or what failed above it, first")
+            yield section, Finding("check", "failed", str(error), "first repair this error, or the failures above it")
 
 
 def _printed(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:

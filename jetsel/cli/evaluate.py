@@ -15,9 +15,9 @@ ALL = "all"
 def evaluate(
     photos: Photos,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Policies to judge; all for each of them.")
+        list[str] | None, typer.Option(metavar="NAME", help="Policies to evaluate; `all` for every policy.")
     ] = None,
-    criterion: Annotated[Literal["top1", "top5"], typer.Option(help="What counts as right.")] = "top1",
+    criterion: Annotated[Literal["top1", "top5"], typer.Option(help="Criterion of a right answer.")] = "top1",
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
@@ -25,10 +25,10 @@ def evaluate(
     json: Json = False,
     config: ConfigFile = None,
 ) -> None:
-    """Judge the calibration in use on labelled images, beside every single model and the bounds.
+    """Evaluate the calibration in use on labelled images, and compare it with every single model and the bounds.
 
-    Every model runs on every image once; judging the same images again needs no model. Each policy is replayed on the
-    recorded answers. Use other images than those of the calibration, which would look too good.
+    Every model runs on every image once; to evaluate the same images again, no model runs. Each policy is replayed on
+    the recorded answers. Do not use the images of the calibration: the results would look too good.
     """
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged

@@ -25,7 +25,7 @@ def gateway(
     ] = False,
     max_body_mb: Annotated[float, typer.Option(min=0.001, max=1024, help="Largest request body, in MB.")] = 64.0,
     concurrency: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Most requests at a time, open pages included.")
+        int, typer.Option(min=1, max=10_000, help="Maximum number of concurrent requests, open pages included.")
     ] = 256,
     timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of one image, retries included.")] = 30_000.0,
     thumbnails: Annotated[

@@ -36,14 +36,14 @@ def install_service(
         Path, typer.Option(metavar="ROOT", help="Write the files below this folder, and run nothing.")
     ] = ROOT,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Stop the service and remove its files; data stays.")
+        bool, typer.Option("--remove", help="Stop the service and remove its files; data is kept.")
     ] = False,
 ) -> None:
-    """Have systemd start the daemon, keep it running, and hold its socket while it starts again.
+    """Install a systemd service that starts the daemon, keeps it running, and holds its socket during a restart.
 
-    It prints each file that it writes and each command that it runs, and can be given again at any time: what is as it
-    should be stays. A daemon that runs already is started again. The installation must lie if the service's own user
-    can reach it, so not in a home directory. What each setting is for: docs/install.md.
+    The command prints each file that it writes and each command that it runs. It can be run again at any time, and
+    changes only what differs. A running daemon is restarted. The service's user must be able to read the installation,
+    so do not install jetsel into a home directory. docs/install.md explains each setting.
     """
     command = Path(sysconfig.get_path("scripts")) / "jetsel"
     texts = units(TEMPLATES / "user", Path.home() / USER_UNITS, command) if user else system_files(command)
@@ -154,7 +154,7 @@ def run_commands(commands: list[str], runs: bool) -> None:
         if done.returncode != 0 and command == line:
             raise ServiceError(f"`{command}` failed: {words}; see why: journalctl -u jetsel -n 50")
         if done.returncode != 0:
-            typer.echo(f"       this failed, but may not matter: {words}")
+            typer.echo(f"       this failed, which may be harmless: {words}")
 
 
 _IN_WHEEL = Path(__file__).parents[1] / "systemd_units"

@@ -52,7 +52,7 @@ def sensors(power: Power) -> FoundRails:
 def show(
     ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, replay: Replay = None, config: ConfigFile = None
 ) -> None:
-    """Show what the board's power sensors read now: each rail, and the total of those that make it.
+    """Show the current readings of the board's power sensors: each rail, and the total with the rails that it adds up.
 
     To watch them: watch jetsel power.
     """
@@ -129,20 +129,18 @@ def calibrate(
     seconds: Annotated[float, typer.Option(min=15, max=3600, help="Seconds to measure; longer is more exact.")] = 60.0,
     with_load: Annotated[
         bool,
-        typer.Option(
-            "--with-load", help="Measure although other programs work. Their power then counts as idle power."
-        ),
+        typer.Option("--with-load", help="Measure even if other programs run. Their power then counts as idle power."),
     ] = False,
     json: Json = False,
     sysfs: Sysfs = None,
     replay: Replay = None,
     config: ConfigFile = None,
 ) -> None:
-    """Measure idle power, and keep it for the board's power mode of now.
+    """Measure idle power, and save it for the board's current power mode.
 
-    Leave the board alone meanwhile: no requests, no other programs. A daemon may run, if nobody asks it anything: what
-    it takes at rest belongs to idle power then. Measure again after a change of the power mode, of clocks or of what is
-    connected. Exit status: 1 if nothing was kept, with the reason.
+    Do not use the board during the measurement: send no requests, and run no other programs. A daemon may run if no
+    client sends requests; its power then counts as idle power. Measure again after you change the power mode, the
+    clocks or the connected devices. Exit status: 1 if nothing was saved, with the reason.
     """
     from jetsel.base.config import power_folder
     from jetsel.power.idle import measure_here, save
@@ -150,7 +148,7 @@ def calibrate(
     power = section(config, sysfs, replay)
     sensors(power).close()  # what is wrong with them is reported before a minute has gone by
     if not json:
-        typer.echo(f"measuring for {seconds:.0f} s: leave the board alone")
+        typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
     kept = f"kept in {path}; a running daemon uses it by itself"

@@ -54,8 +54,8 @@ def reload(
 ) -> None:
     """Make the daemon read its configuration, models and calibrations again.
 
-    Only root, the daemon's own user and the configured admin group may do this. If something is wrong with the new
-    files, the daemon keeps what it has, and says why.
+    Only root, the daemon's own user and the configured admin group may do this. If the new files contain an error, the
+    daemon continues with the old ones and reports the error.
     """
     from jetsel.client import Client
 

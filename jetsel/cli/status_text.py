@@ -209,9 +209,9 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
     if power.battery.percent is not None or power.battery.reserve_percent is not None:
         lines.append(_battery(power.battery))
-    lines += [f"out of its conditions: {reason}" for reason in power.out_of_conditions]
+    lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
-        share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of what choosing and models took"
+        share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of the energy of choice and models"
         lines.append(f"choosing took {joules(power.chooser_j)}{share}")
     return lines + _judged(power.judged)
 
@@ -252,7 +252,7 @@ def _total(power: PowerStatus) -> str:
         return f"power: not measured: {power.reason}{mode}"
     parts = [f"{power.watts:.2f} W now" if power.watts is not None else "not known now"]
     if power.mean_w is not None:
-        parts.append(f"{power.mean_w:.2f} W in the mean")
+        parts.append(f"{power.mean_w:.2f} W on average")
     if power.idle_w is not None:
         parts.append(f"{power.idle_w:.2f} W idle")
     if power.rate_hz is not None:
@@ -267,7 +267,7 @@ def _judged(judged: EstimatesJudged) -> list[str]:
     error = "" if judged.measured_half_j is None else f" ± {joules(judged.measured_half_j)}"
     measured = "nothing" if judged.measured_j is None else f"{joules(judged.measured_j)}{error}"
     known = judged.answers - judged.unestimated
-    ratio = "" if judged.ratio is None else f"; measured over estimated: {judged.ratio:.2f}"
+    ratio = "" if judged.ratio is None else f"; ratio of measured to estimated: {judged.ratio:.2f}"
     return [
         f"above idle since the start: {measured} measured, {joules(judged.estimated_j)} estimated for {known} of "
         f"{judged.answers} answers{ratio}"

@@ -88,7 +88,7 @@ class Output:
         if self._tasks:  # stopping what was never started would print an empty line
             self._bars.stop()
         if kind is KeyboardInterrupt:
-            self._console.print(f"{self._stopped}; the same command continues")
+            self._console.print(f"{self._stopped}; run the same command again to continue")
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
@@ -132,7 +132,7 @@ class Output:
             self._bars.update(task.id, completed=task.total)
 
 
-OF_ENERGY = (">mean mJ", ">times the best's")  # the columns that stand if energy is known
+OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energy is known
 
 
 def in_words(findings: Findings) -> list[str]:
@@ -176,7 +176,7 @@ def _columns(criterion: Criterion, default: str | None) -> dict[str, Callable[[R
         ">F1 %": lambda r: f"{100 * r.f1:.1f}",
         ">mean ms": lambda r: milliseconds(r.time_ms.mean),
         ">p95 ms": lambda r: milliseconds(r.time_ms.p95),
-        ">times the best": lambda r: f"{r.vs_best_single.time_ratio:.2f}",
+        ">ms / best single": lambda r: f"{r.vs_best_single.time_ratio:.2f}",
         ">beside a coin": lambda r: _known(r.points_over_coin(criterion), "+.2f", "-"),
         OF_ENERGY[0]: lambda r: _known(r.energy_mj and r.energy_mj.mean, ".3g"),
         OF_ENERGY[1]: lambda r: _known(r.vs_best_single.energy_ratio, ".2f"),

@@ -46,8 +46,8 @@ def top(
 ) -> None:
     """Watch the daemon: requests per second, where their time goes, the queue, the models and the power.
 
-    In a terminal it fills the screen until q or Ctrl-C; arrows and Page Up or Down scroll. Elsewhere each update is
-    printed as a block of text. A daemon that goes away is waited for.
+    In a terminal it fills the screen until q or Ctrl-C; arrows and Page Up or Down scroll. Without a terminal, each
+    update is printed as a block of text. If the daemon stops, the command waits for it.
     """
     from jetsel.client import Client
 
@@ -161,6 +161,6 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     ended = ", ".join(f"{count / seconds:.1f} {code}" for code, count in done.items() if count)
     since = f"over {seconds:.1f} s" if before else "since the start"
     parts = [Text(f"{headline(now)}; {when}", "bold")]
-    parts += [Text(f"no answer, shown is the last one: {gone}", "bold red")] if gone else []
+    parts += [Text(f"the daemon does not reply; this is its last status: {gone}", "bold red")] if gone else []
     parts.append(Text(f"now: {sum(done.values()) / seconds:.1f} requests/s {since}{': ' * bool(ended)}{ended}"))
     return Group(*parts, *(Text(part) if isinstance(part, str) else part for part in details(now)))

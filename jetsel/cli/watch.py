@@ -14,8 +14,8 @@ from jetsel.cli.classify import served_models
 from jetsel.cli.options import AskedFamily, Endpoint, print_json
 
 MQTT = "MQTT and Home Assistant"
-SAVING = "Pictures of doubtful answers"
-GATE = "Skip a frame that differs less from the last one asked about, in the mean of 256 gray levels. 0: skip none."
+SAVING = "Images of doubtful answers"
+GATE = "Skip a frame whose mean difference from the last classified one is less, in 256 gray levels (0: skip none)."
 
 
 def watch(
@@ -34,16 +34,15 @@ def watch(
     stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames that a new label needs.")] = 3,
     skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
     stall_s: Annotated[
-        float, typer.Option(min=1, max=600, help="Seconds without a frame after which the source counts as away.")
+        float,
+        typer.Option(min=1, max=600, help="Seconds without a frame after which the source counts as disconnected."),
     ] = 5.0,
     name: Annotated[
         str | None, typer.Option(help="Name of the camera in events and topics (default: from SOURCE).")
     ] = None,
     family: AskedFamily = None,
     policy: Annotated[str | None, typer.Option(help="Policy that chooses the models (default: the family's).")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model to run; no other runs.", autocompletion=served_models)
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Run only this model.", autocompletion=served_models)] = None,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each frame, in ms.")] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for images of doubtful answers.", rich_help_panel=SAVING)

@@ -50,7 +50,7 @@ class Connection:
         except zmq.ZMQError as error:
             self.close()
             raise ConfigError(
-                f"{endpoint} is not an endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 letters"
+                f"{endpoint} is not an endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 characters"
             ) from None
         self.descriptors = (_number(self._socket, zmq.FD), _number(self._monitor, zmq.FD))
         self._end: End | None = None

@@ -98,11 +98,11 @@ def _layout(shape: tuple[int, ...], channels: Channels) -> Pixels:
         return Pixels("gray8", width=shape[1], height=shape[0], stride=shape[1])
     if len(shape) == 3 and shape[2] == 3:
         return Pixels("rgb8" if channels == "rgb" else "bgr8", width=shape[1], height=shape[0], stride=shape[1] * 3)
-    raise BadImageError(f"the array has the shape {shape}: (height, width, 3) or (height, width) is an image")
+    raise BadImageError(f"the array has the shape {shape}: pass one of shape (height, width, 3) or (height, width)")
 
 
 def _too_large(what: str, size: int, max_image_mb: float) -> ImageTooLargeError:
     return ImageTooLargeError(
-        f"{what} has {size / MEGABYTE:.1f} MB, and {max_image_mb:g} MB is the most that is sent: send a smaller "
-        "one, or raise [server] max_image_mb of the daemon and max_image_mb of the client"
+        f"{what} has {size / MEGABYTE:.1f} MB and exceeds the limit of {max_image_mb:g} MB: send a smaller image, or "
+        "raise [server] max_image_mb of the daemon and max_image_mb of the client"
     )

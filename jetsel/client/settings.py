@@ -50,11 +50,13 @@ class ClientSettings:
         if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
             left_ms = attempts.deadline_left_ms
             if left_ms is not None and left_ms <= 0:
-                raise DeadlineError(f"{request.deadline_ms:g} ms were over before the image could be sent")
+                raise DeadlineError(f"the deadline of {request.deadline_ms:g} ms passed before the image could be sent")
             request = msgspec.structs.replace(request, deadline_ms=left_ms)
         message = encode(msgspec.structs.replace(request, id=request_id))
         if len(message) > MAX_JSON_BYTES:
-            raise BadRequestError(f"the request has {len(message)} bytes beside its image; {MAX_JSON_BYTES} are read")
+            raise BadRequestError(
+                f"the request has {len(message)} bytes without its image; the limit is {MAX_JSON_BYTES}: shorten it"
+            )
         return request_id, message
 
     def _connect(self) -> Connection:
@@ -81,7 +83,8 @@ def end_of(link: Connection) -> NoDaemonError | NoReplyError:
     """Return why a link that has ended did so."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
-            f"the daemon at {link.endpoint} did not accept this client: too many connect at once; see its log"
+            f"the daemon at {link.endpoint} did not accept this client: too many clients connect at once; see the "
+            "daemon's log"
         )
     return NoReplyError(
         f"the daemon at {link.endpoint} closed the connection before it replied: "

@@ -7,6 +7,6 @@ import typer
 from jetsel.cli.edge.measure import measure
 from jetsel.cli.edge.trace import trace
 
-edge = typer.Typer(no_args_is_help=True, help="The edge server that [edge] names.")
+edge = typer.Typer(no_args_is_help=True, help="Commands for the configured edge server.")
 edge.command()(trace)
 edge.command()(measure)

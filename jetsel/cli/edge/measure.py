@@ -27,15 +27,15 @@ def measure(
     photos: Photos,
     px: Annotated[
         list[int] | None,
-        typer.Option(min=16, max=9999, help="Shorter side in pixels at which to measure too; repeatable."),
+        typer.Option(min=16, max=9999, help="Additional image size to measure: shorter side in pixels; repeatable."),
     ] = None,
     label_map: LabelMap = None,
     config: ConfigFile = None,
 ) -> None:
-    """Measure the accuracy of each model of the edge server on labelled images, and print it for the configuration.
+    """Measure the accuracy of each model of the edge server on labelled images, and print it as configuration.
 
-    `accuracy` is for whole images, `accuracy_at_px` for images reduced to a shorter side, which are sent if a deadline
-    leaves no time for the whole.
+    `accuracy` is for whole images, `accuracy_at_px` for images reduced to a shorter side, which the daemon sends if the
+    deadline leaves no time for the whole image.
     """
     from jetsel.calibrate.record.photographs import find
     from jetsel.cli.edge.opened import check_models, opened
@@ -45,7 +45,9 @@ def measure(
         check_models(edge, *site.config.edge.models)
         for name, model in site.config.edge.models.items():
             if model.input != "encoded":
-                raise ConfigError(f"edge.models.{name}: it takes tensors, and is as accurate there as here")
+                raise ConfigError(
+                    f"edge.models.{name}: it takes tensors, so it is as accurate as the local model; do not measure it"
+                )
             asking = _Asking(edge, name, limits, family.decode_px)
             typer.echo(f'[edge.models.{name}]\nremote = "{model.remote}"\naccuracy = {asking.tell(found, None)}')
             for side_px in px or ():

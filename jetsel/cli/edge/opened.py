@@ -37,12 +37,17 @@ def opened(config: Path | None) -> Iterator[tuple[Site, Family, Edge]]:
         raise ConfigError(f"edge.family: {error}") from None
     edge = open_edge(site.config, family)
     if edge is None:
-        raise ConfigError('edge.url: name the edge, as in url = "http://edge.local:8000", and allow that it is asked')
+        raise ConfigError(
+            'edge.url: set the address of the edge server, as in url = "http://edge.local:8000", and set edge.allow to '
+            '"always" or "low-confidence"'
+        )
     try:
         until_s = time.monotonic() + REACHED_S
         while (reason := edge.status().reason) is not None:
             if time.monotonic() > until_s or any(repair in reason for repair in REPAIRS.values()):
-                raise ModelUnavailableError(f"the edge cannot be asked: {reason}; correct [edge], or start the server")
+                raise ModelUnavailableError(
+                    f"the edge server cannot be used: {reason}; correct [edge], or start the server"
+                )
             time.sleep(POLL_S)
         yield site, family, edge
     finally:

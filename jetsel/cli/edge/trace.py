@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def trace(
-    photo: Annotated[Path, typer.Argument(help="Image to send, of a usual size.", show_default=False)],
+    photo: Annotated[Path, typer.Argument(metavar="IMAGE", help="Image to send, of a usual size.", show_default=False)],
     count: Annotated[int, typer.Option(min=1, help="Number of requests.")] = 300,
-    every_ms: Annotated[float, typer.Option(min=0, help="Least time from one request to the next, in ms.")] = 100.0,
+    every_ms: Annotated[float, typer.Option(min=0, help="Minimum time between two requests, in ms.")] = 100.0,
     patience_ms: Annotated[float, typer.Option(min=1, help="Longer times are capped at this value, in ms.")] = 2000.0,
     model: Annotated[str | None, typer.Option(help="Model of the edge server (default: the first).")] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Record how long images take to the edge server and answers back, for `jetsel simulate --network`.
+    """Record the times of sending images to the edge server and receiving answers, for `jetsel simulate --network`.
 
-    Each line has a time in ms, without the server's own time, and the bytes that were sent: the whole image and
-    reduced ones, by turns. If power is measured and idle power is known, it also prints the energy of 1,000 bytes,
+    Each line has a time in ms, without the server's own time, and the number of bytes sent. Whole and reduced images
+    alternate. If power is measured and idle power is known, the command also prints the energy of 1,000 bytes,
     edge.mj_per_kb.
     """
     from jetsel.base.files import open_regular
@@ -49,7 +49,7 @@ def trace(
         name = model or names[0]
         if name not in names or site.config.edge.models[name].input != "encoded":
             known = ", ".join(name for name in names if site.config.edge.models[name].input == "encoded") or "none"
-            raise ConfigError(f"--model {name}: name a model of the edge that takes files: {known}")
+            raise ConfigError(f"--model {name}: name a model of the edge server that takes files: {known}")
         check_models(edge, name)
         meter = _Meter(site.config.power)
         server_told, failed, carried_bytes, last = 0, 0, 0, ""
@@ -97,7 +97,7 @@ class _Meter:
         try:
             return f"mj_per_kb = {self._energy_mj() / (carried_bytes / 1e3):.3f}"
         except (JetselError, ZeroDivisionError) as error:
-            return f"what sending takes is not known: {error or 'nothing was sent'}"
+            return f"the energy of sending is unknown: {error or 'nothing was sent'}"
         finally:
             if self._sampler is not None:
                 self._sampler.stop()
@@ -117,5 +117,8 @@ class _Meter:
         joules, known_s, new_values = self._taken
         above_mj = (joules - idle.mean_w * known_s) * 1e3
         if new_values < FEWEST or above_mj <= 1e3 * idle.half_width_w * known_s:
-            raise CalibrationError("power was not above idle power by more than the error of that: send more, closer")
+            raise CalibrationError(
+                "the measured power does not exceed idle power by more than the measurement error: send more images at "
+                "shorter intervals"
+            )
         return above_mj

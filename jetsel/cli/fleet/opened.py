@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Planner, Proposal
     from jetsel.fleet.manager.status import DeviceStatus
 
-Days = Annotated[float, typer.Option(min=0.01, help="Days of a device's reports that count, back from its newest.")]
-Periods = Annotated[float, typer.Option(min=1, help="Silent periods after which a device has a fault.")]
+Days = Annotated[float, typer.Option(min=0.01, help="Days of reports to use, back from a device's newest report.")]
+Periods = Annotated[float, typer.Option(min=1, help="Number of missed reports after which a device counts as faulty.")]
 DeadlineMs = Annotated[
     float | None, typer.Option(min=0, help="Deadline in ms for devices that report none: later answers count as wrong.")
 ]
@@ -26,7 +26,7 @@ Families = Annotated[
     typer.Option(
         "--family",
         metavar="NAME",
-        help="Family that devices should hold; repeatable (default: what each has, else all).",
+        help="Family that devices should hold; repeatable (default: those that each device has, or all if none).",
     ),
 ]
 Gain = Annotated[

@@ -29,10 +29,10 @@ def plan(
     gain: Gain = 0.005,
     json: Json = False,
 ) -> None:
-    """Propose models and cascades for each device that answer most of its requests right and in time.
+    """Propose, for each device, the models and cascades that answer most of its requests correctly and in time.
 
-    A proposal keeps the device's limits of storage, memory, power and time, and goes by its own traffic and times.
-    Nothing is changed.
+    A proposal respects the device's limits of storage, memory, power and time, and is based on its own traffic and
+    latencies. Nothing is changed.
     """
     import msgspec
 

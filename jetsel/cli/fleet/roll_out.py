@@ -26,13 +26,13 @@ def roll_out(
     sign: Keys,
     trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
     plans: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Proposals to begin with, from jetsel fleet plan --write.")
+        Path | None, typer.Option(metavar="FILE", help="Proposals to start with, from jetsel fleet plan --write.")
     ] = None,
     waves: Annotated[
         str, typer.Option(help="With --plans: number of devices that have their plan after each wave.")
     ] = "1,10%,100%",
     failed: Annotated[
-        float, typer.Option(min=0, max=1, help="Tolerated share of devices that took their plan back.")
+        float, typer.Option(min=0, max=1, help="Tolerated share of devices that rolled their plan back.")
     ] = 0.0,
     errors: Annotated[
         float, typer.Option(min=0, max=1, help="Tolerated increase of the share of failed requests.")
@@ -43,14 +43,14 @@ def roll_out(
     wait: Annotated[
         bool, typer.Option("--wait", help="Continue until all devices have their plan, or a wave fails.")
     ] = False,
-    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: seconds between two looks.")] = 60.0,
+    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: seconds between two checks.")] = 60.0,
     json: Json = False,
 ) -> None:
-    """Give the next wave of devices their plans, if the devices before have installed theirs and do no worse.
+    """Send the next wave of devices their plans, if the earlier ones have installed theirs and are no worse with them.
 
-    Each call does one step. The exit status is 1 if something speaks against the next wave. The state is kept in the
-    repository, so that any manager can continue, one at a time. KEY.rollouts, beside the first private key, keeps the
-    serial of the last state; an earlier state is rejected.
+    Each call does one step. The exit status is 1 if there is a reason to stop. The state is kept in the repository, so
+    any manager can continue, one at a time. KEY.rollouts, beside the first private key, keeps the serial of the last
+    state; an earlier state is rejected.
     """
     check_libraries()
     from jetsel.fleet.manager.rolling import Allowed, Rolling
@@ -80,7 +80,7 @@ def stop(
     revert: Annotated[
         bool, typer.Option("--revert", help="Give the devices back the families that they had before.")
     ] = False,
-    because: Annotated[str, typer.Option(help="Reason, for people.")] = "stopped by hand",
+    because: Annotated[str, typer.Option(help="Reason for the stop, recorded in the repository.")] = "stopped by hand",
     json: Json = False,
 ) -> None:
     """Stop a roll-out: no further wave starts."""
@@ -119,7 +119,7 @@ def _tell(step: RollOutStep) -> None:
     out, of = len(step.rollout.out), len(step.rollout.devices)
     wave = f"wave {step.rollout.released} of {len(step.rollout.waves)}"
     typer.echo(f"{wave}, {out} of {of} devices: {len(step.released)} plans were written now")
-    for words, lines in (("waits for", step.waiting), ("against going on", step.against)):
+    for words, lines in (("waits for", step.waiting), ("reason to stop", step.against)):
         for line in lines:
             typer.echo(f"{words}: {printable(line)}")
     if step.is_done:

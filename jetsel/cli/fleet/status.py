@@ -66,9 +66,9 @@ def report(
     gain: Gain = 0.005,
     periods: Periods = 3.0,
 ) -> None:
-    """Write a page: what plans in force and proposed ones promise, outcomes, drift, power and faults.
+    """Write a page with the expected results of the current and proposed plans, outcomes, drift, power and faults.
 
-    It needs pip install 'jetsel[calibrate]' beside 'jetsel[fleet]'.
+    It needs pip install 'jetsel[calibrate]' in addition to 'jetsel[fleet]'.
     """
     from jetsel.base.errors import ConfigError
     from jetsel.base.files import replace

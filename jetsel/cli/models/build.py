@@ -75,7 +75,7 @@ def build(
     )
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
-        tell(f"fewer than {ENOUGH} images show only whether an engine is broken: see --photographs DIR")
+        tell(f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR")
     found: list[dict[str, Any]] = []
     for number, one in enumerate(candidates, 1):
         plan, fault = None if force else builder.standing(one.weights), None
@@ -96,10 +96,13 @@ def build(
         print_json({"compared_on": compared.source, "models": found})
     elif any(one["was_built"] for one in found):
         if wanted != configured:
-            typer.echo(f'the daemon loads {configured.precision} engines until [host] says precision = "{precision}"')
+            typer.echo(
+                f"the daemon loads {configured.precision} engines; to use the new ones, set "
+                f'precision = "{precision}" under [host]'
+            )
         served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
         for name in sorted({one.name for one in candidates} - served):
-            typer.echo(f'for {name} to be served by TensorRT write under [models.backends]: {name} = "{BACKEND}"')
+            typer.echo(f'to serve {name} with TensorRT, write under [models.backends]: {name} = "{BACKEND}"')
         typer.echo("a running daemon uses them after: jetsel reload")
     if any(one["fault"] is not None for one in found):
         raise typer.Exit(EXIT_FAILED)

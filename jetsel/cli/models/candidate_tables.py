@@ -19,12 +19,12 @@ def tables_of(found: Optimized) -> list[Listing]:
     """Return the models, the best policies, how each candidate was made, and those that are not there."""
     recipes = [[name, fact.recipe] for name, fact in found.facts.items() if fact.recipe is not None]
     failed = [[name, reason] for name, reason in found.failed.items()]
-    models = ["top-1 %", "points under it", "agrees %", "ms", "MB", "MB gzipped", "million operations"]
+    models = ["top-1 %", "points below the original", "agrees %", "ms", "MB", "MB gzipped", "million operations"]
     engines = ["TensorRT ms"] if isinstance(found.engines, dict) else []
     policies = ["policy", "top-1 %", "ms", "its models"]
     return [
         Listing(
-            f"Models beside {found.verdict.parent}, on {found.verdict.photographs:,} images held out",
+            f"Models compared with {found.verdict.parent}, on {found.verdict.photographs:,} held-out images",
             ["model", *models, *engines, "wanted by"],
             [_row(one, found) for one in found.verdict.models],
             (len(models) + len(engines) + 1,),
@@ -58,7 +58,8 @@ def sentences(found: Optimized) -> list[str]:
     if verdict.trade is not None:
         trade = verdict.trade
         word = "would replace" if trade.is_better else "would not replace"
-        said.append(f"with candidates, {trade.after} {word} {trade.before}, the best policy without: {trade.reason}")
+        without = f"{trade.before}, the best policy without candidates"
+        said.append(f"with candidates, {trade.after} {word} {without}: {trade.reason}")
     said.append(f"Algorithm 1 chooses {' -> '.join(verdict.algorithm_1)}")
     if isinstance(found.engines, str):
         said.append(f"no times by TensorRT: {found.engines}")

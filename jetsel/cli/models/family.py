@@ -67,8 +67,8 @@ def add_rungs(
         elif family not in (None, there.manifest.family):
             other = there.manifest.family
             raise ManifestError(
-                f"--family {family}: {there.manifest.name} is there as family {other}, and models of the same labels "
-                f"are one family: remove it first with jetsel models remove --family {other}"
+                f"--family {family}: {there.manifest.name} is installed as family {other}, and models with the same "
+                f"labels are one family: remove it first with jetsel models remove --family {other}"
             )
         models.append(there)
     return models, added

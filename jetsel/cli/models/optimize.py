@@ -15,7 +15,7 @@ def optimize(
     photos: Annotated[
         Path,
         typer.Option(
-            metavar="PHOTOS",
+            metavar="IMAGES",
             exists=True,
             help="Folder with one folder of images for each class, or a CSV of path,label.",
         ),
@@ -25,7 +25,7 @@ def optimize(
         typer.Option(
             metavar="DIR",
             exists=True,
-            help="Images to learn from, without labels (default: a third of PHOTOS, which then judge nothing).",
+            help="Images to learn from, without labels (default: a third of IMAGES, then not used for evaluation).",
         ),
     ] = None,
     methods: Annotated[
@@ -64,10 +64,10 @@ def optimize(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Make cheaper models from one, measure them on held-out images, and report which are worth having.
+    """Make cheaper models from one model, measure them on held-out images, and report which are worth adding.
 
-    Nothing that is served changes unless --add names it. An interrupted command continues where it stopped. Pruning,
-    factorising and fp16 need pip install 'jetsel[export]'.
+    The served models change only with --add. Run an interrupted command again to continue it. Pruning, factorising and
+    fp16 need pip install 'jetsel[export]'.
     """
     from jetsel.base.errors import CalibrationError
     from jetsel.base.state import state_folder
@@ -119,6 +119,6 @@ def optimize(
     for note in notes:
         typer.echo(f"note: {note}")
     if added:
-        typer.echo(f"added to {target}: {', '.join(add or [])}; next: jetsel reload, and jetsel calibrate PHOTOS")
+        typer.echo(f"added to {target}: {', '.join(add or [])}; next: jetsel reload, and jetsel calibrate IMAGES")
     elif found.verdict.entered:
         typer.echo(f"to add them, run the same command with --add {' --add '.join(found.verdict.entered)}")

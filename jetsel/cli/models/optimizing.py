@@ -169,8 +169,8 @@ def _parted(asked: OptimizeRequest, family: Family, paths: Sequence[Path]) -> tu
         learn, held = [one.path for one in others.photographs if one.path not in judge], list(paths)
     if len(held) < FEWEST_JUDGED:
         raise CalibrationError(
-            f"{asked.photos}: {len(held)} images are left to judge by, and {FEWEST_JUDGED} are the minimum: add "
-            "images, or name others to learn from with --learn-on"
+            f"{asked.photos}: only {len(held)} images are left for the evaluation, and {FEWEST_JUDGED} are the "
+            "minimum: add images, or name other images to learn from with --learn-on"
         )
     return learn, held
 
@@ -185,7 +185,8 @@ def _same_photographs(asked: OptimizeRequest, folder: Path) -> None:
     if kept.exists() and kept.read_bytes() != said:
         others = kept.read_text(encoding="utf-8")
         raise CalibrationError(
-            f"{folder}: holds candidates of other images, {others}: name those, or another folder with --work"
+            f"{folder}: holds candidates made from other images, {others}: name those images, or another folder with "
+            "--work"
         )
     write(kept, said)
 

@@ -87,5 +87,5 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
     only = values.models.only
     if only and not set(added) <= set(only):
         names = ", ".join(f'"{known}"' for known in dict.fromkeys([*only, *added]))
-        notes.append(f"[models] only leaves it out: write only = [{names}]")
+        notes.append(f"`only` under [models] excludes it: write only = [{names}]")
     return notes

@@ -59,7 +59,7 @@ def pull(
     values = config_file.applied(config)
     if reference == pretrained.NAME:
         if name is not None:
-            raise typer.BadParameter("efficientnet-lite is several models, each with a name of its own: leave it out")
+            raise typer.BadParameter("efficientnet-lite is several models, each with its own name: omit --name")
         pull_family(values, family, folder, None if mirror is None else Path(mirror), replace=replace, json=json)
         return
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:

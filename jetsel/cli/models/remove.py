@@ -19,7 +19,7 @@ def remove(
         typer.Argument(metavar="NAME", help="The model, see jetsel models list (default: every model of --family)."),
     ] = None,
     family: Annotated[
-        str | None, typer.Option("--family", metavar="NAME", help="Family to remove, or of the model NAME.")
+        str | None, typer.Option("--family", metavar="NAME", help="Family to remove, or family of the model NAME.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     config: ConfigFile = None,
@@ -40,8 +40,8 @@ def remove(
     folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
     if any(model.directory.resolve() == STARTER.resolve() for model in models):
         raise ManifestError(
-            f"{', '.join(names)} ships with jetsel and stays: to serve other models, write starter = false, or "
-            "only = [...], under [models] in jetsel.toml"
+            f"{', '.join(names)} ships with jetsel and cannot be removed: to serve other models, write "
+            "starter = false, or only = [...], under [models] in jetsel.toml"
         )
     notes = [f"calibrations of family {found.name} that were made with it are refused from then on"]
     notes += [note for one in names for note in _named_in(site.config, one)]

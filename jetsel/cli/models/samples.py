@@ -23,7 +23,7 @@ class BuiltInPhotographs:
         self._installed = [path for path in photographs().values() if isinstance(path, Path)]
         self._limits, self._decode_px = limits, decode_px
         both = f" and {len(self._installed)} images of scikit-image" if self._installed else ""
-        self.source = f"{len(self._drawn)} pictures drawn by jetsel{both}"
+        self.source = f"{len(self._drawn)} images drawn by jetsel{both}"
 
     def __len__(self) -> int:
         return len(self._drawn) + len(self._installed)

@@ -20,7 +20,7 @@ def train_head(
     photos: Annotated[
         Path,
         typer.Argument(
-            metavar="PHOTOS", exists=True, file_okay=False, help="Folder with one folder of images for each class."
+            metavar="IMAGES", exists=True, file_okay=False, help="Folder with one folder of images for each class."
         ),
     ],
     backbone: Annotated[
@@ -89,7 +89,7 @@ def train_head(
         typer.echo(f"{name}: {100 * accuracy:.1f} % right on images held out")
     for note in notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_PHOTOS --family {made.name}")
+    typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_IMAGES --family {made.name}")
 
 
 def check_before(values: Config, labels: Labels, classes: list[int | None]) -> Path:

@@ -30,9 +30,9 @@ def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: p
         ({"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
         ({"installed": 3, "is_served": True, "rival": "chain"}, "installed as number 3: chain still answers"),
         ({"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
-        ({}, "nothing was installed: single:xl stays; --force installs chain, --policy NAME another"),
-        ({"rival": "chain"}, "nothing was installed: chain stays; --policy NAME installs another"),
-        ({"is_allowed": False}, "nothing was installed: no policy keeps the limits, chain comes nearest;"),
+        ({}, "nothing was installed: single:xl remains in use; --force installs chain, --policy NAME installs another"),
+        ({"rival": "chain"}, "nothing was installed: chain remains in use; --policy NAME installs another"),
+        ({"is_allowed": False}, "nothing was installed: no policy is within the limits, chain comes closest;"),
     ],
 )
 def test_one_sentence_names_what_is_installed_and_what_that_changes(changes: dict[str, object], said: str) -> None:

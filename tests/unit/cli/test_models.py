@@ -103,8 +103,8 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     spec = model.manifest.input
     assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
     assert model.manifest.notice == "ask me"
-    assert model.manifest.source.startswith("my own; of that file, sha256 ")
-    assert "the tensor scores was made the output logits" in model.manifest.source
+    assert model.manifest.source.startswith("my own; the tensor scores of that file (sha256 ")
+    assert model.manifest.source.endswith(") was made the output logits")
     assert [value.name for value in read_model(model.path).graph.output] == ["shares", "logits"]
     assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
     assert said["latency_ms"] > 0
@@ -119,7 +119,7 @@ def test_a_second_model_of_the_same_labels_joins_the_family(own: Path, onnx: Pat
     (family,) = scan([own]).families.values()
     assert (family.name, {model.manifest.name for model in family.models}) == ("drinks", {"second", "tiny-net"})
     assert len(list(own.glob("*.tsv"))) == 1
-    assert "the same labels are family drinks already" in add(onnx, labels, "--family", "cups", status=1)
+    assert "these labels belong to family drinks already" in add(onnx, labels, "--family", "cups", status=1)
 
 
 def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_file_that_is_no_model_is_named_before_options_that_are_missing(tmp_pa
 @pytest.mark.parametrize(
     ("content", "classes", "said"),
     [
-        (network(SOFTMAX, outputs=["shares"]), 3, "answers probabilities .* or add it with --output scores"),
-        (network(), 4, "do not belong together"),
+        (network(SOFTMAX, outputs=["shares"]), 3, "returns probabilities .* or add it with --output scores"),
+        (network(), 4, "one line for each number"),
         (network(("Log", "scores", "logits"), outputs=["logits"]), 3, "not finite"),
         (network(("NoSuch", "scores", "logits"), outputs=["logits"]), 3, "ONNX Runtime does not load"),
         (matrix_model(np.full((PIXELS, 3), np.nan, np.float32)), 3, "not finite"),
@@ -284,7 +284,7 @@ def test_removing_asks_first(own: Path, onnx: Path, labels: Path) -> None:
 
 
 def test_what_ships_with_jetsel_stays() -> None:
-    assert "xs ships with jetsel and stays" in run("remove", "xs", "--yes", status=1)
+    assert "xs ships with jetsel and cannot be removed" in run("remove", "xs", "--yes", status=1)
 
 
 def test_a_name_of_two_families_needs_the_family(own: Path, onnx: Path, labels: Path) -> None:

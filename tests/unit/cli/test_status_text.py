@@ -180,15 +180,15 @@ POWER = PowerStatus(
 
 def test_all_that_is_known_is_told() -> None:
     assert power_lines(POWER) == [
-        "power: 7.26 W now, 6.50 W in the mean, 3.10 W idle, read 20 times a second (VDD_IN); power mode 0 MAXN",
+        "power: 7.26 W now, 6.50 W on average, 3.10 W idle, read 20 times a second (VDD_IN); power mode 0 MAXN",
         "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
         "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
         "battery: 18 %, discharging; reserve 20 %: requests are answered with the least energy",
-        "out of its conditions: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
-        "choosing took 110 mJ, 11% of what choosing and models took",
+        "outside the conditions of the calibration: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
+        "choosing took 110 mJ, 11% of the energy of choice and models",
         "above idle since the start: 1.65 kJ ± 75 J measured, 1.5 kJ estimated for 18 of 20 answers; "
-        "measured over estimated: 1.10",
+        "ratio of measured to estimated: 1.10",
     ]
 
 

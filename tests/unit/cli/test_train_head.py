@@ -57,7 +57,7 @@ def test_what_is_left_out_is_named_with_its_reason(
     done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter"])
     lines = done.stdout.splitlines()
     assert lines[lines.index("left out: 1 unreadable") + 1].startswith(f"  {photos / 'red' / 'none.jpg'}: ")
-    stray = f"  {photos / 'stray.png'}: it lies in no class folder; move it into the folder of its class"
+    stray = f"  {photos / 'stray.png'}: it is not in a class folder; move it into the folder of its class"
     assert lines[lines.index("left out: 1 no label") + 1] == stray
 
 
