@@ -92,8 +92,8 @@ class Admission:
         if max(wait_ms, loading_ms) + floor_ms > deadline_ms:
             loading = f"; its model was unloaded, and is loaded now in {loading_ms:.1f} ms" if loading_ms else ""
             raise DeadlineError(
-                f"no path can answer within {deadline_ms:g} ms: {wait_ms:.1f} ms of waiting and at least "
-                f"{floor_ms:.1f} ms of inference are ahead{loading}"
+                f"no path can answer within {deadline_ms:g} ms: the queue takes {wait_ms:.1f} ms, and inference at "
+                f"least {floor_ms:.1f} ms{loading}"
             )
 
     def busiest(self, most: int) -> list[tuple[str, int]]:

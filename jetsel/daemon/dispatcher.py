@@ -110,7 +110,7 @@ class Dispatcher:
         if not self.current.is_ready:
             raise LoadingError("the models are still loading: reload when they are there")
         if self.current.is_closed:
-            raise ShuttingDownError("the daemon is stopping: it reads everything when it is back")
+            raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
         self._reloads.ask((message.route, request))
 
     def _status(self, request_id: str) -> StatusReply:

@@ -22,7 +22,7 @@ SIGNIFICANT = 0.25
 median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08 (calibration/imagenet/drift.py).
 """
 LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much
-HINT = "recalibrate on recent images: jetsel calibrate PHOTOS"
+HINT = "recalibrate on recent images: jetsel calibrate IMAGES"
 
 
 class Drift:

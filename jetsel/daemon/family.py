@@ -86,7 +86,7 @@ class ServedFamily:
         except ManifestError as error:
             self.damaged[name] = str(error)
             told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
-            words = "model %s of family %s cannot be loaded again, and runs on while it is loaded: %s"
+            words = "model %s of family %s cannot be loaded again, and is served until it is unloaded: %s"
             log.error(words, name, self.name, error, extra=told)
 
     @property
@@ -148,7 +148,7 @@ class ServedFamily:
             if not any(model in running for model in needed):
                 lost = " and ".join(needed)
                 self.default_policy[criterion] = f"single:{best}"
-                self.because = f"{name} cannot do without {lost}, unavailable now: the most expensive that runs answers"
+                self.because = f"{name} needs {lost}; the most expensive available model answers instead"
                 self._log_stand_in(
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )

@@ -76,7 +76,9 @@ class Listener:
             self._made_file = True
         except OSError as error:
             self.close()
-            raise ConfigError(f"{named_by}: cannot listen at {path}: {error.strerror}; is the folder yours?") from None
+            raise ConfigError(
+                f"{named_by}: cannot listen at {path}: {error.strerror}; check that you own the folder"
+            ) from None
         except ConfigError:
             self.close()
             raise
@@ -183,8 +185,9 @@ def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) ->
     path = _path_of(FIRST_FD) if count == "1" else None
     if path is None:
         raise ConfigError(
-            f"server.endpoint: the service manager passes {count} descriptors, and not one listening unix stream "
-            "socket with a file: use one ListenStream=/run/jetsel/jetsel.sock and Accept=no in the socket unit"
+            f"server.endpoint: the service manager passes {count} descriptors, but must pass exactly one listening "
+            "unix stream socket with a file: use one ListenStream=/run/jetsel/jetsel.sock and Accept=no in the socket "
+            "unit"
         )
     if wanted is not None and not _is_same(path, wanted):
         raise ConfigError(

@@ -80,7 +80,7 @@ class Pipeline:
                 self._unanswered.add(job)
                 return job
             if len(message.frames) == 2:
-                raise BadRequestError("only classify takes a second frame: send this one without")
+                raise BadRequestError("only classify takes a second frame: send this request without one")
             self._serve_other(message, request)
         except JetselError as error:
             self._refuse(message, frame, error)

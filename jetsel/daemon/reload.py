@@ -86,7 +86,7 @@ class Reload:
         except ShuttingDownError:
             raise
         except JetselError as error:
-            raise ReloadFailedError(f"the running configuration stays: {error}") from None
+            raise ReloadFailedError(f"the running configuration remains in use: {error}") from None
         finally:
             if following is not None and not is_loaded:
                 following.close(*self.current.standing)
@@ -106,7 +106,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     changed += [line for line in _out_of_service(following) if line not in known]
     for family in following.families.values():  # told by each reload
         changed += [
-            f"weights of {name} are damaged, and it runs on while it is loaded: {why}"
+            f"weights of {name} are damaged, and it is served until it is unloaded: {why}"
             for name, why in family.damaged.items()
         ]
     return changed
@@ -226,4 +226,4 @@ class ReloadRequests:
 
 
 def _stopping() -> ShuttingDownError:
-    return ShuttingDownError("the daemon is stopping and reloads no more: it reads everything when it is back")
+    return ShuttingDownError("the daemon is stopping and does not reload: it reads all files at its next start")

@@ -43,7 +43,7 @@ def requirements_policy(
         paths=tuple(paths),
         saves="time" if calibration is None else calibration.objective,
         mj_per_kb=edge.mj_per_kb,
-        no_accuracy=None if known else "the family has no calibration that says it: jetsel calibrate PHOTOS",
+        no_accuracy=None if known else "the family has no calibration with this value: jetsel calibrate IMAGES",
         no_energy=no_energies(calibration),
         no_edge=None if elsewhere else _no_edge(edge),
     )

@@ -66,7 +66,7 @@ def _retime(names: list[str], config: Path | None) -> None:
         except (OSError, subprocess.SubprocessError) as error:
             said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
             told = event("retiming-failed", family=name, reason=said)
-            models_log.warning("family %s keeps another machine's times: %s", name, said, extra=told)
+            models_log.warning("family %s keeps the times of another machine: %s", name, said, extra=told)
             continue
         models_log.info("family %s: %s", name, done.stdout.strip().splitlines()[0], extra=event("retimed", family=name))
 
@@ -180,7 +180,7 @@ class Lifecycle:
         if self.is_passed:
             self.port.shut()
         left, began_s = self.dispatcher.refuse_new(), time.monotonic()
-        self.notifier.stopping(self.drain_s + END_S, "stopping: what was accepted is answered")
+        self.notifier.stopping(self.drain_s + END_S, "stopping: accepted requests are still answered")
         log.info("stopping: %d requests are left to answer", left, extra=event("shutting-down", count=left))
         quiet = 0
         while quiet < QUIET_LOOKS and time.monotonic() < began_s + self.drain_s and self.signals.stops < 2:
@@ -188,4 +188,4 @@ class Lifecycle:
             quiet = quiet + 1 if self.dispatcher.is_drained else 0
         if quiet == QUIET_LOOKS:
             told = event("drained", count=left, took_s=time.monotonic() - began_s)
-            log.info("all that was accepted is answered", extra=told)
+            log.info("all accepted requests are answered", extra=told)

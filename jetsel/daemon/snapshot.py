@@ -112,7 +112,7 @@ def load(
 
     def next_model() -> None:
         if stop.is_set():
-            raise ShuttingDownError("the daemon is stopping: it reads everything when it is back")
+            raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
         tell(f"loading {next(count)} of {total}", LOAD_S)
 
     for family in families.values():
@@ -131,7 +131,7 @@ def load(
 def _lost(before: Snapshot, following: Snapshot) -> list[str]:
     """The models that serve and would not any more, with the reason."""
     return [
-        f"model {model} of family {name} serves now, and does not load again: {queue.unavailable}"
+        f"model {model} of family {name} is in use, but cannot be loaded again: {queue.unavailable}"
         for name, family in following.families.items()
         if name in before.families
         for model, queue in family.driver.queues.items()

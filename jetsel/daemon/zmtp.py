@@ -35,17 +35,17 @@ class ProtocolError(Exception):
 def check_greeting(greeting: bytes) -> None:
     """Raise ProtocolError unless a peer's greeting, of GREETING_BYTES, is one of ZMTP 3 with NULL."""
     if greeting[9] != 0x7F or greeting[10] < 3:
-        raise ProtocolError("no greeting of ZMTP 3")
+        raise ProtocolError("the client sent no greeting of ZMTP 3")
     if greeting[_MECHANISM].rstrip(b"\0") != b"NULL":
-        raise ProtocolError("another mechanism than NULL")
+        raise ProtocolError("the client wants another security mechanism than NULL")
 
 
 def check_ready(command: bytes) -> None:
     """Raise ProtocolError unless this is READY of a kind of socket that may ask."""
     if not command.startswith(_READY):
-        raise ProtocolError("no READY")
+        raise ProtocolError("the client did not send READY")
     if dict(_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
-        raise ProtocolError("no peer of a ROUTER")
+        raise ProtocolError("the client's socket type cannot connect to a ROUTER")
 
 
 def pong(command: bytes) -> bytes | None:
@@ -168,7 +168,7 @@ class Connection:
             flags, size, begin = head
             is_short = flags & COMMAND or not self._is_open
             if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - self._parts_bytes):
-                raise ProtocolError(f"a frame of {size} bytes")
+                raise ProtocolError(f"a frame of {size} bytes exceeds the limit")
             end = begin + size
             if end > len(data):
                 if size >= IN_PLACE_BYTES:
@@ -200,7 +200,7 @@ class Connection:
     def _greet(self, data: bytes) -> int:
         """Look at the peer's greeting; return how many bytes it has, 0 if it is not whole."""
         if not SIGNATURE.startswith(data[:1]):  # who speaks another protocol may wait for our words
-            raise ProtocolError("no greeting of ZMTP 3")
+            raise ProtocolError("the client sent no greeting of ZMTP 3")
         if len(data) < GREETING_BYTES:
             return 0
         check_greeting(data[:GREETING_BYTES])

@@ -114,7 +114,7 @@ class Child:
         try:
             status, _ = await self._get("/v2/health/ready", limit_s)  # which opens a connection
             if status != 200:
-                return State(self._number, f"{self._url} is not ready: it answers {status}{REPAIRS.get(status, '')}")
+                return State(self._number, f"{self._url} is not ready: it returns {status}{REPAIRS.get(status, '')}")
             began = time.perf_counter()
             await self._get("/v2/health/ready", limit_s)
             look_ms = (time.perf_counter() - began) * 1e3
@@ -134,7 +134,7 @@ class Child:
                 except EdgeAnswerError as error:
                     refused[name] = f"{self._url}: {error}"
         except aiohttp.InvalidURL:
-            return State(self._number, f"edge.url: {self._url} is not an address that can be asked")
+            return State(self._number, f"edge.url: {self._url} is not a valid URL")
         except Exception as error:  # whatever it answers, it is looked at again
             return State(self._number, f"{self._url}: {str(error) or type(error).__name__}")
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
@@ -238,7 +238,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MOST_REPLY_BYTES:
-            raise EdgeAnswerError(f"it answered more than {MOST_REPLY_BYTES} bytes")
+            raise EdgeAnswerError(f"its reply exceeds {MOST_REPLY_BYTES} bytes")
     return body
 
 

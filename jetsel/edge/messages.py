@@ -40,7 +40,7 @@ class Remote(Struct, frozen=True):
 REPAIRS = {
     401: ": set edge.token_file to a file with its token",
     403: ": set edge.token_file to a file with its token",
-    404: ": it speaks no Open Inference Protocol there; set edge.url to the address of the server alone",
+    404: ": it has no Open Inference Protocol at this address; set edge.url to the base address of the server",
 }
 """What to do about the status of an edge server that should say that it is ready: waiting does not help."""
 

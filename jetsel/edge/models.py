@@ -144,7 +144,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     if not edge.urls or edge.allow == "never":
         return None
     if importlib.util.find_spec("aiohttp") is None:
-        raise ConfigError(f"edge.url: asking an edge needs aiohttp: {pip_install('edge')}")
+        raise ConfigError(f"edge.url: the edge server needs aiohttp on this device: {pip_install('edge')}")
     if not edge.models:
         raise ConfigError(
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
@@ -202,7 +202,9 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
         return None
     specs = {one.manifest.name: one.manifest.input for one in family.models}
     if (like := model.like or name) not in specs:
-        raise ConfigError(f"edge.models.{name}.like: name the model here whose input it takes: {', '.join(specs)}")
+        raise ConfigError(
+            f"edge.models.{name}.like: set it to the local model that takes the same input: {', '.join(specs)}"
+        )
     return specs[like]
 
 
@@ -214,8 +216,8 @@ def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     unknown = [line for line in lines if line.strip() not in known]
     if unknown or not lines:
         raise ConfigError(
-            f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are no class of the family, "
-            f"{unknown[:1]} the first: a name or an identifier a line, in the order of the model's output"
+            f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
+            f"is {unknown[:1]}: write one name or identifier per line, in the order of the model's output"
         )
     return [known[line.strip()] for line in lines]
 

@@ -112,7 +112,7 @@ def read(text: str) -> Network:
         if kind == "two-state":
             good_ms, good_deviation_ms, bad_ms, bad_deviation_ms, worsens, recovers = numbers
             if not (0 < worsens <= 1 and 0 < recovers <= 1):
-                raise ValueError("the chances are above 0, and 1 at most")
+                raise ValueError("probabilities must be above 0, and at most 1")
             return TwoState(Normal(good_ms, good_deviation_ms), Normal(bad_ms, bad_deviation_ms), worsens, recovers)
         return _recorded(Path(text))
     except (ValueError, OSError) as error:
@@ -124,7 +124,7 @@ def _recorded(path: Path) -> RecordedTimes:
         raise ValueError(f"it is larger than {MOST_BYTES} bytes")
     table = np.loadtxt(path, ndmin=2)
     if table.shape[0] == 0 or table.shape[1] > 2 or not np.isfinite(table).all() or table.min() < 0:
-        raise ValueError("it has no times in ms, one a line, with the bytes that were sent or without")
+        raise ValueError("it must contain times in ms, one per line, optionally followed by the bytes sent")
     times_ms = table[:, 0]
     if table.shape[1] == 1:
         return RecordedTimes(times_ms, np.array([]), np.array([]))

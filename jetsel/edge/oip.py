@@ -44,12 +44,12 @@ def check(remote: Remote, body: bytes) -> Remote:
         wanted = outputs[output_of(remote) or next(iter(outputs))]
         datatype = "BYTES" if remote.input == "encoded" else "FP32"
         if sent["datatype"] != datatype:
-            raise EdgeAnswerError(f"{remote.name} takes {sent['datatype']}, and is mapped to be sent {datatype}")
+            raise EdgeAnswerError(f"{remote.name} takes {sent['datatype']}, but the configuration sends it {datatype}")
         if remote.output != "ranked":
             numbers = wanted["shape"][-1]
             expected = len(remote.wnids if remote.places is None else remote.places)
             if numbers not in (expected, -1):
-                raise EdgeAnswerError(f"{remote.name} answers {numbers} numbers, and its labels are {expected}")
+                raise EdgeAnswerError(f"{remote.name} returns {numbers} numbers, but has {expected} labels")
         return msgspec.structs.replace(remote, input_name=sent["name"], output_name=wanted["name"])
     except (*UNREADABLE, StopIteration) as error:
         names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
@@ -103,19 +103,19 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
         is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
         server_ms = float(server_ms) if is_time else None
     except UNREADABLE as error:
-        raise EdgeAnswerError(f"{remote.name} answered no {remote.output}: {type(error).__name__}: {error}") from None
+        raise EdgeAnswerError(f"{remote.name} returned no {remote.output}: {type(error).__name__}: {error}") from None
     if remote.output != "ranked":
         expected = len(remote.wnids if remote.places is None else remote.places)
         if numbers.shape != (expected,) or not np.isfinite(numbers).all():
             raise EdgeAnswerError(
-                f"{remote.name} answered {numbers.shape} numbers, {expected} finite ones are expected"
+                f"{remote.name} returned numbers of shape {numbers.shape}, but {expected} finite numbers are expected"
             )
         if remote.places is not None:
             placed = np.full(len(remote.wnids), numbers.min(), np.float32)
             placed[remote.places] = numbers
             numbers = placed
         if remote.output == "probabilities" and (numbers.min() < 0 or abs(float(numbers.sum()) - 1) > SLACK):
-            raise EdgeAnswerError(f"{remote.name} answered no probabilities: they add up to {numbers.sum():g}")
+            raise EdgeAnswerError(f"{remote.name} did not return probabilities: they add up to {numbers.sum():g}")
     return numbers, server_ms
 
 
@@ -135,11 +135,13 @@ def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
     for entry in output["data"]:
         probability, wnid, _ = str(entry).split(":", 2)
         if wnid not in number_of:
-            raise EdgeAnswerError(f"{remote.name} answered {wnid!r}, which is not a class of the family here")
+            raise EdgeAnswerError(f"{remote.name} returned {wnid!r}, which is not a class of the local family")
         found[number_of[wnid]] = float(probability)
     total = sum(found.values())
     if not found or min(found.values()) < 0 or not total <= 1 + SLACK:
-        raise EdgeAnswerError(f"{remote.name} ranked {len(found)} labels with {total:g} of probability")
+        raise EdgeAnswerError(
+            f"{remote.name} returned {len(found)} labels with a total probability of {total:g}; at most 1 is expected"
+        )
     others = len(remote.wnids) - len(found)
     numbers = np.full(len(remote.wnids), max(0.0, 1 - total) / others if others else 0.0, np.float32)
     numbers[list(found)] = list(found.values())

@@ -60,7 +60,7 @@ def outlook(
     for name, work_ms in works_ms.items():
         if work_ms > max(SPARE * share_ms, least_ms):
             models_ms.pop(name, None)
-            unavailable[name] = "those that wait leave no time for it"
+            unavailable[name] = "the waiting requests leave no time for it"
     return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random(), unavailable, traffic_kb)
 
 

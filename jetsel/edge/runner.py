@@ -118,7 +118,7 @@ class Edge:
         """
         number, server = next(self._numbers), self.server(model)
         if len(self._under_way) >= MOST_UNDER_WAY:
-            arrived(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}"))
+            arrived(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}, which is the limit"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
         self._under_way[number] = asked = _Request(model, photograph, until_s, arrived, server)
@@ -178,12 +178,12 @@ class Edge:
                             break
                         self._take(self._decoder.decode(stream.read(length)))
             except (OSError, msgspec.DecodeError, ValueError) as error:
-                return f"the edge's process failed: {error}"
+                return f"the edge client process failed: {error}"
             finally:
                 self._out.put(None)
                 child.kill()
                 status = child.wait()
-            return f"the edge's process ended with status {status}"
+            return f"the edge client process ended with status {status}"
 
     def _write(self, link: socket.socket, out: queue.SimpleQueue[bytes | None]) -> None:
         with contextlib.suppress(OSError):  # the reader hears of it
@@ -229,12 +229,12 @@ class Edge:
         for model, reason in server.refused.items():
             if reason != refused.get(model):
                 told = event("edge-model-refused", url=server.url, model=model, reason=reason)
-                log.warning("the edge is not asked for model %s: %s", model, reason, extra=told)
+                log.warning("the edge server is not used for model %s: %s", model, reason, extra=told)
         if state.reason is None and was is not None:
-            log.info("the edge can be asked: %s", server.url, extra=event("edge-there", url=server.url))
+            log.info("the edge server is available: %s", server.url, extra=event("edge-there", url=server.url))
         elif state.reason is not None and state.reason != was:
             told = event("edge-away", url=server.url, reason=state.reason)
-            log.warning("the edge cannot be asked: %s", state.reason, extra=told)
+            log.warning("the edge server is unavailable: %s", state.reason, extra=told)
 
     def _lose(self, reason: str) -> None:
         """Tell all that is under way that nothing will come."""

@@ -29,7 +29,7 @@ class Server:
         self.times = {model: Estimate() for model in models}  # of the server's own work
         self.answers_bytes: dict[str, int] = {}  # by model, of its last answer
         self.refused: dict[str, str] = {}
-        self.reason: str | None = f"{url} is being connected to"
+        self.reason: str | None = f"connecting to {url}"
         self.compared = Estimate()
         self.lead = 0
         self.runs: Counter[str] = Counter()  # by how they ended
@@ -123,7 +123,7 @@ class EdgeServers:
 
     def _hand_over(self, server: Server, why: str) -> None:
         told = event("edge-handover", url=server.url, left=self.used.url)
-        log.info("%s is asked from now on, and not %s: %s", server.url, self.used.url, why, extra=told)
+        log.info("requests now go to edge server %s instead of %s: %s", server.url, self.used.url, why, extra=told)
         self.used, self.handovers = server, self.handovers + 1
         for one in self.servers:
             one.lead = 0

@@ -154,19 +154,21 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
     allowed = SAME_ANSWER * np.ptp(numbers) + ROUNDING * np.abs(numbers).max()
     if any(np.abs(found[0][-1] - other[-1]).max() > allowed for other in found):
         raise EngineFailedError(
-            f"{engine.name} answers an image differently when another is in its batch: export it in evaluation mode, "
-            "or for batches of 1"
+            f"{engine.name} returns a different result for an image if another is in its batch: export it in "
+            "evaluation mode, or for batches of 1"
         )
 
 
 def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
     if len(logits) != size:
-        raise EngineFailedError(f"{engine.name} answers {len(logits)} of {size} images: export it for any batch")
+        raise EngineFailedError(
+            f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
+        )
     if logits.shape[1:] != (weights.classes,):
         answered = " x ".join(map(str, logits.shape[1:]))
         raise EngineFailedError(
-            f"{engine.name} answers {answered} numbers for an image, and its labels file has {weights.classes} "
-            "classes: they do not belong together; give it a labels file with a line for each number"
+            f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
+            "classes: give it a labels file with one line for each number"
         )
     if not np.isfinite(logits).all():
-        raise EngineFailedError(f"{engine.name} answers numbers that are not finite: export it again")
+        raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")

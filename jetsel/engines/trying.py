@@ -49,12 +49,12 @@ def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | Non
     noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
     output = engine.infer(noise)
     if not np.isfinite(output.logits).all():
-        raise EngineFailedError(f"{engine.name} answers numbers that are not finite on noise: export it again")
+        raise EngineFailedError(f"{engine.name} returns numbers that are not finite on noise: export it again")
     if weights.classes > 1 and output.logits.min() >= 0 and abs(float(output.logits.sum()) - 1) < 1e-3:
         repair = "export it without its softmax"
         if before_softmax is not None:
             repair += f", or add it with --output {before_softmax}"
-        raise EngineFailedError(f"{engine.name} answers probabilities instead of logits: {repair}")
+        raise EngineFailedError(f"{engine.name} returns probabilities instead of logits: {repair}")
     if output.embedding is None:
         return None
     if output.embedding.ndim != 2:

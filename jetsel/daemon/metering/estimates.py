@@ -11,7 +11,7 @@ from jetsel.policies.calibration import Calibration
 from jetsel.wire import Answer, Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 
-NO_CALIBRATION = "the family has no calibration: make one with `jetsel calibrate` where power is measured"
+NO_CALIBRATION = "the family has no calibration: run `jetsel calibrate` on a device that measures power"
 
 
 def estimated_mj(
@@ -33,7 +33,7 @@ def estimated_mj(
     if sent_kb and mj_per_kb is None:
         return (
             None,
-            f"what sending {sent_kb:.0f} kB took is not known: set edge.mj_per_kb (`jetsel edge trace` measures it)",
+            f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb (`jetsel edge trace` measures it)",
         )
     models_mj = sum(runs_mj[model] for model in here)
     return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
@@ -46,7 +46,7 @@ def no_energies(calibration: Calibration | None) -> str | None:
     if calibration.energies_mj:
         return None
     why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
-    return f"the calibration was made without energies{why}: calibrate again where power is measured"
+    return f"the calibration was made without energies{why}: calibrate again on a device that measures power"
 
 
 @dataclass

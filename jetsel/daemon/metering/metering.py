@@ -32,7 +32,7 @@ LOOK_S = 1.0  # between two looks at the board
 RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
-NOT_AS_CALIBRATED = "the board is not as it was calibrated"
+NOT_AS_CALIBRATED = "the board's state differs from that at the calibration"
 
 
 class Metering:
@@ -51,7 +51,7 @@ class Metering:
         self.budget = Budget(power.budget_w, 0)
         self.estimates = Estimates()
         self.idle: Idle | None = None
-        self.idle_reason: str | None = "the sensors are being looked for"
+        self.idle_reason: str | None = "searching for power sensors"
         self.above_idle = Sum()
         self._power = power
         self._reserve_percent = power.battery_reserve_percent
@@ -158,7 +158,7 @@ class Metering:
         self.facts = self.machine.facts()
         if (is_low := self.low_battery is not None) != was_low:
             told = event("battery-reserve", is_low=is_low)
-            log.warning("battery reserve: %s", self.low_battery or "no longer below it", extra=told)
+            log.warning("battery reserve: %s", self.low_battery or "no longer in effect", extra=told)
         if self.sampler is not None:
             self._read_idle(self.sampler)
         measured = {} if self.idle is None or self.idle.facts is None else {IDLE: self.idle.facts}
@@ -244,10 +244,11 @@ class ConditionsWatch:
         """Log once what is concerned and why while any reason lasts, and once that all are over."""
         for what, why in self.reasons.items():
             if what not in self._seen_s:
-                log.warning("out of its conditions: %s: %s", what, "; ".join(why), extra=event("out-of-conditions"))
+                told = event("out-of-conditions")
+                log.warning("outside the conditions of the calibration: %s: %s", what, "; ".join(why), extra=told)
             self._seen_s[what] = now_s
         for what in [what for what, seen_s in self._seen_s.items() if now_s - seen_s >= SHORTLY_S]:
-            log.warning("no longer out of its conditions: %s", what, extra=event("in-conditions"))
+            log.warning("again within the conditions of the calibration: %s", what, extra=event("in-conditions"))
             del self._seen_s[what]
 
 

@@ -159,7 +159,7 @@ class Builder:
         if refused is not None:
             raise EngineFailedError(
                 f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
-                "images like those to come: --photographs DIR"
+                "images from your application: --photographs DIR"
             )
         notes += built["notes"]
         record = plans.PlanRecord(
@@ -198,7 +198,7 @@ class Builder:
             how = process.kill(END_S)
             cause = "most likely no memory was left" if "SIGKILL" in how else "see NVIDIA/TensorRT issue 1404"
             raise EngineFailedError(
-                f"{name}: its build died: {error} ({how}): {cause}: lower [host] workspace_mb, or stop what else runs"
+                f"{name}: its build died: {error} ({how}): {cause}: lower [host] workspace_mb, or stop other programs"
             ) from None
         finally:
             process.kill()

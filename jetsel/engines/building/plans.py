@@ -169,8 +169,8 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
     except ValueError as error:
         raise EngineFailedError(f"{weights.name}: {path.with_suffix(RECORD)}: {error}; {repair} --force") from None
     if record.key != wanted or size != record.plan_bytes:
-        why = record.key.differences(wanted) or f"{record.plan_bytes} bytes long, and has {size}"
-        raise EngineFailedError(f"{weights.name}: {path} was built as {why}; {repair} --force")
+        why = record.key.differences(wanted) or f"{record.plan_bytes} bytes and not {size}"
+        raise EngineFailedError(f"{weights.name}: the record of {path} does not match: {why}; {repair} --force")
     return EnginePlan(path, record)
 
 

@@ -61,7 +61,7 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
         expected.append(reference.infer(photograph).logits)
         found, device_ms = run(photograph)
         if not np.isfinite(found).all():
-            raise EngineFailedError(f"{weights.name}: its engine answers numbers that are not finite: build it as fp32")
+            raise EngineFailedError(f"{weights.name}: its engine returns numbers that are not finite: build it as fp32")
         agreed += int(found.argmax() == expected[-1].argmax())
         differences.append(float(np.abs(found - expected[-1]).max()))
         if device_ms is not None:
@@ -82,12 +82,12 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
 
 def objection(check: Check, precision: Precision) -> str | None:
     """Say why a model with these figures is not used, None if it is."""
-    on = f"on {check.photographs} photographs ({check.source})"
+    on = f"on {check.photographs} images ({check.source})"
     if check.photographs >= ENOUGH:
         least = LEAST_AGREEMENT[precision]
         if check.agreement >= least:
             return None
-        return f"{on} its first answer is ONNX Runtime's in {check.agreement:.1%}, and the minimum is {least:.0%}"
+        return f"{on} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}, and the minimum is {least:.0%}"
     most = LARGEST_DIFFERENCE[precision] * check.spread
     if check.largest_difference <= most:  # a difference that is no number is larger than any
         return None

@@ -89,7 +89,7 @@ class EngineBuild:
             if getattr(self._builder, "platform_has_fast_fp16", False):
                 self._set_flag("FP16")  # for the layers that have no INT8 form
         elif precision == "fp16" and not self._is_typed() and not self._set_flag("FP16"):
-            raise Refusal("unsupported", f"TensorRT {self._trt.__version__} takes fp16 from a file in FP16 alone")
+            raise Refusal("unsupported", f"TensorRT {self._trt.__version__} builds fp16 engines only from an FP16 file")
 
     def _set_flag(self, name: str) -> bool:
         flag = getattr(self._trt.BuilderFlag, name, None)

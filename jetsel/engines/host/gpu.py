@@ -22,7 +22,8 @@ class Gpu:
             self.stream = cuda.Stream()
             self.began, self.ended = cuda.Event(), cuda.Event()
         except cuda.Error as error:
-            raise Refusal("unsupported", f"CUDA does not start: {error}; may this user use the GPU?") from None
+            message = f"CUDA does not start: {error}; check that this user may use the GPU"
+            raise Refusal("unsupported", message) from None
         self.scratch = Scratch(self)
         self._staging: Any = None
 
@@ -48,7 +49,7 @@ class Gpu:
         try:
             free, total = self.cuda.mem_get_info()
         except self.cuda.Error as error:
-            raise Poisoned(f"the GPU does not say how much memory is free: {error}") from None
+            raise Poisoned(f"the GPU does not report how much memory is free: {error}") from None
         return int(free), int(total)
 
     def allocate(self, size_bytes: int) -> Any:
@@ -56,7 +57,9 @@ class Gpu:
         try:
             return self.cuda.mem_alloc(size_bytes)
         except self.cuda.MemoryError as error:
-            message = "the GPU has no {} bytes left ({}): serve fewer or smaller models ([models] only)"
+            message = (
+                "the GPU has less than {} bytes of free memory ({}): serve fewer or smaller models ([models] only)"
+            )
             raise Refusal("load-failed", message.format(size_bytes, error)) from None
 
     def free(self, memory: Any) -> None:

@@ -44,7 +44,7 @@ class Channel:
             (length,) = HEADER.unpack(header)
             message: Dict[str, Any] = json.loads(self._reader.read(length).decode("utf-8"))
         except (OSError, ValueError, struct.error) as error:
-            raise DaemonGone(f"no message that can be read: {error}") from None
+            raise DaemonGone(f"the message cannot be read: {error}") from None
         return message
 
     def send(self, message: Dict[str, Any]) -> None:

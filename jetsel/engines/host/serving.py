@@ -53,7 +53,7 @@ class Host:
                 request = self._channel.receive()
                 status = 0 if request is None else self._answer(request)
         except DaemonGone as error:
-            say(f"leaving: {error}")
+            say(f"stopping: {error}")
             return 1
         finally:
             self._close()
@@ -136,11 +136,11 @@ class Host:
         if logits.shape != (1, request["classes"]) or logits.dtype != numpy.float32:
             raise Refusal(
                 "bad-output",
-                f"its logits are {logits.dtype} of shape {logits.shape}, and its labels are {request['classes']}",
+                f"its logits are {logits.dtype} of shape {logits.shape}, but it has {request['classes']} labels",
             )
         for array in (logits, embedding):
             if array is not None and not numpy.isfinite(array).all():
-                message = "it answers numbers that are not finite: export it again, or build it as fp32"
+                message = "it returns numbers that are not finite: export it again, or build it as fp32"
                 raise Refusal("bad-output", message)
         width = None if embedding is None else int(embedding.shape[1])
         return {"classes": int(logits.shape[1]), "embedding_width": width, "run_ms": run_ms}
@@ -165,7 +165,7 @@ class Host:
             if array is None:
                 continue
             if array.ndim != 2 or len(array) != len(batch) or offset + 4 * array.size > end:
-                raise Refusal("bad-output", f"{name} of shape {array.shape} for {len(batch)} images")
+                raise Refusal("bad-output", f"{name} has shape {array.shape}, which does not fit {len(batch)} images")
             self._shared.view(offset, array.shape)[:] = array
             offset += 4 * array.size
         return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
@@ -199,7 +199,7 @@ def _read_file(path: str, sha256: str) -> bytes:
     except OSError as error:
         raise Refusal("load-failed", f"{path} cannot be read: {error.strerror}") from None
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise Refusal("mismatch", f"{path} is not the file that it was: copy or build it again")
+        raise Refusal("mismatch", f"{path} has changed: copy or build it again")
     return content
 
 

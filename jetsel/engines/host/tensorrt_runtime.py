@@ -35,7 +35,7 @@ class TensorRTLog:
 
     def why(self) -> str:
         """Return the last error."""
-        return self._error or "TensorRT does not say why"
+        return self._error or "TensorRT gives no reason"
 
     def logger(self, trt: Any) -> Any:
         """Return the logger that TensorRT wants, which passes everything on."""

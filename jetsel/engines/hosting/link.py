@@ -63,7 +63,7 @@ class HostLink:
         self._send({"id": number, "do": kind, **request})
         reply = self._receive(give_up_s, stopped)
         if reply.get("id") != number or "ok" not in reply:
-            raise LinkBrokenError(f"it sent something else than a reply to {kind}")
+            raise LinkBrokenError(f"it sent something other than a reply to {kind}")
         return reply
 
     def close(self) -> None:

@@ -101,7 +101,7 @@ class HostProcess:
         try:
             status = self._child.wait(GONE_S)
         except subprocess.TimeoutExpired:
-            return "killed, and not gone yet: the kernel holds it"
+            return "killed, but the kernel has not ended it yet"
         if status >= 0:
             return f"exit status {status}"
         known = {item.value: item.name for item in signal.Signals}

@@ -142,5 +142,5 @@ class HostedModel:
                 )
         count = sum(len(part) for part in parts)
         if self.max_batch is not None and count > self.max_batch:
-            raise EngineFailedError(f"{name}: {count} images at once; it takes {self.max_batch}")
+            raise EngineFailedError(f"{name}: received {count} images at once; the maximum is {self.max_batch}")
         return count, *expected

@@ -154,7 +154,7 @@ class Supervisor:
         except EngineDiedError:
             self.forget(resident)
             raise EngineFailedError(
-                f"{resident.name}: the engine host died twice while it was to load this model: look at the log for the "
+                f"{resident.name}: the engine host died twice while loading this model: look at the log for the "
                 "cause, then run: jetsel reload"
             ) from None
         except JetselError:
@@ -176,7 +176,7 @@ class Supervisor:
         self._event_fd.set()
         self._thread.join(CLOSE_S)
         if self._thread.is_alive():  # the kernel ends the host with this process
-            log.warning("the engine host does not end: it is left behind", extra=event("host-left-behind"))
+            log.warning("the engine host does not exit; the daemon stops without it", extra=event("host-left-behind"))
         else:
             self._event_fd.close()
 
@@ -233,7 +233,7 @@ class Supervisor:
             if self.process is not process:
                 return
             self.process, self._state = None, "restarting"
-            self.down = f"the engine host failed while {what}; it is being ended"
+            self.down = f"the engine host failed while {what}; the daemon stops it"
         is_hung = isinstance(error, LinkTimeoutError)
         how = process.kill(0.0 if is_hung else 0.2)
         if self._closing:

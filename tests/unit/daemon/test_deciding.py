@@ -46,7 +46,7 @@ def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
         policy_for(family, asked(model="xl"))
     with pytest.raises(UnknownPolicyError, match=r"no policy 'single:x'.*; it has single:s, single:m, single:l"):
         policy_for(family, asked(policy="single:x"))
-    with pytest.raises(UnknownPolicyError, match=r"cats has no calibration, .*: make one with jetsel calibrate PHOTOS"):
+    with pytest.raises(UnknownPolicyError, match=r"cats has no calibration, .*: make it with jetsel calibrate IMAGES"):
         policy_for(family, asked(policy="cascade"))
     with pytest.raises(UnknownPolicyError, match="send one of them"):
         policy_for(family, asked(policy="single:s", model="s"))

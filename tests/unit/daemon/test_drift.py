@@ -70,7 +70,7 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert "brightness" in found.highest
     assert found.indices[found.highest] > 1
     assert found.hint is not None
-    assert found.hint.endswith("recalibrate on recent images: jetsel calibrate PHOTOS")
+    assert found.hint.endswith("recalibrate on recent images: jetsel calibrate IMAGES")
 
 
 def test_every_so_manyth_answer_is_looked_at(expected: Expected) -> None:

@@ -52,6 +52,6 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     calibrate(folder, "cats")
     family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))
     assert family.default_policy == {"top1": "chain", "top5": "chain"}
-    assert family.because == "the configuration says so"
+    assert family.because == "it is set in the configuration"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
     assert family.status(0, 0).fallback is None, "in doubt it refuses"

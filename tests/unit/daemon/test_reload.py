@@ -103,7 +103,7 @@ def test_a_reload_that_is_refused_or_stopped_changes_nothing_and_leaves_nothing(
     before = rig.current.snapshot
     rig.config = rig.of(threads=2)
     (rig.folder / "cat-l.onnx").write_bytes(b"damaged")
-    refused = "the running configuration stays: model cat-l of family cats serves now, and does not load again"
+    refused = "the running configuration remains in use: model cat-l of family cats is in use, but cannot be loaded"
     with pytest.raises(ReloadFailedError, match=refused):
         rig.reload()
     assert "is unavailable" not in caplog.text, "the log has only what is to serve"
@@ -123,7 +123,7 @@ def test_damaged_weights_of_a_model_that_runs_on_are_told_by_each_reload(rig: Ri
     for _ in range(2):
         (told,) = rig.reload()
         assert told.startswith(
-            f"weights of cat-l are damaged, and it runs on while it is loaded: {weights}: sha256 is "
+            f"weights of cat-l are damaged, and it is served until it is unloaded: {weights}: sha256 is "
         )
         assert not any(map(is_freed, rig.current.snapshot.engines))
     weights.write_bytes(whole)

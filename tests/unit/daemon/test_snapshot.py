@@ -135,7 +135,7 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
     snapshot = loaded(config(cats, policy=Policy(default="single:cat-l", fallback="cat-l")))
     family = snapshot.families["cats"]
     assert (set(family.default_policy.values()), family.fallback) == ({"single:cat-s"}, "cat-s")
-    assert family.because.startswith("single:cat-l cannot do without cat-l")
+    assert family.because.startswith("single:cat-l needs cat-l; the most expensive")
     good, bad = family.status(0, 0).models
     assert (good.state, good.reason) == ("ready", None)
     assert (bad.state, "sha256" in str(bad.reason)) == ("unavailable", True)

@@ -125,11 +125,11 @@ def test_replies_that_the_peer_does_not_read_are_kept_in_their_order(pair: Pair)
 
 REFUSED = (
     (b"GET / HTTP/1.1\r\n", "no greeting"),
-    (greeting(b"CURVE"), "another mechanism"),
+    (greeting(b"CURVE"), "another security mechanism"),
     (greeting()[:10] + b"\x01" + greeting()[11:], "no greeting"),
     (greeting() + b"\x00\x02{}", "before READY"),
-    (greeting() + b"\x04\x05\x04PING", "no READY"),
-    (greeting() + ready(Socket_Type=b"SUB"), "no peer"),
+    (greeting() + b"\x04\x05\x04PING", "did not send READY"),
+    (greeting() + ready(Socket_Type=b"SUB"), "cannot connect to a ROUTER"),
     (greeting() + b"\x04\x0b\x05READY\x00\x00\x00\x00\x09", "cut off"),
     (greeting() + b"\x06" + (MAX_COMMAND_BYTES + 1).to_bytes(8, "big"), "a frame of"),
     (HELLO + b"\x08\x00", "flag"),

@@ -86,14 +86,14 @@ def test_numbers_are_put_where_the_mapping_says() -> None:
 @pytest.mark.parametrize(
     ("remote", "answer", "words"),
     [
-        (RANKED, ranked("0.7:n9:dog"), "not a class of the family"),
-        (RANKED, ranked("0.7:n1:cat", "0.7:n2:dog"), "1.4 of probability"),
-        (RANKED, ranked("nan:n1:cat"), "nan of probability"),
-        (LOGITS, vector([1, 2, 3]), "4 finite ones are expected"),
-        (LOGITS, vector([1, 2, 3, np.inf]), "4 finite ones are expected"),
+        (RANKED, ranked("0.7:n9:dog"), "not a class of the local family"),
+        (RANKED, ranked("0.7:n1:cat", "0.7:n2:dog"), "total probability of 1.4"),
+        (RANKED, ranked("nan:n1:cat"), "total probability of nan"),
+        (LOGITS, vector([1, 2, 3]), "4 finite numbers are expected"),
+        (LOGITS, vector([1, 2, 3, np.inf]), "4 finite numbers are expected"),
         (LOGITS, vector([1, 2, 3, 4], datatype="INT64"), "INT64"),
         (LOGITS, (b"<html>", None), "no logits"),
-        (msgspec.structs.replace(LOGITS, output="probabilities"), vector([1, 2, 3, 4]), "no probabilities"),
+        (msgspec.structs.replace(LOGITS, output="probabilities"), vector([1, 2, 3, 4]), "did not return probabilities"),
     ],
 )
 def test_what_is_no_answer_is_refused_with_what_is_wrong(remote: Remote, answer: Any, words: str) -> None:
@@ -131,9 +131,9 @@ def test_a_model_that_is_not_as_it_is_mapped_is_refused_at_connection() -> None:
     assert check(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), encode(METADATA)) == LOGITS, (
         "named by it"
     )
-    with pytest.raises(EdgeAnswerError, match="takes FP32, and is mapped to be sent BYTES"):
+    with pytest.raises(EdgeAnswerError, match="takes FP32, but the configuration sends it BYTES"):
         check(msgspec.structs.replace(LOGITS, input="encoded"), encode(METADATA))
-    with pytest.raises(EdgeAnswerError, match="answers 4 numbers, and its labels are 3"):
+    with pytest.raises(EdgeAnswerError, match="returns 4 numbers, but has 3 labels"):
         check(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), encode(METADATA))
     with pytest.raises(EdgeAnswerError, match="no input any, output logits"):
         check(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), encode(METADATA))

@@ -54,12 +54,12 @@ def test_a_batch_larger_than_the_model_takes_is_not_tried() -> None:
 
 
 def test_another_number_of_classes_than_labels_is_told() -> None:
-    with pytest.raises(EngineFailedError, match=r"m answers 9 numbers .* 10 .*do not belong together"):
+    with pytest.raises(EngineFailedError, match=r"m returns 9 numbers .* 10 .*one line for each number"):
         warm_up(Answering(9), weights(4, 4, 10))
 
 
 def test_a_batch_that_comes_back_short_is_told() -> None:
-    with pytest.raises(EngineFailedError, match="m answers 1 of 2 images"):
+    with pytest.raises(EngineFailedError, match="m returns results for 1 of 2 images"):
         warm_up(Answering(10, rows=1), weights(4, 4, 10))
 
 

@@ -43,7 +43,7 @@ def test_another_power_mode_is_told_of_what_was_measured_before_and_warned_of_on
     put(board.root, {"var/lib/nvpmodel/status": "pmode:0000 fmode:quiet\n"})
     told = "idle power: power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"
     assert board.look(5) == [told]
-    assert caplog.messages == [f"out of its conditions: {told}"]
+    assert caplog.messages == [f"outside the conditions of the calibration: {told}"]
     assert board.conditions.of(IDLE) == [told]
     assert board.conditions.of("calibration of dogs") == []
 
@@ -56,7 +56,7 @@ def test_back_in_its_conditions_is_told_once_after_a_while(board: Board, caplog:
     assert board.look() == []
     assert len(caplog.messages) == 1
     board.look(int(SHORTLY_S))
-    assert caplog.messages[1:] == [f"no longer out of its conditions: {IDLE}"]
+    assert caplog.messages[1:] == [f"again within the conditions of the calibration: {IDLE}"]
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
@@ -75,6 +75,6 @@ def test_an_alarm_is_told_for_some_seconds_after_it_went_off(board: Board) -> No
     put(board.root, {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "6\n"})
     (told,) = board.look()
     assert told.startswith("the board: OC1")
-    assert told.endswith("counted 2 more")
+    assert told.endswith("was raised 2 more times")
     assert board.look(int(SHORTLY_S) - 2) == [told]
     assert board.look(3) == []
