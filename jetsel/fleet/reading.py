@@ -37,7 +37,7 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
         raise RepositoryError(f"{entry.path}: altered, or truncated: publish {entry.family} again")
     bundle, signers = opened(content, Bundle, trusted, entry.path)
     if (bundle.family, bundle.version) != (entry.family, entry.version):
-        raise RepositoryError(f"{entry.path}: is not what the index means: publish {entry.family} again")
+        raise RepositoryError(f"{entry.path}: does not match the index: publish {entry.family} again")
     return bundle, signers
 
 
@@ -161,7 +161,7 @@ def _resume(source: Source, file: File, part: Path, have: int) -> Exception | No
                     return fault
                 held += len(chunk)
                 if held > file.compressed_bytes:
-                    raise RepositoryError(f"{file.blob}: larger than its bundle says: publish {file.name} again")
+                    raise RepositoryError(f"{file.blob}: larger than its bundle states: publish {file.name} again")
                 if not chunk:
                     return None
                 out.write(chunk)
@@ -189,7 +189,7 @@ def _gunzip(blob: BinaryIO, file: File, out: BinaryIO) -> None:
             content = expanding.decompress(packed, _CHUNK_BYTES)
             written += len(content)
             if written > file.bytes:
-                raise RepositoryError(f"{file.blob}: expands to more than its bundle says: publish {file.name} again")
+                raise RepositoryError(f"{file.blob}: expands to more than its bundle states: publish {file.name} again")
             digest.update(content)
             out.write(content)
             packed = expanding.unconsumed_tail or (blob.read(_CHUNK_BYTES) if not expanding.eof else b"")
@@ -218,7 +218,7 @@ def _size(path: Path) -> int:
 
 
 def _altered(file: File) -> RepositoryError:
-    return RepositoryError(f"{file.blob}: altered, its sha256 is not that of its name: publish {file.name} again")
+    return RepositoryError(f"{file.blob}: altered, its sha256 does not match its name: publish {file.name} again")
 
 
 def _away(name: str, fault: Exception | None) -> RepositoryError:

@@ -70,7 +70,7 @@ def read_key(path: Path) -> str:
     except UnicodeDecodeError:
         found = ""
     if not _HEX_KEY.fullmatch(found):
-        raise RepositoryError(f"{path}: no key, which is 64 hexadecimal digits: make one with jetsel repo key")
+        raise RepositoryError(f"{path}: not a key (64 hexadecimal digits): make one with jetsel repo key")
     return found
 
 
@@ -103,7 +103,7 @@ def opened(content: bytes, kind: type[Document], trusted: Collection[str], name:
     known = [key for key in signed.signatures if key in trusted]
     if not known:
         by = ", ".join(key[:16] for key in signed.signatures) or "nobody"
-        raise RepositoryError(f"{name}: signed by {by}, and by no key that is trusted: trust its key, or sign it anew")
+        raise RepositoryError(f"{name}: signed by {by}, but not by a trusted key: trust its key, or sign it again")
     fitting = [key for key in known if _fits(bytes(signed.document), key, signed.signatures[key])]
     if not fitting:
         raise RepositoryError(f"{name}: altered since it was signed by {known[0][:16]}: publish it again")

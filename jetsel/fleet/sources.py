@@ -112,7 +112,7 @@ def ask(request: urllib.request.Request, token: str | None, until_s: float) -> H
     try:
         reply: HTTPResponse = opener.open(request, timeout=HTTP_TIMEOUT_S)
     except ValueError as fault:
-        raise OSError(f"the server redirects to no address: {fault}") from None
+        raise OSError(f"the server redirects to an invalid address: {fault}") from None
     return reply
 
 
@@ -136,7 +136,7 @@ class HttpSource:
                 raise missing(name, self._url) from None
             if error.code == 416 and offset:  # a range past its end: what we have is no part of it, and begins anew
                 return self.open(name)
-            raise OSError(f"the server answers {error.code}") from None
+            raise OSError(f"the server returned {error.code}") from None
         begins = offset if reply.status == 206 else 0
         if reply.status == 206 and not reply.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
             reply.close()
@@ -182,7 +182,7 @@ def folder_of(url: str) -> Path | None:
         return Path(rest)
     if scheme in ("http", "https"):
         return None
-    raise ConfigError(f"{url}: a device knows a folder, http:// or https://: name one of them")
+    raise ConfigError(f"{url}: a device reads from a folder, http:// or https://: use one of them")
 
 
 def _cut(connected: socket.socket) -> None:
@@ -234,7 +234,7 @@ class HttpSink:
         except urllib.error.HTTPError as error:
             error.close()
             raise RepositoryError(
-                f"{self._url}/{name}: the server answers {error.code} to PUT: allow this device to write there"
+                f"{self._url}/{name}: the server returned {error.code} to PUT: allow this device to write there"
             ) from None
         except (OSError, HTTPException) as fault:
             raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault

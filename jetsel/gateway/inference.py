@@ -25,7 +25,7 @@ def json_bytes_of(request: Request) -> int | None:
     """Return how many bytes of a body are JSON, None for all; raises BadRequestError."""
     length = request.headers.get(LENGTH)
     if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 12):
-        raise BadRequestError(f"{LENGTH}: {length[:12]}: it is the number of bytes of JSON")
+        raise BadRequestError(f"{LENGTH}: {length[:12]}: it must be the number of bytes of the JSON")
     return None if length is None else int(length)
 
 
@@ -97,7 +97,8 @@ class InferenceApi:
             asked, images = tensors.read(body, json_bytes)
         served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
-            raise BadRequestError(f"{served.name} pins one model, and a policy chooses: ask {served.family.name}")
+            words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
+            raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(asked.parameters, served.family.name, model, images)
         return reply(*tensors.write(served.name, version, asked, answers))

@@ -87,7 +87,7 @@ class RequestLimits:
 
     def _too_large(self) -> JSONResponse:
         """Refuse, and leave the connection open: uvicorn discards the rest, and the client can read why."""
-        error = ImageTooLargeError(f"a body may have {self._most} bytes: send less, or raise --max-body-mb")
+        error = ImageTooLargeError(f"the body exceeds {self._most} bytes: send less, or raise --max-body-mb")
         return JSONResponse(body_of(error), 413)
 
 

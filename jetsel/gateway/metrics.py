@@ -71,8 +71,9 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     queue = status.queue
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
-    yield GaugeMetricFamily("jetsel_queue_requests", "Admitted and not answered.", value=queue.waiting + queue.working)
-    yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of these requests.", value=queue.bytes)
+    admitted = queue.waiting + queue.working
+    yield GaugeMetricFamily("jetsel_queue_requests", "Requests admitted and not yet answered.", value=admitted)
+    yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of admitted requests.", value=queue.bytes)
     most = queue.most_requests
     yield GaugeMetricFamily(
         "jetsel_queue_limit_requests", "Limit above which requests are refused as busy.", value=most
@@ -91,7 +92,7 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     runs = [(key, model.runs) for key, model in models]
     yield _counter("jetsel_model_runs", "Images that a model ran for.", ("family", "model"), runs)
     escalations = [(key, model.escalations) for key, model in models]
-    yield _counter("jetsel_model_escalations", "Runs that asked another model.", ("family", "model"), escalations)
+    yield _counter("jetsel_model_escalations", "Runs after which another model ran.", ("family", "model"), escalations)
     ready = [(key, model.serves) for key, model in models]
     yield _gauge("jetsel_model_ready", "Whether a model can run.", ("family", "model"), ready)
     loaded = [(key, model.state == "ready") for key, model in models]
@@ -135,37 +136,41 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
         "jetsel_confidence_calibrated", "Mean confidence on the calibration's images.", ("family", "model"), before
     )
     shifted = [(key, one.is_significant) for key, one in confidences]
-    yield _gauge("jetsel_confidence_shifted", "Whether the two differ by much.", ("family", "model"), shifted)
+    words = "Whether the confidence differs much from the calibration's."
+    yield _gauge("jetsel_confidence_shifted", words, ("family", "model"), shifted)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
-    yield _gauge("jetsel_recalibration_hint", "Whether status says to recalibrate.", ("family",), hints)
+    yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 
 
 def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     by_model = _flat(answers.by_model)
-    yield _counter("jetsel_answers", "Answers by the model that they are from.", ("family", "model"), by_model)
+    yield _counter("jetsel_answers", "Answers by model.", ("family", "model"), by_model)
     by_policy = _flat(answers.by_policy)
     yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), by_policy)
-    yield CounterMetricFamily("jetsel_answers_in_doubt", "No model was expected to be right.", value=answers.in_doubt)
-    yield CounterMetricFamily("jetsel_answers_cut_short", "Ended early for a deadline.", value=answers.cut_short)
+    words = "Answers for which no model was expected to be right."
+    yield CounterMetricFamily("jetsel_answers_in_doubt", words, value=answers.in_doubt)
+    words = "Answers that ended early because of a deadline."
+    yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
     kept = [(("on_time",), answers.on_time), (("late",), answers.late)]
     yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), kept)
     stages = [((stage,), histogram) for stage, histogram in answers.stages.items()]
-    yield _histogram("jetsel_stage_seconds", "Stages of answers.", ("stage",), stages, answers.bounds_ms)
+    words = "Duration of each stage of an answer."
+    yield _histogram("jetsel_stage_seconds", words, ("stage",), stages, answers.bounds_ms)
     runs = [((family, model), one) for family, models in answers.runs.items() for model, one in models.items()]
     yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
 
 
 def _edge(edge: EdgeStatus) -> Iterator[Metric]:
-    yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge can be asked.", value=edge.reason is None)
+    yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge server is available.", value=edge.reason is None)
     up = [((server.url,), server.reason is None) for server in edge.servers]
-    yield _gauge("jetsel_edge_server_up", "Whether each edge server can be asked.", ("url",), up)
+    yield _gauge("jetsel_edge_server_up", "Whether each edge server is available.", ("url",), up)
     in_use = [((server.url,), server.url == edge.url) for server in edge.servers]
     yield _gauge("jetsel_edge_in_use", "Edge server in use.", ("url",), in_use)
     yield CounterMetricFamily("jetsel_edge_handovers", "Changes of the edge server in use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
-    yield _counter("jetsel_edge_runs", "Images sent to the edge, by outcome.", ("outcome",), runs)
+    yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
     carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
-    yield _counter("jetsel_edge_bytes", "Bytes sent to and received from the edge.", ("direction",), carried)
+    yield _counter("jetsel_edge_bytes", "Bytes exchanged with the edge server.", ("direction",), carried)
     yield _gauge("jetsel_edge_network_ms", "Round trip of an image of the usual size.", (), [((), edge.network_ms)])
 
 
@@ -181,7 +186,7 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
         measured = [((), judged.measured_j)]
         yield _gauge("jetsel_measured_joules", "Energy above idle power since the start.", (), measured)
         yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judged.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Measured over estimated energy.", (), [((), judged.ratio)])
+        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judged.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]

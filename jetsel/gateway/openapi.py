@@ -32,7 +32,7 @@ def document() -> dict[str, Any]:
         "type": "object",
         "required": ["error", "code", "retry"],
         "properties": {
-            "error": {"type": "string", "description": "what is wrong, and what helps"},
+            "error": {"type": "string", "description": "what is wrong, and how to repair it"},
             "code": {"type": "string", "description": "stable; docs/protocol.md lists them"},
             "retry": {"type": "boolean", "description": "whether the same request may succeed later"},
         },
@@ -47,7 +47,7 @@ def document() -> dict[str, Any]:
             "/v2": {"get": _get("The server, by the Open Inference Protocol")},
             "/v2/health/live": {"get": _get("Whether the gateway runs")},
             "/v2/health/ready": {"get": _get("Whether the daemon answers and is ready")},
-            "/v2/models": {"get": _get("The names that may be asked for")},
+            "/v2/models": {"get": _get("The names that requests may use")},
             **_of_models(inference),
         },
     }

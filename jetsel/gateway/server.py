@@ -106,5 +106,5 @@ def application(settings: GatewaySettings) -> Starlette:
 async def _no_such(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, in the form of every other error."""
     assert isinstance(error, HTTPException)
-    words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists what there is"
+    words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists all addresses"
     return JSONResponse({"error": words, "code": "bad-request", "retry": False}, error.status_code, error.headers)

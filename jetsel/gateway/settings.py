@@ -39,7 +39,7 @@ def address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdecimal() or not 0 <= int(port) <= 65_535:
-        raise ConfigError(f"--listen {listen}: it is HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000")
+        raise ConfigError(f"--listen {listen}: use HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000")
     return host, int(port)
 
 

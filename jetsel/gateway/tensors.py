@@ -95,7 +95,7 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
     if size is not None:
         binary = memoryview(body)[end:]
         if len(binary) != size:
-            raise BadRequestError(f"binary_data_size says {size} bytes, and {len(binary)} follow the JSON")
+            raise BadRequestError(f"binary_data_size is {size} bytes, but {len(binary)} follow the JSON")
     return request, binary
 
 
@@ -127,7 +127,7 @@ def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryvi
     encoded: list[bytes | memoryview] = []
     encoded += _elements(binary, n) if binary is not None else _decoded(tensor.data, n)
     if len(encoded) != n:
-        raise BadRequestError(f"shape {tensor.shape} is {n} images, and {len(encoded)} came")
+        raise BadRequestError(f"shape {tensor.shape} means {n} images, but {len(encoded)} were sent")
     return encoded
 
 
@@ -140,10 +140,10 @@ def _elements(binary: memoryview, n: int) -> list[memoryview]:
     at = 0
     while at < len(binary) and len(found) <= n:
         if at + 4 > len(binary):
-            raise BadRequestError("a BYTES element ends within its length")
+            raise BadRequestError("a BYTES element is cut off inside its length field")
         (size,) = struct.unpack_from("<I", binary, at)
         if at + 4 + size > len(binary):
-            raise BadRequestError(f"a BYTES element says {size} bytes, and {len(binary) - at - 4} follow")
+            raise BadRequestError(f"a BYTES element has {size} bytes by its length, but {len(binary) - at - 4} follow")
         found.append(binary[at + 4 : at + 4 + size])
         at += 4 + size
     return found
@@ -162,7 +162,7 @@ def _pixels(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterato
         raise BadRequestError(f"shape {tensor.shape}: pixels are (n, height, width, 3)")
     flat = _levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
     if flat.size != prod(tensor.shape):
-        raise BadRequestError(f"shape {tensor.shape} is {prod(tensor.shape)} levels, and {flat.size} came")
+        raise BadRequestError(f"shape {tensor.shape} means {prod(tensor.shape)} values, but {flat.size} were sent")
     batch = flat.reshape(tensor.shape)
     yield from batch if channels == "bgr" else (np.ascontiguousarray(one[..., ::-1]) for one in batch)
 
@@ -171,7 +171,7 @@ def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
     """Return levels from JSON, n of them, flat or nested: the brackets inside are dropped."""
     text = bytes(data).translate(None, b"[] \t\r\n")
     if n > MOST_LEVELS or text.count(b",") > n:
-        most = f"pixels in JSON may be {MOST_LEVELS}, and no more than their shape says"
+        most = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
         raise BadRequestError(f"{most}: send them binary, with binary_data_size, or a JPEG as BYTES")
     return np.frombuffer(bytes(_decode(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
 
@@ -215,7 +215,7 @@ def pack(
     outputs, chunks = [], []
     for wanted in request.outputs or [RequestedOutput(name) for name in columns]:
         if wanted.name not in columns:
-            raise BadRequestError(f"output {wanted.name!r}: there are {', '.join(columns)}")
+            raise BadRequestError(f"there is no output {wanted.name!r}: the outputs are {', '.join(columns)}")
         datatype, shape, values = columns[wanted.name]
         output: dict[str, Any] = {"name": wanted.name, "datatype": datatype, "shape": shape}
         if wanted.parameters.get("binary_data", request.parameters.binary_data_output):

@@ -93,7 +93,7 @@ class Canary:
             between = (bar + after.accuracy) / 2
             chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
             if after.accuracy < bar - chance:
-                return f"{after.accuracy:.1%} of {after.photographs} images are right, {bar:.1%} were expected"
+                return f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {bar:.1%} was expected"
         if after.mean_ms is not None and before is not None and before.mean_ms is not None:
             expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
             if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):

@@ -94,7 +94,7 @@ class Follower:
         return self._try_out(structs.replace(known, memory_mb=known.memory_mb | all_mb), on_trial, plan)
 
     def _refuse(self, known: Remembered, plan: Plan, why: str) -> Remembered:
-        log.error("plan %d is refused: %s", plan.serial, why, extra=event("plan-refused", serial=plan.serial))
+        log.error("plan %d is rejected: %s", plan.serial, why, extra=event("plan-refused", serial=plan.serial))
         self.installer.forget_downloads()
         return _judged(known, Trial(serial=plan.serial, outcome="refused", reason=why))
 
@@ -152,8 +152,8 @@ class Follower:
                 for family in client.status().families:  # models that hang keep it from answering by others, too
                     self._replay(client, family.name, {}, most=1)
         except JetselError as fault:
-            repair = "; if this stays, start it again" if isinstance(fault, NoReplyError) else ""
-            why = f"{on_trial.worse}; on the way back: {fault}{repair}"
+            repair = "; if this continues, restart the daemon" if isinstance(fault, NoReplyError) else ""
+            why = f"{on_trial.worse}; the rollback failed: {fault}{repair}"
             return structs.replace(known, waits=_waiting(on_trial.serial, why))
         self.installer.forget_downloads()
         return structs.replace(known, on_trial=None)
@@ -168,9 +168,8 @@ class Follower:
                     if one.bundle.family in served:
                         self._replay(client, one.bundle.family, found)
         except JetselError as fault:
-            log.warning(
-                "the canary was not asked before plan %d: %s", plan.serial, fault, extra=event("canary-unasked")
-            )
+            words = "the canary images were not classified before plan %d: %s"
+            log.warning(words, plan.serial, fault, extra=event("canary-unasked"))
         return found
 
     def _judge(self, client: Client, plan: Plan, on_trial: OnTrial, after: dict[str, CanaryResult]) -> str | None:

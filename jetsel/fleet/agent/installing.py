@@ -59,7 +59,8 @@ class Installer:
         bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
         for bundle, one in zip(bundles, plan.families, strict=True):
             if lost := set(one.models) - {model.name for model in bundle.models}:
-                raise RepositoryError(f"the plan names {', '.join(sorted(lost))}, not in its bundle: plan again")
+                names = ", ".join(sorted(lost))
+                raise RepositoryError(f"the plan names {names}, which its bundle does not contain: plan again")
         self._downloads.mkdir(parents=True, exist_ok=True)
         here = self._here()
         self._check_space(bundles, plan, here)
@@ -132,8 +133,8 @@ class Installer:
         limits = self.config.fleet
         if total_mb > limits.storage_mb:
             raise RepositoryError(
-                f"the plan takes {total_mb:.1f} MB, and fleet.storage_mb is {limits.storage_mb:g}: plan less, or raise "
-                "that"
+                f"the plan takes {total_mb:.1f} MB, and fleet.storage_mb is {limits.storage_mb:g}: plan fewer models, "
+                "or raise fleet.storage_mb"
             )
         missing = [file for sha256, file in files.items() if sha256 not in here]
         needed_mb = sum(file.bytes + file.compressed_bytes for file in missing) / 1e6

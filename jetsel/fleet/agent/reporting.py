@@ -101,7 +101,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, answe
             for model in family.models
         ),
         drift=None if family.drift is None else family.drift.median_index,
-        drift_reason="the calibration expects nothing" if family.drift is None else family.drift.reason,
+        drift_reason="the calibration has no expected values" if family.drift is None else family.drift.reason,
         classes=None if answers.by_label is None else answers.by_label.get(name, {}),
     )
 

@@ -47,7 +47,7 @@ def run_round(config: Config, config_file: Path | None) -> Done:
     if fleet.url is None:
         raise ConfigError('fleet.url: name the repository, as in [fleet] then url = "https://models.example/fleet"')
     if not fleet.keys:
-        raise ConfigError('fleet.keys: name who may sign, as in keys = ["/etc/jetsel/fleet.key.pub"]')
+        raise ConfigError('fleet.keys: set the trusted public keys, as in keys = ["/etc/jetsel/fleet.key.pub"]')
     device, token = fleet.device or device_name(), _token(fleet.token_file)
     folder = fleet_folder()
     follower = Follower(
@@ -102,7 +102,9 @@ def device_name() -> str:
     """Return the host's name as a device is called; raises ConfigError if it is no such name."""
     name = socket.gethostname().lower()
     if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
-        raise ConfigError(f'fleet.device: the host is called {name!r}: name the device, as in device = "line-3"')
+        raise ConfigError(
+            f'fleet.device: the host name {name!r} is no valid device name: set one, as in device = "line-3"'
+        )
     return name
 
 

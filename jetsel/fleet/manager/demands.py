@@ -60,9 +60,9 @@ def ask(
     notes: list[str] = []
     total = sum(device.answers.get(name, 0) for name in families)
     if not total:
-        notes.append("no traffic is known: its families count alike")
+        notes.append("no traffic is known: all families of the device have the same weight")
     if device.rate_hz is None:
-        notes.append("no two lines are known, so no rate: neither power nor time is limited")
+        notes.append("fewer than two reports are known, so there is no request rate: power and time are not limited")
     demands = []
     for name, one in families.items():
         share = device.answers.get(name, 0) / total if total else 1 / len(families)
@@ -120,7 +120,8 @@ def _memories(
     ratio = median(ratios) if ratios else 1.0
     guessed = [model for model in models if model not in known_mb]
     if guessed and device.line.limits.memory_mb is not None:
-        notes.append(f"{published.entry.family}: the memory of {', '.join(guessed)} is {ratio:.2g} times their files'")
+        names = ", ".join(guessed)
+        notes.append(f"{published.entry.family}: the memory of {names} is estimated as {ratio:.2g} times the file size")
     return tuple(_rounded(known_mb.get(model, ratio * file_mb(published, model))) for model in models)
 
 
@@ -162,9 +163,7 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
     models_mb = [model.memory_mb for family in line.families for model in family.models]
     known_mb = [mb for mb in models_mb if mb is not None]
     if line.memory_mb is None or len(known_mb) < len(models_mb):
-        notes.append(
-            "what the daemon takes beside its models is not known: the memory limit is compared with the models alone"
-        )
+        notes.append("the daemon's own memory is not known: the memory limit is compared with the models only")
         return PLANNED * limit_mb
     return PLANNED * limit_mb - max(0.0, line.memory_mb - sum(known_mb))
 
@@ -177,7 +176,7 @@ def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float
     unknown = [f"the energy of {one.family}" for one in demands if one.energies_mj is None]
     unknown += ["the idle power"] if device.idle_w is None else []
     if unknown or device.idle_w is None:
-        notes.append(f"no power can be promised: {' and '.join(unknown)} is not known")
+        notes.append(f"power cannot be predicted: {' and '.join(unknown)} is not known")
         return None
     return _rounded(budget_w - device.idle_w)
 
@@ -189,14 +188,16 @@ def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tu
     if not counted:
         return None
     if published.labels is None:
-        notes.append(f"{name}: its classes are not used: calibrate, and publish again, to keep the images' labels")
+        notes.append(
+            f"{name}: its classes are not used: the calibration has no image labels; calibrate and publish again"
+        )
         return None
     there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
     there = {number: count for number, count in there.items() if (published.labels == number).any()}
     total = sum(there.values())
     if total < FEWEST_ANSWERS:
         notes.append(
-            f"{name}: its classes are not used: {total} answers, of at least {FEWEST_ANSWERS}, are of known ones"
+            f"{name}: its classes are not used: {total} answers have a known class, and {FEWEST_ANSWERS} is the minimum"
         )
         return None
     return tuple((number, _rounded(count / total)) for number, count in sorted(there.items()))

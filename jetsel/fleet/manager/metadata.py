@@ -71,7 +71,7 @@ class Metadata:
             return self._tables.execute(sql, values).fetchall()
         except (duckdb.Error, OSError) as fault:
             raise RepositoryError(
-                f"{PARQUET}: cannot be read ({fault}): remove that folder, and it is made anew of {USAGE}"
+                f"{PARQUET}: cannot be read ({fault}): remove that folder; it is rebuilt from {USAGE}"
             ) from fault
 
     def _open(self) -> None:
@@ -133,7 +133,9 @@ def _batches(uploads: Sequence[Stored]) -> Iterator[dict[str, Stored]]:
 def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
     """Return the lines of an upload as Rows in JSON; raises ValueError that says what is wrong with it."""
     if content is None:
-        raise ValueError(f"it cannot be read, has more than {MAX_UPLOAD_BYTES} bytes, or is not called as uploads are")
+        raise ValueError(
+            f"it cannot be read, has more than {MAX_UPLOAD_BYTES} bytes, or does not have the name of an upload"
+        )
     expanding = zlib.decompressobj(_GZIP)
     try:
         plain = expanding.decompress(content, MAX_EXPANDED_BYTES)
@@ -148,7 +150,7 @@ def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
             raise ValueError(f"a line is not understood: {fault}") from None
         if line.device != device:
-            raise ValueError("a line is another device's")
+            raise ValueError("a line belongs to another device")
         rows.append(msgspec.json.encode(Row(line, upload.name, upload.modified_s)))
         if len(rows[-1]) > MAX_LINE_BYTES:
             raise ValueError(f"a line has more than {MAX_LINE_BYTES} bytes")

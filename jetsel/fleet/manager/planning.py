@@ -60,9 +60,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """Why, in one sentence."""
         if self.after is None:
             return "; ".join(self.notes)
-        was = "nothing is known of before" if self.before is None else f"before {self.before.accuracy:.3f}"
-        without = "".join(f"; without the limit of {name} {share:.3f}" for name, share in self.binds.items())
-        return f"right and in time: {self.after.accuracy:.3f} of its answers expected, {was}{without}"
+        was = "an unknown share" if self.before is None else f"{self.before.accuracy:.3f}"
+        without = "".join(f"; without the limit of {name}: {share:.3f}" for name, share in self.binds.items())
+        expected = f"{self.after.accuracy:.3f} of its answers are expected to be right and in time"
+        return f"{expected}, {was} with its present models{without}"
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Rolling:
             plan = plans.get(one.device)
             last = 0 if plan is None else plan.serial
             if last != one.serial:
-                raise RepositoryError(f"{one.device} has another plan than when this was proposed: plan again")
+                raise RepositoryError(f"the plan of {one.device} has changed since the proposal: plan again")
             serial = max(last, _reported(devices.get(one.device))) + 1
             new = Plan(device=one.device, serial=serial, families=one.families, because=one.because)
             rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
@@ -251,5 +251,5 @@ def waves_of(text: str, devices: int) -> tuple[int, ...]:
     except ValueError:
         counts = []
     if not counts or not text.endswith("100%") or counts != sorted(counts) or counts[0] < 1:
-        raise ConfigError(f"--waves {text}: counts or shares of the devices, which rise to 100%, as in {WAVES}")
+        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in {WAVES}")
     return tuple(dict.fromkeys(counts))

@@ -119,9 +119,12 @@ def render_fleet(
     after = [one.after for one in proposals if one.after is not None]
     sentences = [
         f"{len(statuses)} devices, {sum(bool(one.faults) for one in statuses)} of them with a fault.",
-        *(f"In force, {_mean(before)} of the answers are expected to be right and in time." for _ in before[:1]),
         *(
-            f"As proposed, {_mean(after)}; {sum(one.changes for one in proposals)} devices would change."
+            f"With the current plans, {_mean(before)} of the answers are expected to be right and in time."
+            for _ in before[:1]
+        ),
+        *(
+            f"With the proposed plans, {_mean(after)}; {sum(one.changes for one in proposals)} devices would change."
             for _ in after[:1]
         ),
     ]
@@ -150,7 +153,7 @@ def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
         if any(series.values()):
-            finding = f"Each point is one or more devices whose answers take this {what} on the mean."
+            finding = f"Each point is one or more devices whose answers take this {what} on average."
             found.append(
                 Chart(f"Accuracy against {what}", finding, f"Mean {what}, {unit}", "Right and in time, %", series)
             )
@@ -176,7 +179,7 @@ def _expected(proposals: Sequence[Proposal]) -> Listing:
         for one in changing
     ]
     columns = ["Device", "Now, %", "Proposed, %", "Models", "Limited by"]
-    return _cut("Devices that would change, the most gained first", columns, rows, (3, 4))
+    return _cut("Devices that would change, largest gain first", columns, rows, (3, 4))
 
 
 def _gain(one: Proposal) -> float:
@@ -192,7 +195,7 @@ def _outcomes(statuses: Sequence[DeviceStatus]) -> Listing:
 
 def _ranked(what: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
     found = sorted(((value, one.device) for one in statuses if (value := figure(one)) is not None), reverse=True)
-    return _cut(f"{what}, the most first", ["Device", what], [[name, significant(value)] for value, name in found])
+    return _cut(f"{what}, largest first", ["Device", what], [[name, significant(value)] for value, name in found])
 
 
 def _told(what: str, reasons: Mapping[str, str]) -> Listing:

@@ -51,7 +51,7 @@ def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool
     """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
     found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
     if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
-        raise ConfigError(f"--mqtt {text}: it is HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
+        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
     if (user is None) != (password_file is None):
         raise ConfigError("--mqtt-user and --mqtt-password-file go together: give both, or neither")
     password = None if password_file is None else read_secret(password_file, "--mqtt-password-file").rstrip("\r\n")
@@ -150,7 +150,7 @@ class Mqtt:
         if trouble != self._trouble:
             self._trouble = trouble
             self._told(
-                f"MQTT broker {self._where} " + (f"{trouble}; it is tried again" if trouble else "is there again")
+                f"MQTT broker {self._where} " + (f"{trouble}; it is tried again" if trouble else "is available again")
             )
 
     def _discovery(self, what: str) -> dict[str, Any]:

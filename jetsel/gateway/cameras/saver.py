@@ -43,13 +43,11 @@ class Saver:
         trouble = None
         try:
             if not self._save(cv2.imencode(".jpg", frame, _JPEG)[1].tobytes(), answer):
-                trouble = f"it holds all of {self._max_bytes / 1e6:g} MB: sort and move them, or raise --save-mb"
+                trouble = f"the limit is {self._max_bytes / 1e6:g} MB: sort and move the images, or raise --save-mb"
         except OSError as error:
             trouble = f"{error.strerror}: {files.repair_of(error, 'name another folder with --save')}"
         if (trouble is not None) != self._is_stopped:
-            self._told(
-                f"{self._folder}: " + (f"no more pictures are saved: {trouble}" if trouble else "saving goes on")
-            )
+            self._told(f"{self._folder}: " + (f"no more images are saved: {trouble}" if trouble else "saving goes on"))
         self._is_stopped = trouble is not None
         self._not_before_s = time.monotonic() + (_LOOK_AGAIN_S if trouble else _PAUSE_S)
 

@@ -142,12 +142,14 @@ class Watch:
         summary = self._counts() | {"frames_answered": gate.n_answered, "label_changes": self._n_changes}
         summary |= {"saved_ms": gate.saved_ms, "saved_mj": gate.saved_mj}
         self._emit("summary", **summary, source_returns=self._newest.n_back, pictures_saved=n_saved)
-        energy = "an energy that is not known" if gate.saved_mj is None else f"{gate.saved_mj / 1e3:.3g} J"
-        spared = f", which saved about {gate.saved_ms / 1e3:.3g} s of the daemon and {energy}" if gate.saved_ms else ""
+        energy = "an unknown amount of energy" if gate.saved_mj is None else f"{gate.saved_mj / 1e3:.3g} J"
+        spared = ""
+        if gate.saved_ms:
+            spared = f", which saved about {gate.saved_ms / 1e3:.3g} s of the daemon's time and {energy}"
         self._told(
-            f"{self._newest.n_read} frames read, {self._n_asked} asked about, {gate.n_answered} answered; "
+            f"{self._newest.n_read} frames read, {self._n_asked} sent, {gate.n_answered} answered; "
             f"{gate.n_skipped} hardly changed and were skipped{spared}; the label changed {self._n_changes} times, "
-            f"the source came back {self._newest.n_back} times, {n_saved} pictures saved"
+            f"the source reconnected {self._newest.n_back} times, {n_saved} images saved"
         )
         return has_ended
 
@@ -176,7 +178,7 @@ class Watch:
         sent = fitting(frame, most_mb)
         if sent is not frame:
             sizes = f"{frame.shape[1]} x {frame.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
-            self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon's allow {most_mb:g} MB")
+            self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         self._n_asked += 1
         try:
             answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._settings.asks)
@@ -186,7 +188,7 @@ class Watch:
         except errors.JetselError as error:
             if isinstance(error, _MISTAKES) and not self._gate.n_answered:
                 raise
-            self._tell_once(error.code, f"no answer: {error}; the frames that follow are asked about all the same")
+            self._tell_once(error.code, f"no answer: {error}; the next frames are still sent")
             if error.retry:
                 raise _AskAgainError from None
             return None
@@ -207,7 +209,8 @@ class Watch:
 
     def _source_changed(self, is_there: bool, reason: str, pause_s: float) -> None:
         name = self._settings.name
-        self._told(f"{name}: frames come" if is_there else f"{name} is away: {reason}; next try in {pause_s:g} s")
+        gone = f"{name} is disconnected: {reason}; next try in {pause_s:g} s"
+        self._told(f"{name}: frames come" if is_there else gone)
         if is_there != self._there["source"]:
             self._changed("source", "back" if is_there else "away", reason or None)
 

@@ -16,7 +16,7 @@ const POLICIES = {
   "cascade-averaged": "It runs the cheapest model first, a larger one if the answer is not sure enough, and averages their answers.",
   "chain": "It computes cheap features of the image, and runs the model that did best on the most similar calibration images.",
   "chain-paper": "As chain, with the settings of Taylor et al.",
-  "embedding": "It runs the cheapest model, and then the one that did best on the images that are most similar to it.",
+  "embedding": "It runs the cheapest model, and then the one that did best on the calibration images that are most similar to this image.",
 };
 const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
 
@@ -125,11 +125,11 @@ function showFront(status) {
   const family = familyOf(status);
   const points = (family && family.operating_points) || [];
   if (!points.length) {
-    at("front-words").textContent = "Without a calibration there is nothing to compare: jetsel calibrate PHOTOS makes one.";
+    at("front-words").textContent = "Without a calibration there is nothing to compare. Make one with: jetsel calibrate IMAGES";
     return none("front");
   }
   const used = family.default_policy.top1;
-  at("front-words").textContent = `On held-out images of its calibration. In use: ${used}; ${family.because}.`;
+  at("front-words").textContent = `Measured on held-out images of its calibration. In use: ${used}; ${family.because}.`;
   const kind = (isUsed, name, size, symbol, tone) => {
     const chosen = points.filter((one) => (one.policy === used) === isUsed);
     return {
@@ -168,7 +168,7 @@ function showDrift(status) {
   const drift = family && family.drift;
   const words = at("drift-words");
   if (!drift) {
-    words.textContent = "The calibration does not hold what it expects: calibrate again to compare them.";
+    words.textContent = "The calibration holds no expected values: calibrate again to compare the images.";
     return none("drift");
   }
   words.className = drift.hint ? "wrong" : "";
@@ -233,7 +233,7 @@ function away(words) {
   const box = at("away");
   box.hidden = !words;
   if (box.textContent !== words) box.textContent = words;
-  if (words) at("state").textContent = "the daemon is away";
+  if (words) at("state").textContent = "the daemon is not reachable";
 }
 
 function listen() {

@@ -104,7 +104,7 @@ def test_a_document_of_another_version_than_the_index_names_is_refused(tmp_path:
     publish(storage, family_folder(tmp_path / "models", "small"), key)
     entry = read_index(storage, [key.public])[0].bundles[0]
     later = msgspec.structs.replace(entry, version=2)
-    with pytest.raises(RepositoryError, match="not what the index means"):
+    with pytest.raises(RepositoryError, match="does not match the index"):
         read_bundle(storage, later, [key.public])
 
 

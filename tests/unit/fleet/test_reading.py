@@ -123,11 +123,11 @@ def test_a_document_that_is_altered_or_cut_is_refused(repository: Path, key: Pai
 
 
 def test_who_has_no_trusted_key_is_refused(repository: Path, key: Pair, tmp_path: Path) -> None:
-    with pytest.raises(RepositoryError, match="no key that is trusted"):
+    with pytest.raises(RepositoryError, match="not by a trusted key"):
         read_index(FolderSource(repository), [pair(tmp_path, "other").public])
     index = repository / INDEX
     index.write_bytes(index.read_bytes().replace(key.public.encode(), b""))
-    with pytest.raises(RepositoryError, match="no key that is trusted"):
+    with pytest.raises(RepositoryError, match="not by a trusted key"):
         read_index(FolderSource(repository), [key.public])
 
 

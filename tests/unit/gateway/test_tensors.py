@@ -55,11 +55,11 @@ def test_pixels_are_turned_to_bgr_unless_they_are_already() -> None:
         (b"[" * 100_000, None, "the inference request"),
         (json.dumps(request(datatype="FP32", data=[0.5])).encode(), None, "send BYTES"),
         (json.dumps(request(data=["#"])).encode(), None, "base64"),
-        (json.dumps(request(shape=[2], data=["YQ=="])).encode(), None, "2 images, and 1 came"),
+        (json.dumps(request(shape=[2], data=["YQ=="])).encode(), None, "2 images, but 1 were sent"),
         (json.dumps(request(shape=[257], data=[""] * 257)).encode(), None, f"send 1 to {MOST_IMAGES}"),
         (json.dumps(request(datatype="UINT8", shape=[1, 1, 1, 3], data=[1, 2, 256])).encode(), None, "0 to 255"),
-        (*with_binary(b"\x05\0\0\0abc"), "says 5 bytes, and 3 follow"),
-        (with_binary(packed(b"a"))[0][:-1], with_binary(packed(b"a"))[1], "5 bytes, and 4 follow the JSON"),
+        (*with_binary(b"\x05\0\0\0abc"), "5 bytes by its length, but 3 follow"),
+        (with_binary(packed(b"a"))[0][:-1], with_binary(packed(b"a"))[1], "5 bytes, but 4 follow the JSON"),
     ],
 )
 def test_what_is_wrong_is_refused_with_what_is_meant(body: bytes, json_bytes: int | None, words: str) -> None:
@@ -109,7 +109,7 @@ def test_a_long_request_costs_neither_memory_nor_time_beyond_its_own_bytes(body:
 
 
 def test_elements_without_bytes_are_not_counted_beyond_the_shape() -> None:
-    with pytest.raises(BadRequestError, match="1 images, and 2 came"):
+    with pytest.raises(BadRequestError, match="1 images, but 2 were sent"):
         read(*with_binary(b"\0" * 4_000_000))
 
 

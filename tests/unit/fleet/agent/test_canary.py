@@ -28,9 +28,9 @@ def planned(accuracy: float | None = None, mean_ms: float | None = None) -> Plan
     [
         # 0.745 of 100 varies by 0.0436: 2.33 of these are 0.1016, so that 0.70 may be chance and 0.69 is not.
         (planned(), result(), result(accuracy=0.70), None),
-        (planned(), result(), result(accuracy=0.69), "right"),
+        (planned(), result(), result(accuracy=0.69), "the accuracy is"),
         (planned(accuracy=0.7), result(), result(accuracy=0.65), None),
-        (planned(accuracy=0.9), None, result(accuracy=0.8), "right"),
+        (planned(accuracy=0.9), None, result(accuracy=0.8), "the accuracy is"),
         (planned(), result(), result(mean_ms=21.0), "takes"),
         (planned(mean_ms=15.0), result(mean_ms=1.0), result(mean_ms=21.0), None),
         (planned(), result(failed=1), result(failed=2), "no answer"),

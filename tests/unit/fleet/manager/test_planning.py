@@ -140,10 +140,10 @@ def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
     said = "; ".join(found.notes)
     for words in (
         "no traffic",
-        "no two lines",
+        "fewer than two reports",
         "reported no times",
-        "no power can be promised",
-        "memory of small, large is 1 times",
+        "power cannot be predicted",
+        "memory of small, large is estimated as 1 times",
     ):
         assert words in said
     assert found.before is None
