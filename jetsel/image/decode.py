@@ -47,7 +47,7 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     """
     view = memoryview(data).cast("B")
     _, header, n = measured or measure(view, None, limits, needed_px)
-    assert header is not None, "raw pixels are from_pixels' to read"
+    assert header is not None, "raw pixels must be read with from_pixels"
     orientation = header.orientation
     if header.kind == JPEG:
         _check_end(view, header, limits)
@@ -58,7 +58,8 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     else:
         bgr = _decoded(view, n, header)
     if bgr.shape != (-(-header.height // n), -(-header.width // n), 3):
-        raise damaged(header.kind, f"its header says {header.width} x {header.height} pixels, its content another size")
+        size = f"{header.width} x {header.height} pixels"
+        raise damaged(header.kind, f"its header gives {size}, but its content has another size")
     if orientation == UPRIGHT:
         return Photograph(bgr, header.width, header.height)
     width, height = (header.height, header.width) if swaps_sides(orientation) else (header.width, header.height)

@@ -163,7 +163,7 @@ def _jpeg(data: memoryview) -> Header:
             is_streamed = frame_kind in _SEQUENTIAL and in_scan == components
             return Header(JPEG, width, height, orientation_of(exif), end, is_streamed)
         at = end
-    raise SyntaxError(f"more than {_MAX_SEGMENTS} segments before its picture")
+    raise SyntaxError(f"more than {_MAX_SEGMENTS} segments before its image data")
 
 
 def _png(data: memoryview) -> Header:
@@ -194,5 +194,5 @@ def _reader_of(data: memoryview) -> tuple[str, Callable[[memoryview], Header]]:
         if start.startswith(magic) and (magic != b"RIFF" or start.endswith(b"WEBP")):
             return reader
     raise BadImageError(
-        f"the image begins with {start[:4]!r}: it is no JPEG, PNG or WebP file; save it as one of these"
+        f"the image begins with {start[:4]!r}: it is not a JPEG, PNG or WebP file; save it as one of these"
     )

@@ -34,7 +34,7 @@ def check_bytes(n_bytes: int, limits: Limits) -> None:
 def check_pixels(width: int, height: int, limits: Limits) -> None:
     """Raise BadImageError if the image has no area, ImageTooLargeError if it has too much."""
     if width <= 0 or height <= 0:
-        raise BadImageError(f"the image is damaged: its header says {width} x {height} pixels")
+        raise BadImageError(f"the image is damaged: its header gives {width} x {height} pixels")
     if width * height > limits.max_pixels:
         raise ImageTooLargeError(
             f"the image has {width} x {height} = {width * height} pixels and at most {limits.max_pixels} are accepted;"
@@ -42,8 +42,8 @@ def check_pixels(width: int, height: int, limits: Limits) -> None:
         )
     if max(width, height) > MAX_SIDE_PX:
         raise ImageTooLargeError(
-            f"the image has {width} x {height} pixels and no side may have more than {MAX_SIDE_PX}, whatever"
-            " [server] max_image_megapixels says; send a smaller one"
+            f"the image has {width} x {height} pixels, and no side may exceed {MAX_SIDE_PX}, regardless of [server] "
+            "max_image_megapixels; send a smaller one"
         )
 
 

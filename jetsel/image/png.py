@@ -82,7 +82,7 @@ def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
             while len(packed) and not unpacking.eof:
                 left -= len(unpacking.decompress(packed, _STEP_BYTES))
                 if left < 0:
-                    raise damaged(_KIND, "it holds more pixels than its header says")
+                    raise damaged(_KIND, "it holds more pixels than its header gives")
                 packed = unpacking.unconsumed_tail
     except zlib.error as error:
         raise damaged(_KIND, f"its pixels cannot be unpacked ({error})") from None

@@ -26,7 +26,7 @@ class Bins(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.shares) != len(self.edges) + 1:
-            raise ValueError("shares: one more than edges")
+            raise ValueError("shares must have one entry more than edges")
 
     def of(self, values: NDArray[np.float32]) -> NDArray[np.intp]:
         """The bin of each value, (n,)."""
@@ -151,7 +151,7 @@ def _array(value: Any) -> Any:
         return f"{value.dtype} {value.shape}, sha256 {digest}..."
     if isinstance(value, np.generic):
         return value.item()
-    raise NotImplementedError(f"a calibration holds a {type(value).__name__}")
+    raise NotImplementedError(f"a calibration cannot hold a {type(value).__name__}")
 
 
 def check(

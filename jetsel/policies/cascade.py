@@ -91,12 +91,10 @@ class Cascade:
             answer = self.answer(predictions)
             if last:
                 return Decision(answer, f"{rung.model} is the last rung")
+            both = f"confidence {answer.confidence:.2f}, threshold {rung.threshold:.2f}"
             if answer.confidence >= rung.threshold:
-                return Decision(
-                    answer,
-                    f"{self.names(predictions)} is sure: {answer.confidence:.2f} of at least {rung.threshold:.2f}",
-                )
-            why = f"{self.names(predictions)} was not sure: {answer.confidence:.2f} of {rung.threshold:.2f}"
+                return Decision(answer, f"{self.names(predictions)} is sure: {both}")
+            why = f"{self.names(predictions)} was not sure: {both}"
         return Decision(self.answer(predictions), f"{why}; {predictions[-1].model} is the best that ran")
 
     def answer(self, predictions: Sequence[Prediction]) -> Prediction:

@@ -123,7 +123,7 @@ def _envelope(folder: Path) -> Envelope:
             )
         if header.version < VERSION:
             raise CalibrationError(
-                f"{path}: of version {header.version}, which this jetsel no longer reads: jetsel calibrate PHOTOS"
+                f"{path}: has version {header.version}, which this jetsel no longer reads: jetsel calibrate IMAGES"
             )
         return msgspec.json.decode(data, type=Envelope)
     except _UNREADABLE as fault:

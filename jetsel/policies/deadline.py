@@ -170,9 +170,9 @@ class Deadline:
 
     def _here_first(self, leg: str, chosen: str) -> Steps:
         """Ask the edge if the answer here is less likely to be right than the edge's."""
-        (seen,) = yield Run((leg,), f"{chosen} is asked if this is not sure")
+        (seen,) = yield Run((leg,), f"{chosen} runs next if this answer is not sure")
         if seen.confidence >= self.accuracy[chosen]:
-            return Decision(seen, f"{leg} is as sure as {chosen} would be right: {seen.confidence:.2f}")
+            return Decision(seen, f"the confidence of {leg} reaches the accuracy of {chosen}: {seen.confidence:.2f}")
         best = seen
         with contextlib.suppress(JetselError, OutOfTime):
             (best,) = yield Run((chosen,), f"{leg} was not sure: {seen.confidence:.2f}", "deadline")

@@ -62,7 +62,7 @@ class EmbeddingPolicy:
         try:
             chances = self.chances(seen)
         except ValueError as fault:
-            return Decision(seen, f"{seen.model} gives nothing to choose by: {fault}")
+            return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
         which = int(worthiest(chances, self.costs, self.price))
         best = self.models[which]
         because = f"{best} is most worth its cost: right with a probability of {chances[which]:.2f}"

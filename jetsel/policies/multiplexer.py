@@ -53,7 +53,9 @@ class Multiplexer:
         readout = Readout(arrays)
         wanted = (calibration.photographs, len(calibration.identities))
         if held_out.shape != wanted or readout.models != wanted[1]:
-            raise ValueError(f"chances {held_out.shape} of {readout.models} models, not {wanted}")
+            raise ValueError(
+                f"probabilities have shape {held_out.shape} for {readout.models} models; expected {wanted}"
+            )
         return cls(readout, held_out)
 
     def chances(self, seen: Prediction) -> NDArray[np.float64]:
@@ -61,7 +63,7 @@ class Multiplexer:
         inputs, wanted = inputs_of(seen.probabilities, seen.embedding), len(self.readout.weights["mean"])
         if len(inputs) != wanted:
             width = len(inputs) - STATISTICS
-            raise ValueError(f"its embedding has {width} numbers, and {wanted - STATISTICS} are read")
+            raise ValueError(f"its embedding has {width} numbers, but {wanted - STATISTICS} are expected")
         return self.readout.chances(inputs)
 
 

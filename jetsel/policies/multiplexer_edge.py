@@ -77,17 +77,18 @@ class MultiplexerEdge:
         try:
             known = self.multiplexer.chances(seen)
         except ValueError as fault:
-            return Decision(seen, f"{seen.model} gives nothing to choose by: {fault}")
+            return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
         place, local, edge = weighed(known, self.models_known, self.here, self.there, self.accuracy)
         model = self.here[int(place)]
-        chances = f"{model} is right with a chance of {float(local):.2f}, {self.away} of {float(edge):.2f}"
+        chances = f"{model} is right with a probability of {float(local):.2f}, {self.away} with {float(edge):.2f}"
         if photo.on_device:
             return (yield from self._local(seen, model, f"the image may not leave the device; {chances}"))
         if self.margin.stays(local, edge):
             return (yield from self._local(seen, model, chances))
         decision: Decision | None = None
         if self.allow == "low-confidence":
-            decision = yield from self._local(seen, model, f"{chances}; the edge is asked if this is not sure")
+            next_ = "the edge server is used if this answer is not sure"
+            decision = yield from self._local(seen, model, f"{chances}; {next_}")
             if decision.seen.confidence >= self.accuracy:
                 return decision
             chances = f"{decision.seen.model} was not sure: {decision.seen.confidence:.2f}"

@@ -33,7 +33,7 @@ def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, and which there are."""
     known = list(offered)
     if name in KIND and not KIND.keys() & known:
-        needed = f"no calibration, which policy {name!r} needs: make one with jetsel calibrate PHOTOS"
+        needed = f"no calibration, and policy {name!r} needs one: make it with jetsel calibrate IMAGES"
         return f"{needed}; without one it has {', '.join(known)}"
     return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
 
@@ -43,19 +43,19 @@ def verify(calibration: Calibration) -> None:
     models = tuple(calibration.identities)
     criteria = set(calibration.right)
     _require(len(models) > 0, "it names no model")
-    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features, and none twice")
+    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features without duplicates")
     _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
     _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
     for part in ("energies_mj", "energies_half_mj"):
         _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
     _require(len(criteria) > 0, "it was made for no criterion")
-    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria of right")
+    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria in 'right'")
     wanted = (calibration.photographs, len(models))
     for criterion, table in calibration.right.items():
         _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
     for name, fitted in calibration.parts.items():
-        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that right does not know")
+        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that 'right' does not contain")
         try:
             KIND[name].make(fitted, calibration)
         except (ValueError, TypeError, LookupError) as fault:

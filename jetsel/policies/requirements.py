@@ -70,7 +70,7 @@ class Requirement:
         wanted = f"{self.what} of at {'least' if self.is_least else 'most'} {self.limit:.4g}{self.unit}"
         known = {offer.name: value for offer in offers if (value := self.of(offer)) is not None}
         if not known:
-            return f"{wanted}: not known of any path that can run" + (f" ({self.unknown})" if self.unknown else "")
+            return f"{wanted}: unknown for every path that can run" + (f" ({self.unknown})" if self.unknown else "")
         name = (max if self.is_least else min)(known, key=known.__getitem__)
         return f"{wanted}: {name} comes nearest with {known[name]:.4g}{self.unit}"
 
@@ -124,7 +124,7 @@ class Requirements:
                 chosen, why = self._cheapest(meeting)
             elif offers and self.least_accuracy is None and self.most_energy_mj is None:
                 chosen = min(offers, key=lambda offer: math.inf if offer.most_ms is None else offer.most_ms)
-                why = f"{chosen.name} is the fastest, and no path surely keeps the deadline"
+                why = f"{chosen.name} is the fastest, but no path is sure to meet the deadline"
             else:
                 raise failure or self._refusal(offers, outlook.budget_ms, gone)
             try:
@@ -192,6 +192,6 @@ class Requirements:
         for name, reason in gone.items():
             by_reason[reason].append(name)
         told = [one.nearest(offers) for one in self._required(budget_ms)]
-        told += [f"{' and '.join(names)} cannot be asked: {reason}" for reason, names in by_reason.items()]
-        told += [] if self.no_edge is None else [f"no edge can be asked: {self.no_edge}"]
+        told += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
+        told += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
         return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")

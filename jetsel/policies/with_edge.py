@@ -44,9 +44,10 @@ class AskEdge:
         """Ask."""
         why = "no path on the device meets the requirements"
         if self.first_here is not None:
-            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} is asked if this is not sure")
+            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} runs if this answer is not sure")
             if self.accuracy is not None and seen.confidence >= self.accuracy:
-                return Decision(seen, f"{seen.model} is as sure as {self.name} is right: {seen.confidence:.2f}")
+                reached = f"the confidence of {seen.model} reaches the accuracy of {self.name}"
+                return Decision(seen, f"{reached}: {seen.confidence:.2f}")
             why = f"{seen.model} was not sure: {seen.confidence:.2f}"
         (seen,) = yield Run((self.name,), why, "deadline")
         return Decision(seen, why)

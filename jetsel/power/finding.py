@@ -143,7 +143,7 @@ def _together(found: Iterable[Detected]) -> Detected:
             first = kept.setdefault(rail.name, rail)
             if first is not rail:
                 rail.close()
-                why = f"{rail.where} has the name of {first.where}, which is read; name it by [power] labels"
+                why = f"{rail.where} has the same name as {first.where}; give it another one under [power] labels"
                 again.append(Dropped(rail.name, why))
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
         whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
@@ -169,7 +169,8 @@ def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tup
     rails = [rail.name for rail in detected.rails]
     names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
     if not names:
-        return (), f"nothing says which of {', '.join(rails)} make the total; say it in jetsel.toml, as {_EXAMPLE}"
+        unknown = f"it is not known which of {', '.join(rails)} make the total"
+        return (), f"{unknown}; set [power] total in jetsel.toml, as {_EXAMPLE}"
     parts: dict[str, Collection[str]] = {**detected.parts, **(board.parts if board is not None else {})}
     reason = _missing(names, said_by, rails, detected.dropped) or _twice(names, parts)
     return ((), reason) if reason is not None else (names, None)
@@ -193,7 +194,7 @@ def _missing(names: Collection[str], said_by: str, rails: Collection[str], dropp
     for name in names:
         if name not in rails:
             why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
-            return f"{name} makes the total, by {said_by}, and is not read: {why}"
+            return f"{name} is part of the total, according to {said_by}, but is not read: {why}"
     return None
 
 
@@ -207,7 +208,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
 
 def _none_found(power: PowerSettings, dropped: Collection[Dropped]) -> str:
     if power.sensor == "none" and power.replay is None:
-        return '[power] sensor is "none"; "auto" looks for what is there'
+        return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:
         return "no rail can be read: " + "; ".join(f"{each.name}: {each.reason}" for each in dropped)
     kinds = "INA3221, INA238, RAPL or NVML" if power.sensor == "auto" else power.sensor.upper()

@@ -115,7 +115,7 @@ def save(idle: Idle, folder: Path) -> Path:
         files.replace(target, msgspec.json.format(msgspec.json.encode(idle), indent=2) + b"\n")
     except OSError as fault:
         raise CalibrationError(
-            f"{target}: idle power was not saved ({fault}), what was measured before stays: use an account that may "
+            f"{target}: idle power was not saved ({fault}), the earlier measurement is kept: use an account that may "
             "write there, or set [power] calibration to a folder of yours"
         ) from fault
     return target
@@ -166,7 +166,7 @@ T_MEAN = 2.201
 """Student's t, 95 % on both sides, for 12 - 1 degrees of freedom."""
 Z = 1.96  # standard deviations of a normal distribution that hold 95 % of it on both sides
 LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
-AGAIN = "leave the machine alone and run `jetsel power calibrate` again"
+AGAIN = "run `jetsel power calibrate` again while nothing else uses the machine"
 
 
 def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Idle:
@@ -216,9 +216,7 @@ def measure(
         _refuse(sampler.reason)
         _refuse(busy())
         if whole.mean_w is None or not whole.is_whole:
-            raise CalibrationError(
-                "idle power was not measured: power could not be read all the time: see `jetsel power`"
-            )
+            raise CalibrationError("idle power was not measured: some power readings failed: see `jetsel power`")
         means_w.append(whole.mean_w)
         samples, new_values, begin_ns = samples + len(block) - 1, new_values + whole.new_values, end_ns
     if new_values < FEWEST:

@@ -46,7 +46,7 @@ class Sampler:
         """
         self.board: str | None = None
         self.total_of: tuple[str, ...] = ()
-        self.reason: str | None = "the sensors are being looked for"
+        self.reason: str | None = "searching for power sensors"
         self.dropped: tuple[Dropped, ...] = ()
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))

@@ -35,7 +35,7 @@ class Number:
         try:
             return int(said)
         except ValueError:
-            raise RailError(f"{self.path}: it says {said[:24]!r}, which is not a number") from None
+            raise RailError(f"{self.path}: it contains {said[:24]!r}, which is not a number") from None
 
     def close(self) -> None:
         """Close the file; reading opens it again."""

@@ -104,7 +104,7 @@ def read(path: Path) -> Trace:
     except OSError as error:
         raise RailError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise RailError(f"{path}: no text at byte {error.start}") from None
+        raise RailError(f"{path}: not UTF-8 text at byte {error.start}") from None
     header = _header(path, lines[0])
     if lines[1:2] != [_row([_TIME, *header.rails])]:
         raise RailError(f"{path}: line 2: the columns are not {_TIME} and the rails of the first line")
@@ -146,7 +146,7 @@ def _header(path: Path, line: str) -> _Header:
     try:
         header = msgspec.json.decode(rest.partition(" ")[2] if mark else "", type=_Header)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise RailError(f"{path}: line 1 is not that of a trace of jetsel power record: {error}") from None
+        raise RailError(f"{path}: line 1 is not the header of a trace of jetsel power record: {error}") from None
     distinct = len(set(header.rails)) == len(header.rails) == len(header.resolution_w) > 0
     if not distinct or not set(header.total_of) <= set(header.rails):
         raise RailError(f"{path}: line 1: its rails, their total and their steps do not agree")

@@ -78,9 +78,9 @@ class Chain:
         self._scaling = scaling
         n, features = neighbours.points.shape
         if not self.models or len(set(self.models)) < len(self.models):
-            raise ValueError(f"it needs links, and none twice, not {', '.join(self.models)}")
+            raise ValueError(f"it needs models without duplicates, not {', '.join(self.models)}")
         if self._votes.shape != (n, len(self.models)):
-            raise ValueError(f"votes are {self._votes.shape}; {n} points and {len(self.models)} models need that shape")
+            raise ValueError(f"votes have shape {self._votes.shape}; expected {n} points and {len(self.models)} models")
         if scaling.minimum.shape != (features,):
             raise ValueError(f"scaling knows {scaling.minimum.size} features, the points have {features}")
         if not 1 <= k <= n:

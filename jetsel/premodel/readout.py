@@ -63,7 +63,7 @@ class Readout:
         shapes = ((inputs,), (inputs,), (inputs, hidden), (hidden,), (hidden + STATISTICS, models), (models,))
         found = tuple(self.weights[name].shape for name in NAMES)
         if found != shapes or inputs < STATISTICS:
-            raise ValueError(f"a readout's arrays {found} do not fit together, {width} wide")
+            raise ValueError(f"the shapes {found} of a readout's arrays do not match the width {width}")
 
     @property
     def models(self) -> int:

@@ -24,7 +24,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     logits, embeddings, device_ms = queue.engine.infer(*inputs)
     took_ms = (now() - began_s) * 1e3
     if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not makes the sum so
-        raise EngineFailedError("it answered numbers that are not finite")
+        raise EngineFailedError("it returned numbers that are not finite")
     results = []
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]

@@ -132,7 +132,7 @@ class SharedRuns:
             if good := tuple(result for result in results if isinstance(result, Prediction)):
                 advance(self._queues, self._now, run, run.steps.send, good)
             else:
-                advance(self._queues, self._now, run, run.steps.throw, OutOfTime("nothing has come by the deadline"))
+                advance(self._queues, self._now, run, run.steps.throw, OutOfTime("no answer came before the deadline"))
         except Exception as error:  # as above
             run.outcome = error
         self.returned.append(run)

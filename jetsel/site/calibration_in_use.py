@@ -96,7 +96,7 @@ def offered(
         if default not in policies[criterion] and calibration.identities.keys() <= models.keys():
             raise CalibrationError(
                 f"its default policy for {criterion}: the family has {no_such(default, policies[criterion])}: "
-                "recalibrate (jetsel calibrate PHOTOS), or update jetsel"
+                "recalibrate (jetsel calibrate IMAGES), or update jetsel"
             )
     return policies
 

@@ -72,7 +72,7 @@ def defaults_of(
     if wanted is not None and (is_default or wanted in offered):
         if wanted not in offered:
             raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
-        return {"top1": wanted, "top5": wanted}, "the configuration says so"
+        return {"top1": wanted, "top5": wanted}, "it is set in the configuration"
     if calibration is not None:
         here = served_models(family, config)
         defaults = {criterion: default_of(calibration, criterion, in_use, here) for criterion in CRITERIA}
@@ -80,7 +80,8 @@ def defaults_of(
             return defaults, calibration.because
         return (
             defaults,
-            f"{calibration.default_policy['top1']} needs models that are not here: the most accurate that is here",
+            f"{calibration.default_policy['top1']} needs models that are not served: the most accurate of the others "
+            "is used",
         )
     single = f"single:{best}"
     return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"

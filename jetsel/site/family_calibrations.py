@@ -67,8 +67,8 @@ class FamilyCalibrations:
                 f"family {self.family} has no calibration yet: none came with it, none was installed"
             )
         known = ", ".join(str(entry.number) for entry in entries)
-        wanted = "none that is in use" if number is None else f"no number {number}"
-        raise CalibrationError(f"family {self.family} has {wanted} among its calibrations: name one of {known}")
+        wanted = "no calibration in use" if number is None else f"no calibration {number}"
+        raise CalibrationError(f"family {self.family} has {wanted}: name one of {known}")
 
     def incumbent(self, criterion: Criterion) -> Incumbent:
         """Return what a daemon of this configuration answers by; raises CalibrationError if there are no models."""

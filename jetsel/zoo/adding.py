@@ -95,7 +95,7 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
     source = wanted.source
     if content is not theirs:
         before = hashlib.sha256(theirs).hexdigest()
-        source += f"; of that file, sha256 {before}, the tensor {found.logits} was made the output {LOGITS}"
+        source += f"; the tensor {found.logits} of that file (sha256 {before}) was made the output {LOGITS}"
     with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
@@ -136,7 +136,9 @@ def _family(zoo: Zoo, labels: Labels, wanted: ModelDescription, replace: bool) -
     known = next((name for name, family in zoo.families.items() if family.labels.sha256 == labels.sha256), None)
     if known is not None:
         if wanted.family not in (None, known):
-            raise ManifestError(f"--family {wanted.family}: the same labels are family {known} already: leave it out")
+            raise ManifestError(
+                f"--family {wanted.family}: these labels belong to family {known} already: omit --family"
+            )
         return known
     name = wanted.family or wanted.likely_family
     if name in zoo.families:

@@ -92,7 +92,7 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
     file = io.BytesIO(content)
     try:
         if _load(_Plain(file), file) != _MAGIC or _load(_Plain(file), file) != _VERSION:
-            raise ValueError("it does not begin as one does")
+            raise ValueError("it does not begin like a checkpoint")
         _load(_Plain(file), file)
         unpickler = _Tensors(file)
         found = _load(unpickler, file)
@@ -104,7 +104,8 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
             _fill(unpickler.storages[key], file)
         return {key: one.array() for key, one in found.items()}
     except (*_DAMAGED, MemoryError, struct.error) as error:
-        raise ManifestError(f"{name}: no checkpoint of torch's legacy format: {error}; download it again") from error
+        message = f"{name}: not a checkpoint of torch's legacy format: {error}; download it again"
+        raise ManifestError(message) from error
 
 
 def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:
@@ -115,7 +116,7 @@ def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:
     begin = file.tell()
     numbers = [int(arg or 0) for opcode, arg, _ in pickletools.genops(file) if opcode.name in _PUTS]
     if max(numbers, default=0) > file.tell() - begin:
-        raise ValueError("it remembers more than it holds")
+        raise ValueError("its pickle table is larger than the file")
     file.seek(begin)
     return unpickler.load()
 

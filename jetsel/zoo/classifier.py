@@ -77,7 +77,7 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
         )
     if shape[0] is not None and shape[0] > 1:
         raise ManifestError(
-            f"{name}: takes {shape[0]} images at a time, no fewer: export it with an open first side, or with 1"
+            f"{name}: takes exactly {shape[0]} images at a time: export it with a variable batch size, or with 1"
         )
     wanted = (None, None) if input_px is None else (input_px[1], input_px[0])
     for side, given in zip(shape[2:], wanted, strict=True):
@@ -88,7 +88,9 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
             )
     height, width = shape[2] or wanted[0], shape[3] or wanted[1]
     if height is None or width is None:
-        raise ManifestError(f"{name}: takes images of any size: say which it was trained for, as in --input 224x224")
+        raise ManifestError(
+            f"{name}: takes images of any size: give the size that it was trained for, as in --input 224x224"
+        )
     if max(height, width) > MAX_SIDE_PX:
         raise ManifestError(f"{name}: takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")
     return height, width
@@ -105,7 +107,7 @@ def _logits(name: str, model: ModelProto, outputs: list[str], wanted: str | None
         return wanted or LOGITS
     if len(others) != 1:
         raise ManifestError(
-            f"{name}: has the outputs {', '.join(outputs) or '(none)'}: say which one holds the logits, as in "
+            f"{name}: has the outputs {', '.join(outputs) or '(none)'}: name the one that holds the logits, as in "
             f"--output {others[0] if others else 'NAME'}"
         )
     return others[0]

@@ -70,7 +70,7 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
     try:
         return _Graph(tensors).model(DEPTHS[variant])
     except (LookupError, ValueError) as error:
-        raise ManifestError(f"these are no tensors of EfficientNet-{variant}: {error}; download them again") from error
+        raise ManifestError(f"not the tensors of EfficientNet-{variant}: {error}; download them again") from error
 
 
 class _Graph:

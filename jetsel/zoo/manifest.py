@@ -82,9 +82,9 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if ("embedding" in self.outputs) != (self.embedding_width is not None):
             raise ValueError("embedding_width: must be a number if outputs has embedding, else null")
         if self.latency_ms is None and self.multiply_accumulates is None:
-            raise ValueError("latency_ms: how long one image takes, by which the models of a family are ordered")
+            raise ValueError("latency_ms: missing; write the time of one image in ms, which orders a family's models")
         if (self.tensors_sha256 is None) != (self.recipe is None):
-            raise ValueError("tensors_sha256 and recipe: both, or neither")
+            raise ValueError("tensors_sha256 and recipe: set both, or neither")
 
     @property
     def others(self) -> dict[str, str]:

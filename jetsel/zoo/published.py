@@ -47,7 +47,7 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
     if kind != "torchvision" or not name:
         near = did_you_mean(reference, [NAME, EXAMPLE])
         raise ManifestError(
-            f"{reference}: nothing of this name can be pulled{near}: say {NAME}, or torchvision:MODEL as in {EXAMPLE}"
+            f"{reference}: nothing of this name can be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}"
         )
     torchvision = import_torchvision()
     chosen = _chosen(torchvision, name, weights)
@@ -67,8 +67,8 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
         input_px=(side_px, side_px),
         spec=spec_of(preset),
         source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
-        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: torchvision leaves it to those who use "
-        "them to find out whether the terms of that data allow the use.",
+        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: users must find out whether the terms "
+        "of that data allow the use.",
         example=example,
     )
 
@@ -102,7 +102,7 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
     file = url.rpartition("/")[2]
     hashed = _HASHED.search(file)
     if hashed is None:
-        raise ManifestError(f"{file}: its name holds no hash, so that nothing shows that it is whole: pull another")
+        raise ManifestError(f"{file}: its name holds no hash, so it cannot be verified: pull another model")
     path = folder / "checkpoints" / file
     path.parent.mkdir()
     place = url if mirror is None else f"{mirror.rstrip('/')}/{file}"

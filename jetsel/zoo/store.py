@@ -165,12 +165,12 @@ def verify(model: Model) -> bytes:
     digest = hashlib.sha256(content).hexdigest()
     if digest != model.manifest.sha256:
         raise ManifestError(
-            f"{model.path}: sha256 is {digest}, but the manifest of {model.manifest.name} says "
+            f"{model.path}: sha256 is {digest}, but the manifest of {model.manifest.name} has "
             f"{model.manifest.sha256}; copy the file again, or write the new sha256 into the manifest"
         )
     for name, sha256 in model.manifest.others.items():
         if sha256_of(model.directory / name) != sha256:
-            raise ManifestError(f"{model.directory / name}: sha256 is not that of its manifest: train the head again")
+            raise ManifestError(f"{model.directory / name}: sha256 does not match its manifest: train the head again")
     return content
 
 
@@ -193,8 +193,8 @@ def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model
     known = next((name for name, found in labels.items() if found.sha256 == theirs.sha256), family)
     if known != family:
         raise ManifestError(
-            f"{path}: family: the same labels are called {known!r} in {models[known][0].manifest_path}; models of the "
-            f"same labels are one family: write {known!r} here"
+            f"{path}: family: {known!r} has the same labels in {models[known][0].manifest_path}; models with the same "
+            f"labels are one family: write {known!r} here"
         )
     for other in others:
         if other.manifest.name == manifest.name:
@@ -248,7 +248,8 @@ def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
     except FileNotFoundError:
         raise ConfigError(
-            f"{current}: leads to no folder: remove it, and run `jetsel agent run`, which installs the plan again"
+            f"{current}: does not point to a folder: remove it, and run `jetsel agent run`, which installs the plan "
+            "again"
         ) from None
 
 

@@ -59,7 +59,7 @@ def file_in(wheel: Path, pattern: str) -> bytes:
         with zipfile.ZipFile(wheel) as archive:
             (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
             if member.file_size > MOST_BYTES:
-                raise ValueError(f"{member.filename} has {member.file_size} bytes")
+                raise ValueError(f"{member.filename} has {member.file_size} bytes and exceeds the limit")
             return archive.read(member)
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise ManifestError(f"{wheel}: holds no {pattern} ({error}): download it again") from error

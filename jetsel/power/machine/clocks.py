@@ -72,7 +72,7 @@ def pinned(cpus: Known[list[ClockReading]], gpus: Known[list[ClockReading]]) -> 
     if not cpus.value:
         return Known(None, cpus.reason)
     if any(clock.lowest_mhz is None for clock in clocks):
-        return Known(None, "a clock does not tell the lowest that it is allowed")
+        return Known(None, "a clock does not report its lowest allowed frequency")
     return Known(all(clock.lowest_mhz == clock.highest_mhz for clock in clocks))
 
 

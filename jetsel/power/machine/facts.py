@@ -53,7 +53,7 @@ class Battery(Struct, frozen=True):
     is_discharging: bool | None
 
 
-NOT_KEPT = "not kept with what was measured"
+NOT_KEPT = "not saved with the measurement"
 
 
 class BoardFacts(Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
     """
     counts = now.alarms if before is None else before.alarms
     return now.slowed + [
-        f"{name}, an alarm of over-current or low voltage, counted {count - counts[name]} more"
+        f"{name}, an over-current or low-voltage alarm, was raised {count - counts[name]} more times"
         for name, count in now.alarms.items()
         if count > counts.get(name, count)
     ]

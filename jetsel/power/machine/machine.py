@@ -71,7 +71,7 @@ class Service:
             return self._reason
         age_s = time.monotonic() - said[0]
         if age_s > self._silent_s:
-            return f"the service of jetson-stats has said nothing for {age_s:.0f} s; see: systemctl status jtop"
+            return f"the service of jetson-stats has sent nothing for {age_s:.0f} s; see: systemctl status jtop"
         return said[1]
 
     def close(self) -> None:
@@ -121,8 +121,8 @@ def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceRepor
 
 
 JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
-NOT_ASKED = "not asked: power.jtop is false"
-BY_JTOP = "jetson-stats tells it, if power.jtop asks it"
+NOT_ASKED = "not read: power.jtop is false"
+BY_JTOP = "jetson-stats reports it, if power.jtop is true"
 
 
 class Machine:
@@ -234,7 +234,7 @@ def battery(root: Path) -> Known[Battery]:
         return Known(None, "no class/power_supply of type Battery")
     known = {one: percent for one in found if (percent := sysfs.number(one / "capacity")) is not None}
     if not known:
-        return Known(None, f"{found[0].name} tells no capacity")
+        return Known(None, f"{found[0].name} reports no capacity")
     states = {sysfs.text(one / "status") for one in known}
     is_discharging = True if "Discharging" in states else None if states & {"", "Unknown"} else False
     return Known(Battery(fmean(known.values()), is_discharging))

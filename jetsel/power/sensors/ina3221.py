@@ -89,5 +89,5 @@ def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
 
 
 def _nameless(label: str, key: str) -> str:
-    what = f"its label is no name: {label[:24]!r}" if label else "the channel has no label"
+    what = f"its label is not a valid name: {label[:24]!r}" if label else "the channel has no label"
     return f'{what}; name it in jetsel.toml: [power] labels = {{ "{key}" = "NAME" }}'

@@ -101,7 +101,8 @@ def prune(
             break
     if not went and share is not None:
         raise CalibrationError(
-            "no channel can go: each is tied to the outputs, or its layer is as narrow as may be; use svd or one-d"
+            "no channel can be removed: each is tied to the outputs, or its layer has the minimum width; use svd or "
+            "one-d"
         )
     return went
 

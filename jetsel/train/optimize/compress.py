@@ -88,7 +88,7 @@ def fp16(model: ModelProto) -> ModelProto:
             warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later
             made: ModelProto = float16.convert_float_to_float16(_outputs_apart(model), keep_io_types=True)
     except ValueError as error:
-        raise CalibrationError(f"it cannot be made of 16 bits: {error}; leave fp16 out") from error
+        raise CalibrationError(f"it cannot be converted to 16 bits: {error}; leave fp16 out") from error
     return made
 
 

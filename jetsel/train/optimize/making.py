@@ -71,7 +71,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
     base = replace(recipe, numbers="float32")
     if base != Recipe():
         if base not in there:
-            raise CalibrationError(f"{base.suffix} was not made, of which it is: see there")
+            raise CalibrationError(f"{base.suffix}, from which it is made, was not made: see the reason there")
         derived = there[base].manifest.derived_from
         words = [] if derived is None else [derived.recipe]
         graph = for_size(read_model(there[base].path), spec.height_px, spec.width_px)
@@ -89,8 +89,8 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
 def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
     if material.plan.parent.manifest.head is not None:
         raise CalibrationError(
-            "its last layer is a head of its own, which would not fit another backbone: optimize the backbone, and "
-            "train heads on what comes of it with jetsel models train-head"
+            "its last layer is a separate head, which does not fit another backbone: optimize the backbone, and train "
+            "heads for the result with jetsel models train-head"
         )
     try:
         from jetsel.train.optimize.steps import trained
@@ -188,8 +188,9 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
         agreement = float((_answers(weights, shown[0]) == _answers(theirs, shown[1])).mean())
         if agreement < LEAST_AGREEMENT:
             raise CalibrationError(
-                f"it gives {100 * agreement:.0f} % of the answers of {said.name}, and {100 * LEAST_AGREEMENT:.0f} % "
-                "is the minimum: keep more of the model, or use more images to learn from"
+                f"it agrees on {100 * agreement:.0f} % of the images with {said.name}, and "
+                f"{100 * LEAST_AGREEMENT:.0f} % is the minimum: keep more of the model, or use more images to learn "
+                "from"
             )
         latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
         seen = replace(tried, latency_ms=latency_ms)

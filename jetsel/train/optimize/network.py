@@ -53,7 +53,6 @@ def last_layer(net: nn.Module) -> nn.Linear:
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise CalibrationError(
-            "its last layer is not a dense one, so that nothing tells which channels are its answers: factorise it, or "
-            f"{FILE_ALONE}"
+            f"its last layer is not a dense layer, so its output channels are unknown: factorise it, or {FILE_ALONE}"
         )
     return layers[-1]

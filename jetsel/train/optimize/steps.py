@@ -51,7 +51,7 @@ def trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folde
     except RuntimeError as error:  # torch's; a channel is not followed through a reshape or a slice of fixed sizes
         instead = f"factorise it ({', '.join(FACTORISING)}), or " if recipe.method in RULES else ""
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CalibrationError(f"torch does not do it: {said}; {instead}{FILE_ALONE}") from error
+        raise CalibrationError(f"torch cannot make this candidate: {said}; {instead}{FILE_ALONE}") from error
 
 
 def _trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folder: Path, tell: Tell) -> Trained:

@@ -67,7 +67,7 @@ def test_pixels_that_unpack_to_too_many_bytes_are_refused_once_there_are_too_man
     data = png(3, 1, 8, 2, b"").replace(png_chunk(b"IDAT", zlib.compress(b"")), png_chunk(b"IDAT", zeros(64)))
     interlaced = data[:8] + png_chunk(b"IHDR", data[16:28] + b"\1") + data[33:]
     for whole in (data, interlaced):
-        with little(), pytest.raises(BadImageError, match="more pixels than its header says"):
+        with little(), pytest.raises(BadImageError, match="more pixels than its header gives"):
             decode(whole, DEFAULTS, NEEDED)
 
 

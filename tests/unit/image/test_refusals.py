@@ -45,7 +45,7 @@ def test_no_bytes_and_other_formats_are_named():
     with pytest.raises(BadImageError, match="empty: 0 bytes"):
         decode(b"", LIMITS, 64)
     for data in (b"x", b"GIF89a" + bytes(40), b"\xff\xd8", b"\x89PNG", b"RIFF\0\0\0\0WAVE", b"BM" + bytes(60), b"{}"):
-        with pytest.raises(BadImageError, match="no JPEG, PNG or WebP file"):
+        with pytest.raises(BadImageError, match="not a JPEG, PNG or WebP file"):
             decode(data, LIMITS, 64)
 
 

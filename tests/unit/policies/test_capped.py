@@ -24,7 +24,7 @@ CASCADE = Cascade("cascade", rungs_of(MODELS, [0.8, 0.6]))
 def test_a_policy_that_asks_for_nothing_left_out_is_as_it_was() -> None:
     steps = capped(CASCADE, MODELS, 1, WHY)(NOTHING)
     assert next(steps) == Run(("s",), "first rung")
-    assert ended(steps, said("s", 0.9)).because == "s is sure: 0.90 of at least 0.80"
+    assert ended(steps, said("s", 0.9)).because == "s is sure: confidence 0.90, threshold 0.80"
 
 
 def test_where_something_has_run_the_best_so_far_is_the_answer() -> None:

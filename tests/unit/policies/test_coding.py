@@ -84,9 +84,9 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
         ('{"name": "resnet", "version": 4}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
         ('{"format": "jetsel-calibration", "version": 5, "new": []}', "too new: of version 5.* update"),
-        ('{"format": "jetsel-calibration", "version": 2, "body": {}}', "version 2.* jetsel calibrate PHOTOS"),
+        ('{"format": "jetsel-calibration", "version": 2, "body": {}}', "version 2.* jetsel calibrate IMAGES"),
         ("[" * 100_000, "not a calibration's manifest"),
-        (" " * (4 * 2**20 + 1), "larger than"),
+        (" " * (4 * 2**20 + 1), "exceeds the limit"),
     ],
 )
 def test_a_foreign_older_or_newer_manifest_is_refused(saved: Path, text: str, reason: str) -> None:
@@ -124,7 +124,7 @@ def test_an_array_of_another_kind_is_refused(saved: Path, points: Any, reason: s
 
 def test_more_bytes_than_are_allowed_are_not_unpacked(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAX_BYTES", 100)
-    refused(saved, "more than 100 bytes")
+    refused(saved, "limit of 100 bytes")
 
 
 def test_a_part_of_a_policy_that_is_not_there_any_more_is_passed_over(saved: Path) -> None:

@@ -40,5 +40,5 @@ def test_the_index_is_the_sum_of_both_relative_entropies_and_small_for_photograp
 
 
 def test_bins_that_contradict_themselves_are_refused() -> None:
-    with pytest.raises(msgspec.ValidationError, match="one more than edges"):
+    with pytest.raises(msgspec.ValidationError, match="one entry more than edges"):
         msgspec.json.decode(b'{"edges": [1, 2], "shares": [0.5, 0.5]}', type=Bins)

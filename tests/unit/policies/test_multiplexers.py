@@ -81,7 +81,7 @@ def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width
     mux = Multiplexer.of(multiplexer(np.zeros((4, 3), np.float32), "top1"), "top1", animals())
     assert mux.chances(Prediction("small", np.full(5, 0.2, np.float32), 0.2)).shape == (3,)
     wide = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32))
-    with pytest.raises(ValueError, match="has 2 numbers, and 0 are read"):
+    with pytest.raises(ValueError, match="has 2 numbers, but 0 are expected"):
         mux.chances(wide)
     steps = edge(multiplexer=mux)(PHOTO)
     next(steps)
@@ -91,7 +91,7 @@ def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width
 @pytest.mark.parametrize("held_out", [np.zeros((4, 2), np.float32), np.zeros((3, 3), np.float32)])
 def test_a_multiplexer_of_other_models_or_images_is_refused(held_out: NDArray[np.float32]) -> None:
     part = multiplexer(held_out, "top1")
-    with pytest.raises(CalibrationError, match="multiplexer: chances"):
+    with pytest.raises(CalibrationError, match="multiplexer: probabilities"):
         verify(msgspec.structs.replace(animals(), parts={"multiplexer": part}))
     without = replace(part, arrays={})
     with pytest.raises(CalibrationError, match="multiplexer: "):
@@ -104,7 +104,7 @@ def test_only_what_the_device_is_likely_to_get_wrong_is_sent() -> None:
     assert decision.seen.model == "s", "it ran already, and no second time"
     steps, run = after_s(edge(0.5, 0.6, 0.8))
     assert (run.models, run.until) == (("edge:l",), "deadline")
-    assert "a chance of 0.60, edge:l of 0.80" in ended(steps, said("edge:l", 0.9)).because
+    assert "a probability of 0.60, edge:l with 0.80" in ended(steps, said("edge:l", 0.9)).because
     steps, run = after_s(edge(0.5, 0.75, 0.8))
     assert run.models == ("m",)
     assert ended(steps, said("m", 0.9)).seen.model == "m"

@@ -21,7 +21,7 @@ def test_cascade_stops_at_the_first_sure_rung() -> None:
     assert steps.send((said("s", 0.79),)).models == ("m",)
     decision = ended(steps, said("m", 0.6))
     assert decision.seen.model == "m"
-    assert "0.60 of at least 0.60" in decision.because
+    assert "confidence 0.60, threshold 0.60" in decision.because
 
 
 def test_cascade_passes_over_an_unavailable_rung() -> None:

@@ -83,7 +83,7 @@ def test_who_is_refused_is_told_for_each_requirement_which_path_came_nearest() -
     away = dict.fromkeys(THERE, "it is away")
     told = refusal(asks, photo(unavailable=away))
     assert "cascade comes nearest with 0.62;" in told
-    assert "edge:l and edge:xl cannot be asked: it is away" in told
+    assert "edge:l and edge:xl cannot be used: it is away" in told
     assert "none is configured" in refusal(replace(asks, paths=PATHS, no_edge="none is configured"), photo())
 
 
@@ -91,11 +91,11 @@ def test_what_is_not_known_meets_no_requirement() -> None:
     unknown = (Path(Single("s"), None, None, None), replace(AWAY[1], energy_mj=None))
     told = refusal(replace(POLICY, paths=unknown, no_energy="no meter", most_energy_mj=1e6), photo())
     assert "(no meter)" in told
-    assert "not known of any path" in refusal(replace(POLICY, paths=unknown[:1], least_accuracy=0.0), photo())
+    assert "unknown for every path" in refusal(replace(POLICY, paths=unknown[:1], least_accuracy=0.0), photo())
     for change in ({"mj_per_kb": None}, {}):
         away = replace(POLICY, paths=AWAY, most_energy_mj=1e6, **change)
         told = refusal(away, photo(traffic_kb={} if not change else {"edge:l": 1.0}))
-        assert "not known of any path" in told, "what sending takes is not known"
+        assert "unknown for every path" in told, "what sending takes is not known"
 
 
 def test_a_path_that_lacks_a_model_or_fails_leaves_it_to_another() -> None:

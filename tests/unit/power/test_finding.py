@@ -77,7 +77,7 @@ def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_small
     found = find(sysfs)
     assert [rail.name for rail in found.rails] == ["GPU", "CPU", "SOC", "CV", "SYS5V"]
     assert found.total == ()
-    assert str(found.reason).startswith("VDDRQ makes the total")
+    assert str(found.reason).startswith("VDDRQ is part of the total")
     assert "Input/output error" in str(found.reason)
 
 

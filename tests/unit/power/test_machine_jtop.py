@@ -80,7 +80,7 @@ def test_without_jetson_stats_the_reason_says_how_to_install_it(
 def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jtop", None)
     monkeypatch.delitem(sys.modules, "jetsel.power.machine.machine", raising=False)
-    assert Machine(tmp_path / "sys").facts(wait_s=WAIT_S).jtop == Fact(None, "not asked: power.jtop is false")
+    assert Machine(tmp_path / "sys").facts(wait_s=WAIT_S).jtop == Fact(None, "not read: power.jtop is false")
     assert "jetsel.power.machine.machine" not in sys.modules
 
 

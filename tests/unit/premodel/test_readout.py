@@ -73,5 +73,5 @@ def test_the_same_images_give_the_same_network() -> None:
 def test_a_few_images_are_enough_to_fit_and_arrays_that_do_not_fit_are_refused() -> None:
     readout, held_out = fit_readout(*drawn(FOLDS - 1, 6))
     assert np.isfinite(held_out).all()
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="do not match the width"):
         Readout({**readout.weights, "mean": np.zeros(3, np.float32)})

@@ -19,7 +19,7 @@ def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
     assert outcome.seen.model == "m"
     assert outcome.seen.confidence == pytest.approx(0.9)
     assert [run.model for run in request.ran] == ["s", "m"]
-    assert request.ran[1].because == "s was not sure: 0.52 of 0.80"
+    assert request.ran[1].because == "s was not sure: confidence 0.52, threshold 0.80"
 
 
 def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) -> None:

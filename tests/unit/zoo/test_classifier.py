@@ -54,7 +54,7 @@ def test_what_cannot_be_served_names_the_repair() -> None:
         (network(sides=("n", "h", "w", 3)), "channels first"),
         (network(sides=("n", 1, 8, 8)), "for colour images"),
         (network(sides=("n", 18)), r"\(\?, 18\)"),
-        (network(sides=(4, 3, 2, 3)), "takes 4 images"),
+        (network(sides=(4, 3, 2, 3)), "takes exactly 4 images"),
         (network(sides=("n", 3, 10**6, 10**6)), "at most 4096"),
         (network(sides=OPEN), "--input 224x224"),
         (network(SOFTMAX, outputs=["scores", "shares"]), "--output scores"),

@@ -30,12 +30,12 @@ def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> Non
     put_model(tmp_path, name="good")
     (model,) = scan([tmp_path]).families["pets"].models
     sparse(tmp_path / "small.onnx", MAX_WEIGHTS_BYTES + 1)
-    with pytest.raises(ManifestError, match=f"larger than the {MAX_WEIGHTS_BYTES} bytes"):
+    with pytest.raises(ManifestError, match=f"exceeds the limit of {MAX_WEIGHTS_BYTES} bytes"):
         verify(model)
     sparse(tmp_path / "labels.tsv", 1 << 40)
-    assert f"larger than the {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
+    assert f"exceeds the limit of {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
     sparse(tmp_path / "good.json", 1 << 40)
-    assert f"larger than the {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
+    assert f"exceeds the limit of {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
 
 
 def test_an_input_of_a_billion_pixels_is_refused(tmp_path: Path) -> None:

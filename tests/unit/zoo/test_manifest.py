@@ -67,5 +67,5 @@ def test_its_identity_is_what_it_answers_to_a_photograph(tmp_path: Path) -> None
     of_tensors = read(tmp_path, **told).identity
     assert read(tmp_path, **told, sha256="8" * 64).identity == of_tensors  # written by another version of onnx
     assert read(tmp_path, **told | {"recipe": "a net 2"}).identity != of_tensors
-    with pytest.raises(ManifestError, match="tensors_sha256 and recipe: both, or neither"):
+    with pytest.raises(ManifestError, match="tensors_sha256 and recipe: set both, or neither"):
         read(tmp_path, recipe="a net 1")

@@ -43,7 +43,7 @@ def test_one_graph_serves_every_size_and_pads_as_tensorflow_does() -> None:
 
 def test_tensors_of_another_network_are_refused_and_every_one_counts_in_the_digest() -> None:
     tensors = lite_tensors()
-    with pytest.raises(ManifestError, match=r"no tensors of EfficientNet-lite2: '_blocks\.16"):
+    with pytest.raises(ManifestError, match=r"not the tensors of EfficientNet-lite2: '_blocks\.16"):
         graph_of(tensors, "lite2")
     turned = dict(reversed(tensors.items()))
     assert digest(turned) == digest(tensors)

@@ -61,7 +61,7 @@ def test_a_second_name_for_the_same_labels_is_refused(tmp_path: Path) -> None:
     put_model(tmp_path / "second", name="b", family="animals")
     zoo = scan([tmp_path / "first", tmp_path / "second"])
     assert list(zoo.families) == ["pets"]
-    assert f"family: the same labels are called 'pets' in {first}" in reasons(zoo)[0]
+    assert f"family: 'pets' has the same labels in {first}" in reasons(zoo)[0]
 
 
 def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> N
     content = bytearray(model.path.read_bytes())
     content[-1] ^= 1
     model.path.write_bytes(content)
-    with pytest.raises(ManifestError, match=r"small\.onnx: sha256 is [0-9a-f]{64}, but the manifest of small says"):
+    with pytest.raises(ManifestError, match=r"small\.onnx: sha256 is [0-9a-f]{64}, but the manifest of small has"):
         verify(model)
     model.path.unlink()
     with pytest.raises(ManifestError, match=r"small\.onnx: cannot be read"):

@@ -36,7 +36,7 @@ def test_one_that_fails_costs_itself_alone_and_the_others_are_made_once(tmp_path
     shown = material(tmp_path, 60)
     found = make([OF_NONE, CLUSTERED], shown)
     assert list(found.models) == ["xs-clustered"]
-    assert "one-d-50 was not made" in found.failed["xs-one-d-50-int8"]
+    assert "one-d-50, from which it is made, was not made" in found.failed["xs-one-d-50-int8"]
     file, said = found.models["xs-clustered"].path, found.models["xs-clustered"].manifest
     assert (said.parameters, said.multiply_accumulates) == (PARENT.manifest.parameters, None)
     made_ns = file.stat().st_mtime_ns
