@@ -1,9 +1,9 @@
-"""Two tasks on one device, one where mistakes are cheap and one that matters: `python examples/two_tasks.py [PHOTOS]`.
+"""Two tasks on one device, one where mistakes are cheap and one that matters: `python examples/two_tasks.py [IMAGES]`.
 
 As in the motivating example of MODI (Ogden and Guo, section 3.1): each task has its own group of models and says how
 accurate an answer must be, and models are reused between the groups. The first task names everyday things by the
 starter family. The second tells the owner's classes apart by heads that are trained here, over the same backbones.
-PHOTOS holds a folder for each class; left out, the classes are pieces of the demo's photographs. Half of them train
+IMAGES holds a folder for each class; left out, the classes are pieces of the demo's photographs. Half of them train
 the heads, the others say how accurate each path is. All that is made is removed at the end.
 """
 
@@ -32,9 +32,9 @@ SHOWN = 6  # photographs that both tasks are asked about
 def main() -> None:
     """Train and calibrate the second task's models, then ask both tasks about some photographs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("photos", metavar="PHOTOS", type=Path, nargs="?", help="a folder with a folder for each class")
-    parser.add_argument("--cheap", type=float, default=0.5, help="the accuracy that the first task asks for (0.5)")
-    parser.add_argument("--matters", type=float, default=0.9, help="the accuracy that the second asks for (0.9)")
+    parser.add_argument("photos", metavar="IMAGES", type=Path, nargs="?", help="Folder with one subfolder per class")
+    parser.add_argument("--cheap", type=float, default=0.5, help="Minimum accuracy for the first task (default: 0.5)")
+    parser.add_argument("--matters", type=float, default=0.9, help="Minimum accuracy for the second one (default: 0.9)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
         work = Path(name)
@@ -48,7 +48,7 @@ def main() -> None:
             for path in paths[:: max(1, len(paths) // SHOWN)][:SHOWN]:
                 print(f"{path.parent.name}/{path.name}")
                 print(f"  mistakes are cheap: {asked(client, path, 'starter', options.cheap)}")
-                print(f"  it matters: {asked(client, path, OWN, options.matters)}")
+                print(f"  mistakes are expensive: {asked(client, path, OWN, options.matters)}")
 
 
 def tell_of_groups(client: Client, state: Path) -> None:
@@ -59,7 +59,8 @@ def tell_of_groups(client: Client, state: Path) -> None:
     starter, own = scan([STARTER]).families["starter"], scan([state / "models"]).families[OWN]
     files = {model.manifest.sha256 for model in starter.models}
     shared = [model.manifest.name for model in own.models if model.manifest.sha256 in files]
-    print(f"{OWN} shares {len(shared)} of its {len(own.models)} models with starter, below their heads")
+    shares = f"{OWN} shares the weights of {len(shared)} of its {len(own.models)} models with starter"
+    print(f"{shares}; only the heads differ")
 
 
 def asked(client: Client, path: Path, family: str, least_accuracy: float) -> str:

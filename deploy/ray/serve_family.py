@@ -223,7 +223,7 @@ class Ingress:
 
     def _columns(self, name: str, logits: NDArray[np.float32], top_k: int) -> tensors.Columns:
         if not np.isfinite(logits).all():
-            raise EngineFailedError(f"{name} answered numbers that are not finite")
+            raise EngineFailedError(f"{name} returned numbers that are not finite")
         temperature = self._temperatures.get(name.removeprefix(f"{self._family.name}."), 1.0)
         rows = [predict(name, row, temperature, "top1") for row in logits]
         labels, n = self._family.labels, len(rows)

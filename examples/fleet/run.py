@@ -70,13 +70,13 @@ class Device:
 def main() -> None:
     """Publish, plan, roll out; then other traffic, and a model that was trained on the wrong labels."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--report", type=Path, default=Path("fleet.html"), help="the page to write (%(default)s)")
+    parser.add_argument("--report", type=Path, default=Path("fleet.html"), help="Page to write (default: %(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name, contextlib.ExitStack() as stack:
         work = Path(name)
         url, key, public = work / "repository", work / "fleet.key", work / "fleet.key.pub"
         fleet = ("--trust", public)
-        say("Two tasks: which image a piece is of, and whether it is sharp")
+        say("Two tasks: find the image that a piece was cut from, and decide whether a piece is sharp")
         kinds, sharp = pieces(work / "kinds"), sharpness(work / "sharpness")
         workshop = work / "workshop"
         for family, photos in (("kinds", kinds), ("sharpness", sharp)):
@@ -96,15 +96,15 @@ def main() -> None:
         for one in devices:
             one.round()
 
-        say("A plan for each, by its limits")
+        say("One plan for each device, computed from its limits")
         planned = ("--family", "kinds", "--family", "sharpness")
         jetsel("fleet", "plan", url, *fleet, *planned, "--write", work / "plans.json")
         roll_out(url, key, work / "plans.json", devices, "100%")
 
-        say(f"The middle device gets a limit of memory, {ROOM_MB} MB of it for models")
+        say(f"The middle device gets a memory limit that leaves {ROOM_MB} MB for models")
         devices[1].limit_memory()
         for many, few, count in (("kinds", "sharpness", MANY[0]), ("sharpness", "kinds", MANY[1])):
-            say(f"{count} requests for {many}, {FEW} for {few}: the plan follows")
+            say(f"{count} requests for {many}, {FEW} for {few}: the next plan adapts to this traffic")
             for one in devices:
                 one.asked(work / many / "other", count, many)
                 one.asked(work / few / "other", FEW, few)
@@ -133,7 +133,7 @@ def roll_out(url: Path, key: Path, plans: Path, devices: list[Device], waves: st
     for _ in range(4):
         said = jetsel("fleet", "roll-out", url, "--sign", key, *words, may_fail=True)
         words = ()
-        if "all devices have installed" in said or "against going on" in said:
+        if "all devices have installed" in said or "reason to stop" in said:
             return
         for one in devices:
             one.round()

@@ -30,8 +30,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.mark.parametrize(
     ("content", "changes", "code", "said"),
     [
-        pytest.param(matrix_model(COUNTING), {"sha256": "00" * 32}, "mismatch", "not the file", id="another hash"),
-        pytest.param(matrix_model(COUNTING), {"classes": 5}, "bad-output", "labels are 5", id="other labels"),
+        pytest.param(matrix_model(COUNTING), {"sha256": "00" * 32}, "mismatch", "has changed", id="another hash"),
+        pytest.param(matrix_model(COUNTING), {"classes": 5}, "bad-output", "has 5 labels", id="other labels"),
         pytest.param(matrix_model(COUNTING), {"input_px": [8, 8]}, "infer-failed", "failed", id="another input"),
         pytest.param(matrix_model(NOT_FINITE), {}, "bad-output", "not finite", id="an infinite weight"),
     ],

@@ -144,7 +144,7 @@ def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labe
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--objective", "energy"], "energy, and it is not known: [power] sensor is"),
+        (["--objective", "energy"], "energy, but energy is unknown: [power] sensor is"),
         (["--labels-from", "m"], "has no model m: xs, s"),  # it is not served
         (["--labels-from", "xss"], "has no model xss (did you mean xs?): xs, s"),
         (["--report", "nowhere/report.html"], "no folder nowhere"),
@@ -180,7 +180,7 @@ def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home,
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
         assert process.returncode == 130
-    assert "the same command continues" in said
+    assert "run the same command again" in said
     (recording,) = (tmp_path / "calibrations/recordings").glob("*.sqlite")
     kept = content(recording)["predictions"]
     done = jetsel(*command)
@@ -235,7 +235,7 @@ def test_a_limit_is_kept_with_force_too(home: Home, tmp_path: Path) -> None:
     limits = ("--max-time-ms", "0.001", "--force", "--recording", home.recording, "--config", config)
     done = jetsel("calibrate", home.photos, *limits)
     assert done.returncode == 0, done.stderr
-    assert "nothing was installed: no policy keeps the limits" in " ".join(done.stdout.split())
+    assert "nothing was installed: no policy is within the limits" in " ".join(done.stdout.split())
     named = ("--policy", "single:xs", "--recording", home.recording, "--config", config)
     done = jetsel("calibrate", home.photos, *named)
     assert "its default policy is single:xs" in " ".join(done.stdout.split())

@@ -57,9 +57,9 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
     bad = pictures[0].with_name("bad.jpg")
     bad.write_bytes(b"hello, I am text")
     for arguments, said in (
-        ([bad], "it is no JPEG, PNG or WebP file; save it as one of these"),
+        ([bad], "it is not a JPEG, PNG or WebP file; save it as one"),
         ([pictures[0], "--model", "huge"], "no model 'huge'"),
-        ([pictures[0], "--deadline-ms", "0.000001"], "were over before"),
+        ([pictures[0], "--deadline-ms", "0.000001"], "passed before"),
     ):
         done = jetsel("classify", *arguments, "--endpoint", shared_daemon.endpoint)
         assert (done.returncode, done.stdout) == (1, "")
@@ -101,7 +101,7 @@ def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
     daemon.config.write_text(text.replace("single:xs", "single:huge"))
     done = jetsel("reload", "--endpoint", daemon.endpoint)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the running configuration stays" in done.stderr
+    assert "the running configuration remains" in done.stderr
     assert "single:huge" in done.stderr
 
 
@@ -131,7 +131,7 @@ def test_models_are_listed_with_their_notice() -> None:
 def test_help_says_what_a_command_does_and_names_every_subcommand() -> None:
     done = jetsel("--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Exit status: 0 when" in done.stdout
+    assert "Exit status: 0 if" in done.stdout
     commands = ["classify", "serve", "status", "top", "reload", "config", "demo", "doctor", "models", "calibration"]
     assert all(f" {name} " in done.stdout for name in commands)
     assert "[bold]" not in done.stdout

@@ -51,7 +51,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     assert 5.0 * judged["measured_s"] <= judged["measured_j"] <= 6.0 * judged["measured_s"]
     assert judged["ratio"] == pytest.approx(judged["measured_j"] / 5.0)
     printed = jetsel("status", "--endpoint", daemon.endpoint).stdout
-    assert "measured over estimated" in printed
+    assert "ratio of measured to estimated" in printed
     board.mode(1)
     until(lambda: power_of(peer)["out_of_conditions"])
     answer = peer.classify(jpeg, model="cat-l")

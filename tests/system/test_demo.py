@@ -18,7 +18,7 @@ def test_what_the_demo_showed_can_be_served(tmp_path: Path) -> None:
     done = jetsel("demo", "--models", str(tmp_path / "models"), env={"TMPDIR": str(tmp_path)})
     assert done.returncode == 0
     assert "family" in done.stdout
-    shown = "the starter family is shown" not in done.stdout  # it could be fetched
+    shown = "the starter family is used" not in done.stdout  # it could be fetched
     assert ("models pull efficientnet-lite, then jetsel serve" in done.stdout) is shown
 
 

@@ -138,10 +138,10 @@ def test_a_daemon_that_goes_away_is_waited_for(start: Start) -> None:
     with Top(daemon) as top:
         top.until(lambda screen: f"process {daemon.process.pid}" in screen)
         daemon.stop(signal.SIGKILL)
-        screen = top.until(lambda screen: "no answer" in screen)
+        screen = top.until(lambda screen: "does not reply" in screen)
         assert f"process {daemon.process.pid}" in screen[0], "what was seen last stays"
         again = start(CONFIG)
-        top.until(lambda screen: f"process {again.process.pid}" in screen and "no answer" not in screen)
+        top.until(lambda screen: f"process {again.process.pid}" in screen and "does not reply" not in screen)
 
 
 def test_in_a_pipe_each_look_is_a_block_of_text(shared_daemon: Daemon) -> None:

@@ -96,5 +96,5 @@ def test_training_is_given_the_penalty_of_the_rule() -> None:
 
 def test_a_network_of_outputs_alone_is_refused(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(5, 2))
-    with pytest.raises(CalibrationError, match="no channel can go"):
+    with pytest.raises(CalibrationError, match="no channel can be removed"):
         prune(net, torch.zeros(2, 5), Rule(), untrained, [torch.zeros(2, 5)], [net[0]], share=0.5)

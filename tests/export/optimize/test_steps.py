@@ -138,7 +138,7 @@ def test_a_network_that_ends_in_a_convolution_is_factorised_and_not_pruned(tmp_p
     )
     export(net, tmp_path / "ends.onnx", 64, 64)
     parent = for_size(read_model(tmp_path / "ends.onnx"), 64, 64)
-    with pytest.raises(CalibrationError, match="not a dense one"):
+    with pytest.raises(CalibrationError, match="not a dense layer"):
         steps.changed(parent, "ends", Recipe("plain", 0.5), lesson(1), ignored)
     steps.changed(parent, "ends", Recipe("svd", 0.5), lesson(1), ignored)
 

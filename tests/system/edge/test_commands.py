@@ -121,4 +121,4 @@ def test_without_an_edge_it_says_what_to_configure(tmp_path: Path) -> None:
     path.write_text(NO_SENSOR)
     ended = CliRunner().invoke(app, ["edge", "trace", str(path), "--config", str(path)])
     assert ended.exit_code == 2
-    assert "edge.url: name the edge" in ended.output
+    assert "edge.url: set the address" in ended.output

@@ -53,7 +53,7 @@ def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
         assert here.status().families[0].fallback == "s"
         family = here.status().families[0]
         assert "refused" not in str(family.calibration), "it was made with all models, and serves without some"
-        assert "not here" in family.because
+        assert "not served" in family.because
         assert here.classify(PICTURES[0]).policy == family.default_policy["top1"]
 
 
@@ -123,7 +123,7 @@ def test_what_nothing_here_is_accurate_enough_for_goes_to_the_edge(
             client.classify(PICTURES[0], least_accuracy=0.655, most_energy_mj=0.5)  # of 1 kB
         gateway.process.kill()
         until(lambda: _is_away(client))
-        with pytest.raises(RequirementsError, match="edge:m and edge:l and edge:xl cannot be asked"):
+        with pytest.raises(RequirementsError, match="edge:m and edge:l and edge:xl cannot be used"):
             client.classify(PICTURES[0], least_accuracy=0.655)
 
 

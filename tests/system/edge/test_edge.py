@@ -35,7 +35,7 @@ def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
     gateway = launch(shared_daemon.endpoint)
     try:
         edge = open_edge(gateway.url)
-        assert "being connected to" in str(edge.unavailable("l"))
+        assert "connecting to" in str(edge.unavailable("l"))
         until(lambda: edge.unavailable("l") is None)
         with jetsel.Client(shared_daemon.endpoint) as client:
             for picture in PICTURES:
@@ -156,8 +156,8 @@ ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
             ).encode(),
             "Overflow",
         ),
-        (b"7" * 9_000_000, "more than"),
-        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "not a class of the family"),
+        (b"7" * 9_000_000, "exceeds"),
+        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "not a class of the local"),
     ],
     ids=["garbage", "nested", "without end", "endless", "labels"],
 )
@@ -216,4 +216,4 @@ def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(
     with Liar(b"", json.dumps({"inputs": [], "outputs": []}).encode()) as liar:
         edge = open_edge(liar.url)
         until(lambda: "has no input" in str(edge.unavailable("l")))
-        until(lambda: "the edge is not asked for model l: " in caplog.text)
+        until(lambda: "the edge server is not used for model l: " in caplog.text)

@@ -88,7 +88,7 @@ def test_a_plan_reaches_a_fleet_and_comes_back(url: str, key: Pair, tmp_path: Pa
     assert len(second["released"]) == 2
     others = tuple(second["released"])
     tell(storage, 3, 0, Trial(serial=1, outcome="rolled-back", reason="slower"), others)
-    assert "against going on: " + others[0] in ran("roll-out", url, *sign, rc=1)
+    assert "reason to stop: " + others[0] in ran("roll-out", url, *sign, rc=1)
     assert "0 devices get back" in ran("stop", url, *sign, "--revert", "--because", "slower")
     assert jetsel("fleet", "roll-out", url, *sign).returncode == 1
     written = read_plans(storage, [read_key(tmp_path / "key.pub")])

@@ -120,7 +120,7 @@ def test_a_way_back_ends_when_the_daemon_answers_again(
     assert known.on_trial is not None
     known = hurried.follow(structs.replace(known, on_trial=structs.replace(known.on_trial, rounds=3)))
     assert known.waits is not None
-    assert "start it again" in str(known.waits.reason)
+    assert "restart the daemon" in str(known.waits.reason)
     one_worker.process.kill()
     start(fleet_config(site, "one", canary), env=state(tmp_path))
     known = follower.follow(known)

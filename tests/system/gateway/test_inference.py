@@ -97,7 +97,7 @@ def test_plain_json_carries_photographs_as_base64_and_pixels_as_numbers(gateway:
         ("starte", {}, 404, "unknown-model", "did you mean starter?"),
         ("starter/versions/3", {}, 404, "unknown-model", "it has none: leave /versions/... out"),
         ("starter", {"parameters": {"policy": "chian"}}, 404, "unknown-policy", "did you mean chain?"),
-        ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "ask starter"),
+        ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "the request to starter"),
         ("starter", {"parameters": {"polcy": "chain"}}, 400, "bad-request", "polcy"),
         ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
         ("starter", {"outputs": [{"name": "logits"}]}, 400, "bad-request", "label, probability, top_k"),

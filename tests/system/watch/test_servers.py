@@ -275,7 +275,7 @@ def test_a_broker_that_went_away_is_told_all_that_holds_when_it_is_back(
     broker.stop()
     until(lambda: f"127.0.0.1:{broker.port} hung up" in watcher.said())
     broker.start()
-    until(lambda: "is there again" in watcher.said())
+    until(lambda: "is available again" in watcher.said())
     seen = subscribe(broker.port)
     assert json.loads(seen.wait_for("jetsel/door/state")) == event
     seen.wait_for("homeassistant/sensor/door/label/config")

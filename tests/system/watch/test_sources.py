@@ -49,7 +49,7 @@ def test_a_file_plays_as_a_camera_and_each_label_that_stays_is_an_event(
     assert summary["label_changes"] == 3
     assert summary["saved_ms"] > 0
     assert summary["saved_mj"] is None  # nothing is metered
-    assert "energy that is not known" in watcher.said()
+    assert "unknown amount of energy" in watcher.said()
 
 
 def test_a_region_is_asked_about_and_not_the_rest(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
