@@ -135,11 +135,13 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     default: Policy that answers (default: the best of the family's calibration).
     on_doubt: What happens if no model is expected to be right: use the fallback's answer, or refuse.
     fallback: Model that answers in doubt (default: the most expensive of the family).
+    wrong_at_most: Share of the answers given that may be wrong; a family's calibration goes before it (default: none).
     """
 
     default: str | None = None
     on_doubt: Literal["use", "refuse"] = "use"
     fallback: str | None = None
+    wrong_at_most: Annotated[float, Meta(gt=0, le=1)] | None = None
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
@@ -287,6 +289,7 @@ EXAMPLES = {
     "power.battery_reserve_percent": "battery_reserve_percent = 20",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
+    "policy.wrong_at_most": "wrong_at_most = 0.05",
     "policy.fallback": 'fallback = "xl"',
     "edge.url": 'url = "http://edge.local:8000" (or several: url = ["http://edge-1:8000", "http://edge-2:8000"])',
     "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',

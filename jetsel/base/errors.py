@@ -108,9 +108,13 @@ class DeadlineError(JetselError):
 
 
 class InDoubtError(JetselError):
-    """The policy expects no model to be right and the request asked to refuse rather than to guess."""
+    """The answer is in doubt and the request asked to refuse rather than to guess.
+
+    covered: the share of images that are expected not to be, if the request has a promise.
+    """
 
     code = "in-doubt"
+    covered: float | None = None
 
 
 class RequirementsError(JetselError):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from jetsel.base.errors import CalibrationError
+from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, learn
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
@@ -17,6 +18,7 @@ from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
+from jetsel.calibrate.promises import Doubts, doubt_findings, doubts_of, look_at_unknown
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
@@ -55,10 +57,13 @@ def calibrate(
     order: InstallRequest,
     features_ms: TimeFeatures,
     progress: Progress,
+    unknown: Recording | None = None,
 ) -> Calibrated:
     """Fit and compare everything on a recording, and judge the winner against the rival on held-out images.
 
-    Raises CalibrationError if the images are too few, or the goal needs energy and it was not measured.
+    unknown: images of nothing that the family knows, by the same models; None if there are none. Raises
+    CalibrationError if the images are too few, the goal needs energy and it was not measured, or what the family is to
+    promise cannot be promised.
     """
     fitted = _fit(loaded, identity, order, features_ms, progress)
     recording, tried, draft = fitted.recording, fitted.tried, fitted.draft
@@ -75,11 +80,19 @@ def calibrate(
     withheld = () if fitted.lift.offered else ("chain",)
     decision = decide(order, loaded, tried, judges, fitted.goals, withheld)
     default = decision.defaults["top1"]
+    progress("testing promises", 0, 1)
+    doubts = _doubts(fitted, decision.defaults, unknown, order)
     calibration = msgspec.structs.replace(
         draft,
         parts={name: part for name, part in draft.parts.items() if name not in withheld},
         default_policy=decision.defaults,
         because=decision.verdict,
+        promises={
+            criterion: {name: one for name, one in found.promises.items() if name not in withheld}
+            for criterion, found in doubts.items()
+        },
+        wrong_at_most=order.wrong_at_most,
+        unknown_images=0 if unknown is None else len(unknown.classes),
         figures={criterion: _figures(comparison) for criterion, comparison in comparisons.items()},
         rival=decision.rival,
         energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
@@ -94,19 +107,42 @@ def calibrate(
         _findings(loaded, order, calibration, comparisons, differing(recording, runs, order.names, temperatures)),
         mistakes=mistakes(recording, runs, default, order.names, temperatures),
         current=current,
+        doubt=doubt_findings(
+            doubts[order.decides],
+            (decision.defaults[order.decides], f"single:{judges[order.decides].best_single}"),
+            order.names,
+            calibration.unknown_images,
+        ),
         is_allowed=order.goal.keeps(decision.outcomes),
     )
     return Calibrated(calibration, findings, decision.outcomes, decision.is_better, findings.is_allowed)
+
+
+def _doubts(
+    fitted: _Fitted, defaults: Mapping[Criterion, str], unknown: Recording | None, order: InstallRequest
+) -> dict[Criterion, Doubts]:
+    """Return what every policy promises. Raises CalibrationError if the family is to promise what it cannot."""
+    found = {}
+    for criterion, tried in fitted.tried.items():
+        strange = None if unknown is None else look_at_unknown(fitted.recording, unknown, fitted.draft, criterion)
+        found[criterion] = doubts_of(fitted.recording, tried.runs, fitted.fold_of, criterion, strange)
+    if order.wrong_at_most is not None:
+        try:
+            found[order.decides].promises[defaults[order.decides]].at(order.wrong_at_most)
+        except RequirementsError as error:
+            raise CalibrationError(f"--wrong-at-most: {error}") from error
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     """What cross-validation gives, and the calibration that is fitted on all images and not decided on yet.
 
-    goals: by criterion. lift: what the chain's features add.
+    fold_of: (n,), the fold of each image. goals: by criterion. lift: what the chain's features add.
     """
 
     recording: Recording
+    fold_of: NDArray[np.int64]
     goals: dict[Criterion, Goal]
     tried: Mapping[Criterion, CrossValidated]
     draft: Calibration
@@ -136,7 +172,7 @@ def _fit(
     tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
     progress("fitting on all images", 0, 1)
     draft = msgspec.structs.replace(_fit_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
-    return _Fitted(recording, goals, tried, draft, lift)
+    return _Fitted(recording, fold_of, goals, tried, draft, lift)
 
 
 def check_top5(classes: int) -> None:

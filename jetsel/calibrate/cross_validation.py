@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from jetsel import premodel
 from jetsel.calibrate.assemble import Chosen, Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.folds import Neighbourhood
+from jetsel.calibrate.folds import Neighbourhood, nearest_embedding
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay_all
+from jetsel.calibrate.replay import Run, Sights, replay_all
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.premodel import Soundness
@@ -89,6 +89,7 @@ def _one_criterion(
     _, rival = best_single(recording, criterion)
     chain_right = _chain_right(recording, criterion, near, learned[0].plan.theta_points)
     last_right = recording.right(criterion)[:, -1]
+    distances = None if recording.embeddings is None else nearest_embedding(recording.embeddings, fold_of)
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
         """What these photographs decide."""
@@ -104,7 +105,8 @@ def _one_criterion(
         held_out[rows] = True
         calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
         for policy in catalogue(recording.models, calibration)[criterion].values():
-            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, recording.models[-1])
+            last = recording.models[-1]
+            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last, distances)
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
     return CrossValidated({name: _joined(parts, order) for name, parts in runs.items()}, points, everywhere)
@@ -146,7 +148,8 @@ def _joined(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
-    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features)
+    sights = Sights.joined([part.sights for part in parts if part.sights is not None], order)
+    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, sights=sights)
 
 
 STEPS = 20  # at most: pools of photographs from near to far

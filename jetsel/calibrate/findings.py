@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from jetsel.policies.promise import Promises
 from jetsel.wire import Criterion
 
 
@@ -197,6 +198,33 @@ class Mistakes(Struct, frozen=True):
     hopeless: ImageSample
 
 
+class RefusedClass(Struct, frozen=True):
+    """One class, its images, and the share of them that is refused."""
+
+    name: str
+    images: int
+    refused: float
+
+
+class DoubtFindings(Struct, frozen=True, kw_only=True):
+    """How often answers are wrong if the least sure are refused, on held-out images.
+
+    score: which one the default policy uses; by_score: the mean share of images that each answers at the levels.
+    promises: of the default policy and of the best single model, the default first. curves: of the same, share answered
+    and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to 5 %,
+    None if none is.
+    unknown_images: of nothing that the family knows; 0: such images were not tested.
+    """
+
+    score: str
+    by_score: dict[str, float]
+    promises: dict[str, Promises]
+    curves: dict[str, list[tuple[float, float]]]
+    level: float | None
+    classes: list[RefusedClass]  # the most refused first
+    unknown_images: int
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """One calibration's report."""
 
@@ -224,6 +252,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     comparisons: dict[str, Comparison]  # by criterion
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
+    doubt: DoubtFindings | None = None
     current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed
     command: str = "jetsel calibrate IMAGES"  # what was run, for a shell

@@ -95,6 +95,12 @@ def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
         check_top5(len(job.family.labels.names))
 
 
+def job_of_unknown(calibrations: FamilyCalibrations, job: Job, folder: Path) -> Job:
+    """Return what records images of nothing that the family knows, by the models of another job."""
+    path = recording_path(calibrations.folder, calibrations.family, folder)
+    return replace(job, path=path, photos=folder, label_map=None, labels_from=list(job.served)[-1])
+
+
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
     """Return one file for each family and source, so that the same command goes on with its own."""
     source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
@@ -134,8 +140,13 @@ def fit(
     in_use: Incumbent | None,
     policy: str | None,
     progress: Callable[[str, int, int], None],
+    unknown: LoadedRecording | None = None,
+    wrong_at_most: float | None = None,
 ) -> Calibrated:
-    """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best."""
+    """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best.
+
+    unknown: of images of nothing that the family knows. wrong_at_most: what the family's requests are to be promised.
+    """
     family = job.family
     order = InstallRequest(
         names=tuple(family.labels.names),
@@ -145,11 +156,13 @@ def fit(
         in_use=in_use,
         policy=policy,
         machine=machine_of(job.config.power, loaded.times.conditions),
+        wrong_at_most=wrong_at_most,
     )
     identity = Identity(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
     )
-    return calibrate(loaded, identity, order, clock_of(job, loaded), progress)
+    strange = None if unknown is None else unknown.recording
+    return calibrate(loaded, identity, order, clock_of(job, loaded), progress, strange)
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,6 +87,7 @@ def retime(
         found,
         temperatures={name: answers[name].temperature for name in recording.models},
         not_offered=slower,
+        wrong_at_most=before.wrong_at_most,
         because=f"{found.because}; based on the times of this machine and the answers that ship with the models",
     )
 

@@ -72,6 +72,8 @@ def details(outcome: Outcome) -> list[str]:
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]
     lines += [f"  {ranked.probability:6.1%}  {short(ranked.label)} ({ranked.wnid})" for ranked in answer.top_k]
     lines.append(f"  answered by {answer.model}, policy {answer.policy}{doubt}: {answer.because}")
+    if answer.wrong_at_most is not None:
+        lines.append(f"  promise: at most {answer.wrong_at_most:g} of the answers that are not in doubt are wrong")
     lines += [f"  ran {_run(run)}" for run in answer.ran]
     times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")

@@ -89,6 +89,20 @@ def calibrate(
     theta: Annotated[
         float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
     ] = 0.5,
+    unknown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", exists=True, help="Images of nothing that the family knows, to test what is refused."
+        ),
+    ] = None,
+    wrong_at_most: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="Share of wrong answers that the family promises; installs even if no policy is better.",
+        ),
+    ] = None,
     recording: RecordingFile = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Report to write (default: beside the recording).")
@@ -121,7 +135,7 @@ def calibrate(
     """
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.goal import Goal
-    from jetsel.calibrate.install import check_order, fit, install, job_of, record, recording_path
+    from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
     from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.cli.terminal import Output, console
     from jetsel.site.site import read_site
@@ -141,11 +155,15 @@ def calibrate(
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal)
+            strange = None
+            if unknown is not None:
+                strange = record(job_of_unknown(calibrations, job, unknown), output.step, stop)
         output.recorded(job, loaded)
         in_use = calibrations.incumbent(criterion)
-        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step)
+        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most)
     command = shlex.join(["jetsel", *sys.argv[1:]])
-    done = install(calibrations, loaded, found, command, force=force or policy is not None)
+    is_asked_for = policy is not None or wrong_at_most is not None
+    done = install(calibrations, loaded, found, command, force=force or is_asked_for)
     daemon = reload_daemon(calibrations, done.entry, endpoint) if done.entry is not None else None
     outcome = _outcome(found, done, daemon, report or path.with_suffix(".html"))
     if json:

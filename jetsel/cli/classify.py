@@ -79,6 +79,10 @@ def classify(
     most_energy_mj: Annotated[
         float | None, typer.Option(min=0, help="Maximum mean energy of the answer according to the calibration, in mJ.")
     ] = None,
+    wrong_at_most: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the answers given that may be wrong; the rest are in doubt."),
+    ] = None,
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
     jobs: Annotated[
@@ -100,7 +104,7 @@ def classify(
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None, "on_device": on_device}
-    settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj}
+    settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
     images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table

@@ -162,8 +162,20 @@ def family_lines(family: FamilyStatus) -> list[str]:
         f"a request may also name: {', '.join(family.policies)}",
         f"fallback if in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
         *(f"not offered: {name} {reason}" for name, reason in family.not_offered.items()),
+        *_promises(family),
         *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
+
+
+def _promises(family: FamilyStatus) -> list[str]:
+    """Return the promise that requests get by default, and the share of images that each level answers."""
+    default = family.wrong_at_most
+    has_default = default is not None and default < 1
+    if not has_default and not family.promises:
+        return []
+    known = ", ".join(f"{one.wrong_at_most:g} answers {one.answered:.0%}" for one in family.promises)
+    words = f"{default:g} by default" if has_default else "none by default"
+    return [f"promised share of wrong answers: {words}; {known or 'none is calibrated: jetsel calibrate IMAGES'}"]
 
 
 def _drift(drift: DriftStatus) -> str:

@@ -44,6 +44,10 @@ def watch(
     policy: Annotated[str | None, typer.Option(help="Policy that chooses the models (default: the family's).")] = None,
     model: Annotated[str | None, typer.Option(help="Run only this model.", autocompletion=served_models)] = None,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each frame, in ms.")] = None,
+    wrong_at_most: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the answers that may be wrong; the rest get the label `unknown`."),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for images of doubtful answers.", rich_help_panel=SAVING)
     ] = None,
@@ -89,6 +93,7 @@ def watch(
     found = source_of(source)
     shown = name or found.name
     asks = {"family": family, "policy": policy, "model": model, "deadline_ms": deadline_ms}
+    asks |= {"wrong_at_most": wrong_at_most}
     part = Region(region)
     settings = WatchSettings(
         found, shown, part, endpoint, asks, every, skip_below, stay, stall_s, timeout_ms, max_image_mb

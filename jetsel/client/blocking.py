@@ -67,6 +67,7 @@ class Client(ClientSettings):
         on_device: bool = False,
         least_accuracy: float | None = None,
         most_energy_mj: float | None = None,
+        wrong_at_most: float | None = None,
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
     ) -> Answer:
@@ -93,6 +94,7 @@ class Client(ClientSettings):
             on_device,
             least_accuracy,
             most_energy_mj,
+            wrong_at_most,
         )
         return self._ask(request, data, timeout_ms, Answer)
 

@@ -50,6 +50,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         width_px=photograph.width_px,
         height_px=photograph.height_px,
         explanation=_explanation(job, decision, run, photograph, metering) if job.request.explain else None,
+        wrong_at_most=decision.wrong_at_most,
     )
 
 

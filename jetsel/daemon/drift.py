@@ -13,7 +13,7 @@ from jetsel import image
 from jetsel.features import NAMES, extract
 from jetsel.policies.calibration import Expected, stability_index
 from jetsel.wire import Answer
-from jetsel.wire.status import ConfidenceShift, DriftStatus
+from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
 
 KEPT = 500  # the last ones that are compared
 FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
@@ -37,6 +37,7 @@ class Drift:
         self._answers = 0
         self._bins: deque[list[int]] = deque(maxlen=KEPT)
         self._took_ms: deque[float] = deque(maxlen=KEPT)
+        self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and how likely that was
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
     def answered(self, policy: str, reply: Answer, every: int) -> bool:
@@ -48,6 +49,11 @@ class Drift:
                     if ran.model in self._confidences:
                         self._confidences[ran.model].append(ran.confidence)
             return every > 0 and self._answers % every == 0
+
+    def judged(self, answered: float, *, is_in_doubt: bool) -> None:
+        """Note whether an answer with a promise was in doubt. answered: the share that is not, by calibration."""
+        with self._lock:
+            self._doubts.append((is_in_doubt, 1 - answered))
 
     def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
         """Compute the features of a photograph that was answered. data: what it was decoded from."""
@@ -64,6 +70,7 @@ class Drift:
         with self._lock:
             bins, took_ms = np.array(self._bins), list(self._took_ms)
             confidences = {model: np.array(kept) for model, kept in self._confidences.items()}
+            refusals = _refusal_shift(np.array(self._doubts, float).reshape(-1, 2))
         indices: dict[str, float] = {}
         if len(bins) >= FEWEST:
             known = self._expected.features.items()
@@ -82,6 +89,10 @@ class Drift:
         ]
         if highest is not None and indices[highest] > SIGNIFICANT:
             words.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")
+        if refusals.is_significant:
+            words.append(
+                f"{refusals.seen:.0%} of the requests are in doubt, where {refusals.calibrated:.0%} were expected"
+            )
         return DriftStatus(
             photographs=len(bins),
             indices=indices,
@@ -91,6 +102,7 @@ class Drift:
             confidences=shifts,
             hint=f"{'; '.join(words)}: {HINT}" if words else None,
             look_ms=float(np.mean(took_ms)) if took_ms else None,
+            refusals=refusals,
         )
 
     def _shift(self, model: str, kept: np.ndarray) -> ConfidenceShift:
@@ -100,3 +112,13 @@ class Drift:
         seen = float(kept.mean())
         noise = 3 * known.deviation / math.sqrt(len(kept))
         return ConfidenceShift(model, len(kept), seen, known.mean, abs(seen - known.mean) > max(noise, LEAST_SHIFT))
+
+
+def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
+    """Compare how many of the last requests were in doubt with their chances, (n, 2)."""
+    n = len(doubts)
+    if n < FEWEST:
+        return RefusalShift(n, None, float(doubts[:, 1].mean()) if n else None, False)
+    seen, expected = doubts.mean(axis=0).tolist()
+    noise = 3 * math.sqrt(float((doubts[:, 1] * (1 - doubts[:, 1])).sum())) / n
+    return RefusalShift(n, seen, expected, abs(seen - expected) > max(noise, LEAST_SHIFT))

@@ -14,6 +14,7 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.promising import Promising
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
 from jetsel.edge.outlook import seed
@@ -30,7 +31,7 @@ from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
-from jetsel.wire.status import FamilyStatus, ModelStatus
+from jetsel.wire.status import FamilyStatus, ModelStatus, PromiseStatus
 from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
@@ -56,6 +57,7 @@ class ServedFamily:
     in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
     on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
+    promising: Promising = field(default_factory=lambda: Promising(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
@@ -153,6 +155,11 @@ class ServedFamily:
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
+        missing = self.promising.missing(self.policies["top1"][self.default_policy["top1"]])
+        if missing is not None:
+            told = event("promise-missing", family=self.name, reason=missing)
+            log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
+
     def _log_stand_in(self, words: str) -> None:
         self.instead.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
@@ -181,7 +188,14 @@ class ServedFamily:
             drift=None if self.drift is None else self.drift.status(),
             operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
             not_offered=self._not_offered,
+            wrong_at_most=self.promising.wrong_at_most,
+            promises=self._promises,
         )
+
+    @property
+    def _promises(self) -> list[PromiseStatus]:
+        found = self.promising.of("top1", self.default_policy["top1"])
+        return [] if found is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in found.kept]
 
     @property
     def _not_offered(self) -> dict[str, str]:
@@ -249,6 +263,7 @@ def serve_family(
         fallback=configured.fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
+        promising=Promising(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.base.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
+from jetsel.base.errors import BadRequestError, InDoubtError, JetselError, LoadingError, ShuttingDownError
 from jetsel.base.events import run_about
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
@@ -102,7 +102,8 @@ class Pipeline:
         try:
             family = snapshot.family(request.family)
             asked = policy_for(family, request, self._metering.low_battery)
-            policy = self._metering.within_budget(family, asked, request)
+            within = self._metering.within_budget(family, asked, request)
+            policy = family.promising.wrap(within, request.criterion, request.wrong_at_most)
             floor_ms, loading_ms = (0.0, 0.0) if request.deadline_ms is None else family.driver.floor_ms(policy)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
@@ -228,14 +229,19 @@ class Pipeline:
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
         self.reply(job.route, reply)
-        if isinstance(reply, Answer):
-            self._notice_drift(job, reply)
+        self._notice_drift(job, reply)
         job.run = None  # which names the job: a circle would keep the photograph until the next garbage collection
 
-    def _notice_drift(self, job: Job, reply: Answer) -> None:
-        """Compare what was seen with what the family was calibrated on, once the answer is on its way."""
+    def _notice_drift(self, job: Job, reply: Answer | Failure) -> None:
+        """Compare what was seen with what the family was calibrated on, once the reply is on its way."""
         drift, photograph, snapshot = job.family.drift, job.photograph, job.snapshot
         if drift is None or photograph is None:
+            return
+        outcome = None if job.run is None else job.run.outcome
+        if isinstance(outcome, Decision | InDoubtError) and outcome.covered is not None:
+            is_in_doubt = not isinstance(outcome, Decision) or outcome.in_doubt
+            drift.judged(outcome.covered, is_in_doubt=is_in_doubt)
+        if not isinstance(reply, Answer):
             return
         if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):
             try:

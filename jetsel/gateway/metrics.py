@@ -110,6 +110,13 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
             ages.append(((family.name,), _age_s(found.created)))
     yield known
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
+    levels = [((family.name, f"{one.wrong_at_most:g}"), one.answered) for family in families for one in family.promises]
+    yield _gauge(
+        "jetsel_promise_answered",
+        "Share of the calibration's images that the default policy answers with this promise.",
+        ("family", "wrong_at_most"),
+        levels,
+    )
     yield from _drift(families)
 
 
@@ -138,6 +145,11 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     shifted = [(key, one.is_significant) for key, one in confidences]
     words = "Whether the confidence differs much from the calibration's."
     yield _gauge("jetsel_confidence_shifted", words, ("family", "model"), shifted)
+    refusals = [((name,), drift.refusals) for name, drift in drifts if drift.refusals is not None]
+    doubts = [(key, one.seen) for key, one in refusals]
+    yield _gauge("jetsel_in_doubt_share", "Share in doubt of the last requests with a promise.", ("family",), doubts)
+    expected = [(key, one.calibrated) for key, one in refusals]
+    yield _gauge("jetsel_in_doubt_calibrated", "Share in doubt that was expected of them.", ("family",), expected)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
     yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 
@@ -147,8 +159,7 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _counter("jetsel_answers", "Answers by model.", ("family", "model"), by_model)
     by_policy = _flat(answers.by_policy)
     yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), by_policy)
-    words = "Answers for which no model was expected to be right."
-    yield CounterMetricFamily("jetsel_answers_in_doubt", words, value=answers.in_doubt)
+    yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
     kept = [(("on_time",), answers.on_time), (("late",), answers.late)]

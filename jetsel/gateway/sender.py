@@ -28,6 +28,7 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     on_device: bool = False
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
+    wrong_at_most: float | None = None
 
 
 class Sender:

@@ -249,6 +249,7 @@ def _told(answers: Sequence[Answer]) -> dict[str, Any]:
             "ran": ",".join(ran.model for ran in answer.ran),
             "because": answer.because,
             "in_doubt": answer.in_doubt,
+            "wrong_at_most": answer.wrong_at_most,
             "cut_short": answer.cut_short,
             "energy_mj": answer.energy_mj,
             "inference_ms": sum(answer.stages_ms.inference),

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
+from jetsel.policies.promise import Promises, Share
 from jetsel.wire import Criterion
 
 BINS = 10
@@ -103,6 +104,9 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
         None  # how features and confidences lay on its photographs; None: made before this was kept
     )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
+    promises: dict[Criterion, dict[Name, Promises]] = {}  # criterion -> policy -> what it promises of its errors
+    wrong_at_most: Share | None = None  # what requests of this family ask for unless they say; None: nothing
+    unknown_images: Annotated[int, Meta(ge=0)] = 0  # of nothing that the family knows, by which promises were looked at
     not_offered: dict[Name, Name] = {}  # model -> why it was left out: this machine does not run its 8 bits faster
 
     @property

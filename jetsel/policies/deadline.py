@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
@@ -160,7 +161,7 @@ class Deadline:
             return (yield from self.otherwise(photo))
         decision = yield from self.paths[chosen](photo)
         why = f"{chosen} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
-        return Decision(decision.seen, why, decision.in_doubt, decision.distance)
+        return structs.replace(decision, because=why)
 
     def _together(self, leg: str, chosen: str, held_ms: float | None) -> Steps:
         """Run both. held_ms: the one here only if nothing has come so long before the deadline."""

@@ -93,12 +93,19 @@ class Run(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A policy's answer. `distance` is that of the neighbours it was read from, if there were any."""
+    """A policy's answer. `distance` is that of the neighbours it was read from, if there were any.
+
+    wrong_at_most: the promised share of wrong answers among those that are not in doubt, None if nothing was promised;
+    covered: the share of images that are expected not to be. cut_short: whether time ran out.
+    """
 
     seen: Prediction
     because: str
     in_doubt: bool = False
     distance: float | None = None
+    wrong_at_most: float | None = None
+    covered: float | None = None
+    cut_short: bool = False
 
 
 class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an error: by default the best so far is the answer

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from jetsel.base.errors import JetselError, RequirementsError
+from jetsel.base.errors import InDoubtError, JetselError, RequirementsError
 from jetsel.policies.policy import Evidence, Outlook, Policy, Steps
 
 NAME = "requirements"
@@ -82,6 +82,7 @@ class Requirements:
     paths: those here cheapest first, then the edge's. saves: what the cheapest takes least of. no_accuracy, no_energy,
     no_edge: why there is none, None if there is. left_out: models that are not to run, and why. reserve: what is
     told if the battery runs low: then energy is saved, and a request that asks for nothing is answered in any case.
+    promised: which paths keep the promise that the request asks for, in words.
     """
 
     paths: tuple[Path, ...]
@@ -94,6 +95,7 @@ class Requirements:
     most_energy_mj: float | None = None
     left_out: Mapping[str, str] | None = None
     reserve: str | None = None
+    promised: str | None = None
     name: str = NAME
     features: tuple[str, ...] = ()
     first: tuple[str, ...] = ()  # the edge may answer without a model here
@@ -129,6 +131,8 @@ class Requirements:
                 raise failure or self._refusal(offers, outlook.budget_ms, gone)
             try:
                 decision = yield from chosen.path.policy(photo)
+            except InDoubtError:
+                raise  # another path would answer what this one refuses, and break its promise
             except JetselError as error:
                 gone[chosen.name], failure = str(error), error
                 continue
@@ -194,4 +198,5 @@ class Requirements:
         told = [one.nearest(offers) for one in self._required(budget_ms)]
         told += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
         told += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
+        told += [] if self.promised is None else [self.promised]
         return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")

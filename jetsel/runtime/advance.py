@@ -27,6 +27,7 @@ def advance(
             asked = move(*given)
         except StopIteration as stop:
             run.outcome = stop.value
+            run.cut_short = stop.value.cut_short
         except OutOfTime as signal:
             signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
             _cut_short(run)

@@ -45,10 +45,11 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     on_device: bool = False
     least_accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
     most_energy_mj: Annotated[float, Meta(gt=0)] | None = None
+    wrong_at_most: Annotated[float, Meta(gt=0, le=1)] | None = None
 
     def __post_init__(self) -> None:
         """Reject what JSON has no number for: it would be sent as null, which is no limit."""
-        for name in ("deadline_ms", "least_accuracy", "most_energy_mj"):
+        for name in ("deadline_ms", "least_accuracy", "most_energy_mj", "wrong_at_most"):
             if (value := getattr(self, name)) is not None and not math.isfinite(value):
                 raise BadRequestError(f'"{name}" is {value}: give a number, or leave it out')
 
@@ -129,7 +130,11 @@ class Explanation(Struct, frozen=True):
 
 
 class Answer(Struct, tag="answer", tag_field="type", frozen=True):
-    """What the photograph shows, who said so, and what it took."""
+    """What the photograph shows, who said so, and what it took.
+
+    `wrong_at_most` is the promised share of wrong answers, which counts those that are not `in_doubt`; null if nothing
+    was promised.
+    """
 
     v: int
     id: str
@@ -153,6 +158,7 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
     explanation: Explanation | None = None
     energy_estimated: bool = False
     out_of_conditions: list[str] = []
+    wrong_at_most: float | None = None
 
 
 class Failure(Struct, tag="failure", tag_field="type", frozen=True):

@@ -127,6 +127,15 @@ class ConfidenceShift(Struct, frozen=True):
     is_significant: bool
 
 
+class RefusalShift(Struct, frozen=True):
+    """The share of the last `requests` with a promise that was in doubt; `seen` is null while they are few."""
+
+    requests: int
+    seen: float | None
+    calibrated: float | None
+    is_significant: bool
+
+
 class DriftStatus(Struct, frozen=True):
     """How far photographs and confidences have moved from the calibration's.
 
@@ -143,6 +152,14 @@ class DriftStatus(Struct, frozen=True):
     confidences: list[ConfidenceShift]
     hint: str | None
     look_ms: float | None
+    refusals: RefusalShift | None = None
+
+
+class PromiseStatus(Struct, frozen=True):
+    """A level that the default policy can promise: the share of images that it answers, the rest is in doubt."""
+
+    wrong_at_most: float
+    answered: float
 
 
 class OperatingPoint(Struct, frozen=True):
@@ -157,7 +174,8 @@ class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
     `escalated` of its `answers` took more than one model. `not_offered` has the models that this machine does not run
-    faster in 8 bits, and why.
+    faster in 8 bits, and why. `wrong_at_most` is what requests that do not say it get, null for no promise; `promises`
+    are those of the default policy.
     """
 
     name: str
@@ -175,6 +193,8 @@ class FamilyStatus(Struct, frozen=True):
     calibration_identity: CalibrationIdentity | None = None
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
+    wrong_at_most: float | None = None
+    promises: list[PromiseStatus] = []
 
 
 class Histogram(Struct, frozen=True):

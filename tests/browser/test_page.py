@@ -16,6 +16,7 @@ from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import Daemon, drawn, encoded, launch, serving, wait_until_ready
 from tests.system.gateway.gateways import Gateway
 from tests.system.gateway.gateways import launch as open_gateway
+from tests.system.promises import ANSWERED, REFUSED, promising_family
 from tests.waiting import until
 
 PICTURES = [encoded(drawn(seed)) for seed in range(6)]
@@ -91,11 +92,47 @@ def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have
     browser.show(f"{gateway.url}/", DESK_PX, "light")
     until(lambda: text(browser, "state").startswith("ready"))
     names = []
-    for _ in range(3):
+    for _ in range(4):
         ActionChains(browser.driver).send_keys(Keys.TAB).perform()
         names.append(browser.driver.switch_to.active_element.accessible_name)
-    assert names == ["Drop an image here, or choose one", "Family", "Policy"]
+    assert names == ["Drop an image here, or choose one", "Family", "Policy", "Wrong answers"]
     assert browser.check("headless") == []
+
+
+@pytest.mark.browser
+def test_a_level_can_be_asked_for_and_an_answer_in_doubt_is_shown_as_unknown_with_its_reason(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving(tmp_path, promising_family(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon:
+        beside = open_gateway(daemon.endpoint)
+        try:
+            browser.show(f"{beside.url}/", PHONE_PX, "light")
+            until(lambda: "at most 5 % wrong: 88 % answered" in text(browser, "promises"))
+            choice = Select(browser.driver.find_element(By.ID, "level"))
+            levels = [option.text for option in choice.options]
+            assert levels == ["the default: at most 2 %", "no promise", "at most 2 %", "at most 5 %"]
+
+            def asked(level: str) -> str:
+                choice.select_by_value(level)
+                drop(browser, tmp_path / f"image{level}.jpg")
+                until(lambda: "Why cat?" in text(browser, "answer"))
+                said = text(browser, "answer")
+                browser.driver.execute_script("document.getElementById('answer').replaceChildren()")
+                return said
+
+            for level in ("", str(REFUSED)):
+                said = asked(level)
+                assert said.startswith("Unknown\nMost likely cats ")
+                assert "cat is not sure enough" in said
+            assert "Promised: at most 5 %" in asked(str(ANSWERED))
+            assert "Promised" not in asked("1")
+            assert browser.width_px() <= PHONE_PX
+            assert browser.check("faint") == []
+        finally:
+            beside.process.kill()
+            beside.process.wait()
+            assert beside.process.stdout is not None
+            beside.process.stdout.close()
 
 
 @pytest.mark.browser

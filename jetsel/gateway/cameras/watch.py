@@ -22,6 +22,21 @@ from jetsel.gateway.cameras.saver import Saver
 from jetsel.gateway.cameras.source import Capture, Folder, Reader, Source
 from jetsel.wire import Answer
 
+UNKNOWN = "unknown"
+
+
+class ReportedLabel(NamedTuple):
+    """What an event says of an answer. id: of the class; None, which no class has, if the answer is unknown."""
+
+    label: str
+    id: str | None
+
+
+def reported_label(answer: Answer) -> ReportedLabel:
+    """Return the answer's label and identifier; `unknown` and None if a promise does not cover it."""
+    is_unknown = answer.in_doubt and answer.wrong_at_most is not None
+    return ReportedLabel(UNKNOWN, None) if is_unknown else ReportedLabel(answer.label, answer.wnid)
+
 
 class Change(NamedTuple):
     """answer: the one that settled it. previous: the label before, None at first. since_s: when the new one came."""
@@ -42,10 +57,10 @@ class Labels:
 
     def see(self, answer: Answer, now_s: float) -> Change | None:
         """Take in a frame's answer, and return the change that it completes."""
-        if self._holds is not None and answer.wnid == self._holds.wnid:
+        if self._holds is not None and reported_label(answer).id == reported_label(self._holds).id:
             self._next = None
             return None
-        if self._next is None or answer.wnid != self._next.wnid:
+        if self._next is None or reported_label(answer).id != reported_label(self._next).id:
             self._since_s, self._n = now_s, 0
         self._next = answer
         return self.see_again()
@@ -55,7 +70,7 @@ class Labels:
         self._n += 1
         if self._next is None or self._n < self._stay:
             return None
-        previous = None if self._holds is None else self._holds.label
+        previous = None if self._holds is None else reported_label(self._holds).label
         self._holds, self._next = self._next, None
         return Change(self._holds, previous, self._since_s)
 
@@ -168,9 +183,10 @@ class Watch:
             return
         self._n_changes += 1
         answer = change.answer
-        told = {name: getattr(answer, name) for name in ("probability", "family", "model", "policy", "in_doubt")}
+        names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
+        told = reported_label(answer)._asdict() | {name: getattr(answer, name) for name in names}
         told |= {"previous": change.previous, "since": _stamp(change.since_s)}
-        self._emit("label", label=answer.label, id=answer.wnid, **told, **self._counts())
+        self._emit("label", **told, **self._counts())
 
     def _ask(self, frame: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""

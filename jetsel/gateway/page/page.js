@@ -222,6 +222,21 @@ function showChoices(status) {
   if (family) fill(at("policy"), [["", `the default: ${family.default_policy.top1}`], ...family.policies.map((name) => [name, name.replace("single:", "only ")])]);
 }
 
+function isPromise(level) {
+  return level !== null && level < 1;
+}
+
+function showPromises(status) {
+  const family = status.families.find((one) => one.name === at("family").value);
+  if (!family) return;
+  const hasDefault = isPromise(family.wrong_at_most);
+  const levels = family.promises.map((one) => [String(one.wrong_at_most), `at most ${percent(one.wrong_at_most)}`]);
+  const none = hasDefault ? [["", `the default: at most ${percent(family.wrong_at_most)}`], ["1", "no promise"]] : [["", "no promise"]];
+  fill(at("level"), [...none, ...levels]);
+  const shares = family.promises.map((one) => `at most ${percent(one.wrong_at_most)} wrong: ${percent(one.answered)} answered`);
+  at("promises").textContent = shares.length ? `${family.name} can promise, on images like those of its calibration: ${shares.join("; ")}.` : `No share of wrong answers is promised for ${family.name}: jetsel calibrate IMAGES tests which can be.`;
+}
+
 function showState(status) {
   const models = status.families.flatMap((family) => family.models);
   const ready = models.filter((model) => model.state === "ready" || model.state === "unloaded").length;
@@ -245,6 +260,7 @@ function listen() {
     const rate = remember(status);
     showState(status);
     showChoices(status);
+    showPromises(status);
     showNow(status, rate);
     showShares(status);
     showFront(status);
@@ -276,6 +292,19 @@ function bars(rows) {
   return list;
 }
 
+function isUnknown(answer) {
+  return answer.in_doubt && answer.wrong_at_most !== null;
+}
+
+function title(answer) {
+  const box = document.createDocumentFragment();
+  const likely = `${answer.label}, ${percent(answer.probability)} sure`;
+  box.append(element("h3", isUnknown(answer) ? "Unknown" : likely));
+  if (isUnknown(answer)) box.append(element("p", `Most likely ${likely}; ${answer.because}.`, { class: "wrong" }));
+  else if (answer.wrong_at_most !== null) box.append(element("p", `Promised: at most ${percent(answer.wrong_at_most)} of such answers are wrong.`, { class: "quiet" }));
+  return box;
+}
+
 function why(answer) {
   const box = document.createDocumentFragment();
   const explained = answer.explanation || {};
@@ -283,9 +312,9 @@ function why(answer) {
   box.append(element("p", `Policy: ${answer.policy}. ${policyWords(answer.policy)}`));
   const steps = element("ol", null, { class: "steps" });
   for (const ran of answer.ran) steps.append(element("li", `${ran.model} ran (${ran.because}): ${percent(ran.confidence)} sure, ${ms(ran.latency_ms)}.`));
-  steps.append(element("li", `${answer.because}.`));
+  if (!isUnknown(answer)) steps.append(element("li", `${answer.because}.`));
   box.append(steps);
-  if (answer.in_doubt) box.append(element("p", "No model was likely to be right on this image, so the fallback answered.", { class: "wrong" }));
+  if (answer.in_doubt && !isUnknown(answer)) box.append(element("p", "No model was likely to be right on this image, so the fallback answered.", { class: "wrong" }));
   if (answer.cut_short) box.append(element("p", "The deadline passed before the policy had finished.", { class: "wrong" }));
   if (explained.policy_because) box.append(element("p", `Why this policy: ${explained.policy_because}.`, { class: "quiet" }));
   const energy = answer.energy_mj === null ? `Energy: not known, ${answer.energy_reason}.` : `Energy: ${answer.energy_mj.toFixed(1)} mJ above idle, estimated by the calibration.`;
@@ -297,7 +326,7 @@ function showAnswer(answer, url) {
   const box = element("div", null, { class: "answer" });
   box.append(element("img", null, { src: url, alt: "the image of this request" }));
   const words = element("div");
-  words.append(element("h3", `${answer.label}, ${percent(answer.probability)} sure`));
+  words.append(title(answer));
   words.append(bars(answer.top_k.map((one) => [one.label, one.probability, percent(one.probability)])));
   words.append(why(answer));
   const times = element("div");
@@ -322,11 +351,14 @@ async function ask(file) {
   const query = new URLSearchParams({ explain: "true" });
   if (at("family").value) query.set("family", at("family").value);
   if (at("policy").value) query.set("policy", at("policy").value);
+  const level = at("level").value;
+  if (level) query.set("wrong_at_most", level);
+  if (level && isPromise(Number(level))) query.set("on_doubt", "use"); // so that it is shown what is likely
   try {
     const reply = await fetch(`classify?${query}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
     const found = await reply.json();
     if (reply.ok) showAnswer(found, shown);
-    else at("answer").replaceChildren(element("p", `No answer: ${found.error}.`, { class: "wrong" }));
+    else at("answer").replaceChildren(element("p", `${found.code === "in-doubt" ? "Unknown" : "No answer"}: ${found.error}.`, { class: "wrong" }));
   } catch (error) {
     at("answer").replaceChildren(element("p", `No answer: the gateway cannot be reached (${error.message}).`, { class: "wrong" }));
   }
@@ -335,7 +367,7 @@ async function ask(file) {
 function begin() {
   const drop = at("drop");
   at("file").addEventListener("change", (event) => ask(event.target.files[0]));
-  at("family").addEventListener("change", (event) => { event.target.dataset.touched = "yes"; at("policy").value = ""; if (before) showChoices(before); });
+  at("family").addEventListener("change", (event) => { event.target.dataset.touched = "yes"; at("policy").value = ""; at("level").value = ""; if (before) { showChoices(before); showPromises(before); } });
   for (const name of ["dragenter", "dragover"]) drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.add("over"); });
   for (const name of ["dragleave", "drop"]) drop.addEventListener(name, () => drop.classList.remove("over"));
   drop.addEventListener("drop", (event) => { event.preventDefault(); ask(event.dataTransfer.files[0]); });

@@ -27,7 +27,15 @@ from jetsel.wire.power import (
     PolicyEnergy,
     PowerStatus,
 )
-from jetsel.wire.status import CalibrationIdentity, DriftStatus, HostStatus, Percentiles, ReloadStatus, StageTimes
+from jetsel.wire.status import (
+    CalibrationIdentity,
+    DriftStatus,
+    HostStatus,
+    Percentiles,
+    PromiseStatus,
+    ReloadStatus,
+    StageTimes,
+)
 from tests.unit.client.peer import UNMEASURED, Seen, status
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
@@ -143,6 +151,19 @@ def test_a_family_tells_its_calibration_s_hash_and_how_many_answers_took_more_th
     told = family_lines(family)
     assert told[0].startswith("escalated: 2 of 8 ")
     assert told[-1].endswith("calibration: number 3 (to save time, sha256 0123456789ab)")
+
+
+def test_a_family_s_promise_and_its_levels_stand_on_one_line() -> None:
+    levels = [PromiseStatus(0.02, 0.614), PromiseStatus(0.05, 0.87)]
+
+    def told(wrong_at_most: float | None, promises: list[PromiseStatus]) -> list[str]:
+        family = msgspec.structs.replace(REPLY.families[0], wrong_at_most=wrong_at_most, promises=promises)
+        return [line.partition(": ")[2] for line in family_lines(family) if line.startswith("promised share")]
+
+    assert told(0.05, levels) == ["0.05 by default; 0.02 answers 61%, 0.05 answers 87%"]
+    assert told(1.0, levels[:1]) == ["none by default; 0.02 answers 61%"]
+    assert told(0.05, []) == ["0.05 by default; none is calibrated: jetsel calibrate IMAGES"]
+    assert told(None, []) == []
 
 
 def test_what_is_not_offered_is_named_with_its_reason() -> None:

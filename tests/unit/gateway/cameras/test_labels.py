@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetsel.gateway.cameras.watch import Labels
+from jetsel.gateway.cameras.watch import Labels, reported_label
 from tests.unit.gateway.cameras.answers import answer
 
 
@@ -41,3 +41,15 @@ def test_frames_that_hardly_changed_keep_the_label_and_count() -> None:
 
 def test_one_frame_is_enough_where_it_is_said_so() -> None:
     assert Labels(1).see(answer("cat"), 0.0) is not None
+
+
+def test_what_a_promise_does_not_cover_is_one_label_whatever_class_is_likely() -> None:
+    labels = Labels(2)
+    doubtful = [answer(one, in_doubt=True, wrong_at_most=0.05) for one in ("cat", "dog", "cow")]
+    changes = [labels.see(one, float(i)) for i, one in enumerate(doubtful)]
+    assert [change is not None for change in changes] == [False, True, False]
+    assert reported_label(doubtful[1]) == ("unknown", None)
+    assert labels.see(answer("cow", in_doubt=True), 3.0) is None, "without a promise the fallback's answer counts"
+    change = labels.see(answer("cow", in_doubt=True), 4.0)
+    assert change is not None
+    assert (reported_label(change.answer).id, change.previous) == ("cow", "unknown")

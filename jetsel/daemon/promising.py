@@ -1,0 +1,139 @@
+"""The promise that a request asks for, put around the policy that answers it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.base.errors import RequirementsError
+from jetsel.policies import Policy
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.capped import Capped
+from jetsel.policies.deadline import Deadline
+from jetsel.policies.promise import Promises
+from jetsel.policies.promised import Nearest, Promised
+from jetsel.policies.requirements import Requirements
+from jetsel.premodel import Neighbours
+from jetsel.wire import Criterion
+
+EMBEDDINGS = ("embedding", "points")  # the part of a calibration, and its array, that hold the training embeddings
+
+
+class Promising:
+    """What one family can promise of its errors, under every criterion."""
+
+    def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
+        """wrong_at_most: what the configuration asks for; the calibration's own goes before it."""
+        self._calibration = calibration
+        own = None if calibration is None else calibration.wrong_at_most
+        self.wrong_at_most = wrong_at_most if own is None else own
+        self._neighbours: Neighbours | None = None
+
+    def of(self, criterion: Criterion, policy: str) -> Promises | None:
+        """Return what a policy can promise, None if it was not calibrated for that."""
+        return None if self._calibration is None else self._calibration.promises.get(criterion, {}).get(policy)
+
+    def wrap(self, policy: Policy, criterion: Criterion, wrong_at_most: float | None) -> Policy:
+        """Return the policy with the promise that the request asks for, or the family does; 1 asks for none.
+
+        What chooses among paths chooses among those that can promise it. Raises RequirementsError that says how many
+        images are missing, or what else stands against it.
+        """
+        level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
+        if level is None or level >= 1:
+            return policy
+        if isinstance(policy, Capped):
+            return self.wrap(self._uncapped(policy, level), criterion, level)
+        if isinstance(policy, Deadline):
+            paths = {name: one for name, path in policy.paths.items() if (one := self._able(path, criterion, level))}
+            if not paths:
+                raise self._refusal(criterion, level)
+            # The most accurate path of those in time is taken: here the one that gives the most right answers.
+            right = {name: one.promise.answered * (1 - one.promise.wrong) for name, one in paths.items()}
+            otherwise = paths.get(policy.otherwise.name) or paths[max(right, key=right.__getitem__)]
+            return replace(policy, paths=paths, otherwise=otherwise, elsewhere=(), accuracy=right)
+        if isinstance(policy, Requirements):
+            ways = [(path, self._able(path.policy, criterion, level)) for path in policy.paths if not path.is_away]
+            able = tuple(replace(path, policy=one) for path, one in ways if one is not None)
+            if not able:
+                raise self._refusal(criterion, level)
+            names = " and ".join(path.policy.name for path in able)
+            return replace(policy, paths=able, promised=f"wrong_at_most {level:g} is promised by {names} alone")
+        return self._promised(policy, criterion, level)
+
+    @staticmethod
+    def _uncapped(policy: Capped, level: float) -> Policy:
+        """Return the policy if it runs no model that is left out, or its paths that run none."""
+        inner, left = policy.policy, set(policy.models)
+        if isinstance(inner, Deadline) and any(set(path.models) <= left for path in inner.paths.values()):
+            return replace(inner, paths={name: path for name, path in inner.paths.items() if set(path.models) <= left})
+        missing = [model for model in inner.models if model not in left]
+        if missing:
+            raise RequirementsError(
+                f"wrong_at_most {level:g} cannot be promised now: {' and '.join(missing)} cannot run {policy.why}"
+            )
+        return inner
+
+    def missing(self, policy: Policy) -> str | None:
+        """Return why this policy cannot promise what the family's requests get under top1, None if it can."""
+        try:
+            self.wrap(policy, "top1", None)
+        except RequirementsError as error:
+            return str(error)
+        return None
+
+    def _able(self, policy: Policy, criterion: Criterion, level: float) -> Promised | None:
+        """Return the policy with its promise, None if it cannot make it."""
+        try:
+            return self._promised(policy, criterion, level)
+        except RequirementsError:
+            return None
+
+    def _promised(self, policy: Policy, criterion: Criterion, level: float) -> Promised:
+        found = self.of(criterion, policy.name)
+        if found is None:
+            raise self._refusal(criterion, level, policy.name)
+        assert self._calibration is not None
+        cheapest = next(iter(self._calibration.identities))
+        nearest = self._nearest if found.score.nearness else None
+        return Promised(policy, found.at(level), found.score, criterion, cheapest, nearest)
+
+    def _refusal(self, criterion: Criterion, level: float, policy: str | None = None) -> RequirementsError:
+        """Return why nothing, or this policy, can promise the level."""
+        known = {} if self._calibration is None else self._calibration.promises.get(criterion, {})
+        if not known:
+            return RequirementsError(
+                f"wrong_at_most {level:g}: the family's calibration has no promises for {criterion}: "
+                "jetsel calibrate IMAGES"
+            )
+        if policy is not None:
+            return RequirementsError(
+                f"wrong_at_most {level:g}: {policy} was not calibrated for it; {' and '.join(known)} were"
+            )
+        nearest = min(
+            known.values(), key=lambda one: min((m.images or math.inf for m in one.missing), default=math.inf)
+        )
+        try:
+            nearest.at(level)
+        except RequirementsError as error:
+            return error
+        return RequirementsError(
+            f"wrong_at_most {level:g}: no policy that can answer this request was calibrated for it"
+        )
+
+    @property
+    def _nearest(self) -> Nearest:
+        """Return what finds the nearest embedding of training; made when a request first needs it."""
+        if self._neighbours is None:
+            assert self._calibration is not None
+            part, name = EMBEDDINGS
+            self._neighbours = Neighbours(self._calibration.parts[part].arrays[name].astype(np.float32))
+        neighbours = self._neighbours
+
+        def distance(embedding: NDArray[np.float32]) -> float:
+            return float(neighbours.nearest(embedding, 1)[1][0])
+
+        return distance

@@ -1,0 +1,118 @@
+"""What a family promises of its errors: the level that a request gets, and which paths can keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jetsel.base.config import Config, Policy
+from jetsel.base.errors import RequirementsError
+from jetsel.daemon.deciding import policy_for
+from jetsel.daemon.drift import FEWEST, Drift
+from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.policies.calibration import Expected
+from jetsel.policies.capped import capped
+from jetsel.policies.deadline import Deadline
+from jetsel.policies.promise import Missing, Promise, Promises, Score
+from jetsel.policies.promised import Promised
+from jetsel.policies.requirements import Requirements
+from jetsel.runtime import Events
+from jetsel.site.configured import configured
+from jetsel.wire import Classify
+from jetsel.zoo import scan
+from tests.unit.daemon.families import calibrate, put_family
+
+FIGURES = {
+    "top1": {
+        name: {"top1": accuracy, "top5": 1.0, "mean_ms": ms, "mean_mj": None, "runs": {}}
+        for name, accuracy, ms in (("single:s", 0.7, 1.0), ("single:l", 0.9, 3.0), ("cascade", 0.89, 2.0))
+    }
+}
+
+
+def promises(answered: float, *, level: float = 0.05) -> Promises:
+    return Promises(Score(probability=1.0), (Promise(level, 1.5, (), answered, 0.03),), (Missing(0.01, 900),), 300)
+
+
+KEPT = {"top1": {"cascade": promises(0.8), "single:l": promises(0.85)}}
+
+
+def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> ServedFamily:
+    folder = put_family(tmp_path / "cats", "cats", "s", "l")
+    calibrate(folder, "cats", figures=FIGURES, **{"promises": KEPT, **changes})
+    config = config or Config()
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
+
+
+def wrapped(family: ServedFamily, **fields: Any) -> Any:
+    request = Classify(1, "a", **fields)
+    return family.promising.wrap(policy_for(family, request), request.criterion, request.wrong_at_most)
+
+
+def test_the_request_goes_before_the_family_and_that_before_the_configuration(tmp_path: Path) -> None:
+    config = Config(policy=Policy(wrong_at_most=0.005))
+    family = served(tmp_path, config, wrong_at_most=0.05)
+    assert isinstance(wrapped(family), Promised)
+    assert not isinstance(wrapped(family, wrong_at_most=1.0), Promised), "1 asks for no promise"
+    lacking = served(tmp_path, config)
+    with pytest.raises(RequirementsError, match=r"the lowest level that is calibrated is 0.01"):
+        wrapped(lacking)
+    cascade = lacking.policies["top1"]["cascade"]
+    assert "calibrated is 0.01" in (lacking.promising.missing(cascade) or ""), "the log says it at the start"
+    assert family.promising.missing(cascade) is None
+    assert family.status(0, 0).wrong_at_most == 0.05
+    assert [one.answered for one in family.status(0, 0).promises] == [0.8]
+
+
+def test_what_cannot_be_promised_says_why(tmp_path: Path) -> None:
+    family = served(tmp_path)
+    with pytest.raises(RequirementsError, match="about 600 more images of the same kind"):
+        wrapped(family, wrong_at_most=0.01)
+    with pytest.raises(RequirementsError, match="single:s was not calibrated for it; cascade and single:l were"):
+        wrapped(family, model="s", wrong_at_most=0.05)
+    with pytest.raises(RequirementsError, match="no promises for top1: jetsel calibrate IMAGES"):
+        wrapped(served(tmp_path, promises={}), wrong_at_most=0.05)
+
+
+def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(tmp_path: Path) -> None:
+    family = served(tmp_path)
+    timed = wrapped(family, deadline_ms=50.0, wrong_at_most=0.05)
+    assert isinstance(timed, Deadline)
+    assert timed.accuracy == {"single:l": pytest.approx(0.85 * 0.97), "cascade": pytest.approx(0.8 * 0.97)}
+    assert all(isinstance(path, Promised) for path in (*timed.paths.values(), timed.otherwise))
+    required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
+    assert isinstance(required, Requirements)
+    assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
+    assert "promised by single:l and cascade alone" in (required.promised or "")
+
+
+def test_a_power_budget_that_leaves_out_a_model_breaks_the_promise_and_one_that_does_not_keeps_it(
+    tmp_path: Path,
+) -> None:
+    family = served(tmp_path)
+    cascade = family.policies["top1"]["cascade"]
+    with pytest.raises(RequirementsError, match="cannot be promised now: l cannot run to keep the power budget"):
+        family.promising.wrap(capped(cascade, ["s", "l"], 1, "to keep the power budget"), "top1", 0.05)
+    assert isinstance(family.promising.wrap(capped(cascade, ["s", "l"], 0, "for no reason"), "top1", 0.05), Promised)
+
+
+def test_many_more_doubts_than_calibrated_are_drift() -> None:
+    drift = Drift(Expected({}, {}), "cascade", 4096)
+    for number in range(FEWEST - 1):
+        drift.judged(0.8, is_in_doubt=number % 2 == 0)
+    assert drift.status().hint is None
+    assert drift.status().refusals is not None
+    assert drift.status().refusals.seen is None, "they are few"
+    drift.judged(0.8, is_in_doubt=False)
+    status = drift.status()
+    assert status.refusals is not None
+    assert (status.refusals.seen, status.refusals.is_significant) == (0.5, True)
+    assert (status.hint or "").startswith("50% of the requests are in doubt, where 20% were expected: recalibrate")
+    steady = Drift(Expected({}, {}), "cascade", 4096)
+    draw = np.random.default_rng(0)
+    for _ in range(500):
+        steady.judged(0.8, is_in_doubt=bool(draw.random() < 0.2))
+    assert steady.status().hint is None
