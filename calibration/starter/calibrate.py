@@ -166,10 +166,13 @@ def main() -> None:
         policies = asked(other.recording.models, found.calibration, criterion, [])
         judged[criterion] = evaluate(other.recording, found.calibration, criterion, policies, clock)
     front = front_on(other, loaded, found)
-    kept: dict[str, Any] = {criterion: {"policies": p, "bounds": b} for criterion, (p, b) in judged.items()}
+    kept: dict[str, Any] = {criterion: one._asdict() for criterion, one in judged.items()}
     keep("test.json", kept | {"front": front})
     print("\nfront, top1: " + ", ".join(f"{100 * right:.1f} % in {ms:.2f} ms ({way})" for ms, right, way in front))
-    show(f"on {len(other.recording.classes)} other photographs", {c: p | b for c, (p, b) in judged.items()})
+    show(
+        f"on {len(other.recording.classes)} other photographs",
+        {c: one.policies | one.bounds for c, one in judged.items()},
+    )
 
 
 if __name__ == "__main__":

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.base.errors import UnknownPolicyError
-from jetsel.calibrate.findings import Result
+from jetsel.calibrate.findings import PromiseCheck, Result
+from jetsel.calibrate.metrics import share_interval
+from jetsel.calibrate.promises import distances_to, is_given
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import TimeFeatures, replay_all
+from jetsel.calibrate.replay import Run, TimeFeatures, replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.policy import Policy
+from jetsel.policies.promise import Promises
 from jetsel.policies.registry import catalogue, no_such
 from jetsel.wire import Criterion
+
+
+class Evaluation(NamedTuple):
+    """The results of policies and bounds, by name, and whether the promises of these policies hold.
+
+    unchecked: policies whose promises need the distance to the calibration's images, and it is unknown.
+    """
+
+    policies: dict[str, Result]
+    bounds: dict[str, Result]
+    promises: list[PromiseCheck]
+    unchecked: list[str]
 
 
 def evaluate(
@@ -23,8 +42,8 @@ def evaluate(
     policies: Mapping[str, Policy],
     features_ms: TimeFeatures,
     energy_reason: str | None = None,
-) -> tuple[dict[str, Result], dict[str, Result]]:
-    """Replay policies of the calibration, None for none, on a recording; return their results, and the bounds.
+) -> Evaluation:
+    """Replay policies of the calibration, None for none, on a recording, and judge them.
 
     A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
     knows no energy, if it does not.
@@ -35,11 +54,55 @@ def evaluate(
     judge = Judge(recording, criterion, features_ms, energy_reason=energy_reason)
     known = {} if calibration is None else calibration.temperatures
     temperatures = {model: known.get(model, 1.0) for model in recording.models}
-    results = {}
+    promises = {} if calibration is None else calibration.promises.get(criterion, {})
+    promises = {name: one for name, one in promises.items() if name in policies}
+    distances = None if calibration is None else _distances(recording, calibration, promises.values())
+    needing = [] if distances is not None else [name for name, one in promises.items() if one.score.nearness]
+    results, checks = {}, []
     for name, policy in policies.items():
-        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
+        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1], distances)
         results[name] = judge.result(name, run)
-    return results, judge.bounds()
+        if name in promises and name not in needing:
+            checks += check_promises(name, promises[name], run, ~judge.outcomes(run).correct, recording.groups)
+    return Evaluation(results, judge.bounds(), checks, needing)
+
+
+def _distances(
+    recording: Recording, calibration: Calibration, promises: Iterable[Promises]
+) -> NDArray[np.float64] | None:
+    """Return the distance of each image to the nearest one of the calibration, (n,); None if unknown or not needed.
+
+    The recorded embeddings are those of the model that was the cheapest then.
+    """
+    part, cheapest = calibration.parts.get("embedding"), next(iter(calibration.identities))
+    if part is None or recording.models[0] != cheapest or not any(one.score.nearness for one in promises):
+        return None
+    return distances_to(part.arrays["points"], recording)
+
+
+def check_promises(
+    policy: str, promises: Promises, run: Run, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
+) -> list[PromiseCheck]:
+    """Return whether each promise of a policy holds on other images.
+
+    wrong: (n,), which answers are wrong. groups: (n,), see `share_interval`.
+    """
+    checks = []
+    for promise in promises.kept:
+        given = is_given(run, promises.score, promise)
+        is_any = bool(given.any())
+        ends = share_interval(wrong[given], None if groups is None else groups[given]) if is_any else None
+        checks.append(
+            PromiseCheck(
+                policy=policy,
+                wrong_at_most=promise.wrong_at_most,
+                answered=float(given.mean()),
+                wrong=float(wrong[given].mean()) if is_any else None,
+                wrong_interval=ends,
+                is_kept=ends is None or ends.low <= promise.wrong_at_most,
+            )
+        )
+    return checks
 
 
 def asked(

@@ -225,6 +225,21 @@ class DoubtFindings(Struct, frozen=True, kw_only=True):
     unknown_images: int
 
 
+class PromiseCheck(Struct, frozen=True, kw_only=True):
+    """One promise of a policy on images that it was not fitted on. Shares are from 0 to 1.
+
+    answered: the share of the images that is answered. wrong, wrong_interval: of these answers, None if nothing was
+    answered. is_kept: False if the interval is above `wrong_at_most`.
+    """
+
+    policy: str
+    wrong_at_most: float
+    answered: float
+    wrong: float | None
+    wrong_interval: Interval | None
+    is_kept: bool
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """One calibration's report."""
 

@@ -112,16 +112,21 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
     )
 
 
+def distances_to(points: NDArray[np.floating] | None, recording: Recording) -> Floats | None:
+    """Return the distance of each recorded embedding to the nearest of these (m, width), (n,); None if one lacks."""
+    if points is None or recording.embeddings is None:
+        return None
+    near = Neighbours(points.astype(np.float32))
+    return near.nearest_many(recording.embeddings.astype(np.float32), 1)[1][:, 0]
+
+
 def look_at_unknown(recording: Recording, unknown: Recording, draft: Calibration, criterion: Criterion) -> Unknown:
     """Replay every policy on images of nothing that the family knows, with the calibration on all images.
 
     recording: that the calibration was fitted on.
     """
     unknown = aligned(unknown, recording)
-    distances = None
-    if recording.embeddings is not None and unknown.embeddings is not None:
-        near = Neighbours(recording.embeddings.astype(np.float32))
-        distances = near.nearest_many(unknown.embeddings.astype(np.float32), 1)[1][:, 0]
+    distances = distances_to(recording.embeddings, unknown)
     rows, last = range(len(unknown.classes)), recording.models[-1]
     policies = catalogue(recording.models, draft)[criterion]
     runs = {

@@ -48,7 +48,7 @@ def evaluate(
             loaded = record(job, output.step, stop)
         output.recorded(job, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
-        policies, bounds = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
+        found = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
     photographs = len(loaded.recording.classes)
     plain = {
         "photographs": photographs,
@@ -57,15 +57,22 @@ def evaluate(
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
         "energy_reason": reason,
-        "policies": policies,
-        "bounds": bounds,
+        "policies": found.policies,
+        "bounds": found.bounds,
+        "promises": found.promises,
     }
 
     def show() -> None:
-        from jetsel.cli.terminal import console, results_table
+        from jetsel.cli.terminal import console, promises_table, results_table
 
         out = console()
-        out.print(results_table(criterion, [*policies.values(), *bounds.values()], in_use.policy))
+        out.print(results_table(criterion, [*found.policies.values(), *found.bounds.values()], in_use.policy))
+        checks = [one for one in found.promises if one.policy == in_use.policy]
+        if checks:
+            out.print(f"the promises of {in_use.policy} on these images:")
+            out.print(promises_table(checks))
+        elif in_use.policy in found.unchecked:
+            out.print(f"the promises of {in_use.policy} were not checked: their score needs embeddings of the images")
         of = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
         out.print(f"{photographs} images; {of}")
         if labels_from is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from jetsel.calibrate.findings import Findings, Result
+    from jetsel.calibrate.findings import Findings, PromiseCheck, Result
     from jetsel.calibrate.install import Job
     from jetsel.calibrate.record import LoadedRecording
     from jetsel.wire import Criterion
@@ -136,11 +136,28 @@ OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energ
 
 
 def in_words(findings: Findings) -> list[str]:
-    """Return the sentences of the criterion that decides, and what the chain was fitted to."""
+    """Return the sentences of the criterion that decides, what the chain was fitted to and what is promised."""
+    from jetsel.calibrate.report.words import promises_in_words
+
     comparison = findings.comparisons[findings.decides]
     links = " -> ".join(comparison.chain.links)
     fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
-    return [*comparison.sentences, fitted]
+    said = [*comparison.sentences, fitted]
+    if findings.doubt is not None:
+        said.append(promises_in_words(*next(iter(findings.doubt.promises.items()))))
+    return said
+
+
+def promises_table(checks: Sequence[PromiseCheck]) -> Table:
+    """Return a row for each promise of one policy on other images."""
+    shown = table(">at most wrong %", ">answered %", ">wrong %", ">95 % interval", "promise")
+    for one in checks:
+        ends = one.wrong_interval
+        interval = "-" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
+        wrong = "-" if one.wrong is None else f"{100 * one.wrong:.1f}"
+        verdict = "kept" if one.is_kept else "broken"
+        shown.add_row(f"{100 * one.wrong_at_most:g}", f"{100 * one.answered:.1f}", wrong, interval, verdict)
+    return shown
 
 
 def results_table(criterion: Criterion, results: Iterable[Result], default: str | None = None) -> Table:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from jetsel import __version__, image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.findings import Findings, ImageFinding, ImageSample, Mistakes
-from jetsel.calibrate.report import Chart, Section, policies, words
+from jetsel.calibrate.report import Chart, Section, policies, unsure, words
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
 from jetsel.calibrate.report.words import Words, short, significant
 from jetsel.image import Limits
@@ -75,6 +75,7 @@ def page(findings: Findings, limits: Limits) -> str:
         words=Words(findings.labels_from),
         say=words,
         policies=policies,
+        unsure=unsure,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         hopeless=[] if wrong is None else shown(wrong.hopeless, limits),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from jetsel.calibrate.findings import Interval
+from jetsel.policies.promise import Missing, Promises
 from jetsel.wire import Criterion
 
 SPACE = "\u00a0"  # does not break: a number stays with its unit
@@ -79,6 +80,30 @@ def joined(names: Sequence[str]) -> str:
 def number_of(count: int, noun: str) -> str:
     """A count with its noun: '1 image', '2,000 images'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def level(wrong_at_most: float) -> str:
+    """A promised share of wrong answers: '5 %'."""
+    return f"{100 * wrong_at_most:g} %"
+
+
+def why_missing(missing: Missing) -> str:
+    """Why a level cannot be promised: 'it needs about 480 images in all'."""
+    if missing.images is None:
+        return "too many of the surest answers are wrong, and more images would not help"
+    return f"it needs about {missing.images:,} images in all"
+
+
+def promises_in_words(policy: str, found: Promises) -> str:
+    """What a policy promises, in one sentence; if nothing, what the mildest level needs."""
+    if not found.kept:
+        mildest = found.missing[-1]
+        return (
+            f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
+        )
+    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in found.kept]
+    answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
+    return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
 
 class Words(Struct, frozen=True):

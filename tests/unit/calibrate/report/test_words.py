@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.report.words import change, clean, joined, number_of, percent, short, signed, significant
+from jetsel.calibrate.report.words import (
+    change,
+    clean,
+    joined,
+    number_of,
+    percent,
+    promises_in_words,
+    short,
+    signed,
+    significant,
+)
+from jetsel.policies.promise import Missing, Promise, Promises, Score
 
 
 @pytest.mark.parametrize(
@@ -39,3 +50,12 @@ def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -
     assert clean("a\x00b\udc80c\u202ed") == "a\ufffdb\ufffdc\ufffdd"
     assert short("xs") == "xs"
     assert short("a model with a very long name, version 12") == "a model wit\u2026 version 12"
+
+
+def test_promises_are_one_sentence() -> None:
+    kept = tuple(Promise(level, 1.0, (), answered=share, wrong=0.01) for level, share in ((0.05, 0.704), (0.1, 0.82)))
+    missing = (Missing(0.01, None), Missing(0.02, 1200))
+    said = "cascade answers 70 % of the images if at most 5 % of the answers may be wrong and 82 % if at most 10 %."
+    assert promises_in_words("cascade", Promises(Score(1.0), kept, missing, 300)) == said
+    said = "s cannot promise an error rate, not even 2 %: it needs about 1,200 images in all."
+    assert promises_in_words("s", Promises(Score(1.0), (), missing, 300)) == said
