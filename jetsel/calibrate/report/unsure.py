@@ -50,10 +50,15 @@ def _shares(one: Promise) -> list[str]:
 def scores(doubt: DoubtFindings) -> str:
     """Which score decides, and what each of them would answer."""
     answered = ", ".join(f"{name} {percent(share)} %" for name, share in doubt.by_score.items())
-    return (
+    said = (
         f"Answers are ranked by this score: {doubt.score}. Mean share of the images that each score answers at the "
         f"levels: {answered}. Another score replaces the probability only if it answers clearly more."
     )
+    if "distance" not in doubt.by_score:
+        said += (
+            " The distance was not tried: the policy does not run the cheapest model, which it needs, on every image."
+        )
+    return said
 
 
 def trade_off(doubt: DoubtFindings) -> ChartFigure | None:

@@ -88,10 +88,11 @@ def level(wrong_at_most: float) -> str:
 
 
 def why_missing(missing: Missing) -> str:
-    """Why a level cannot be promised: 'it needs about 480 images in all'."""
+    """Why a level cannot be promised: 'it needs about 480 images in all', by two digits, rounded up."""
     if missing.images is None:
         return "too many of the surest answers are wrong, and more images would not help"
-    return f"it needs about {missing.images:,} images in all"
+    step = 10 ** max(0, len(str(missing.images)) - 2)
+    return f"it needs about {math.ceil(missing.images / step) * step:,} images in all"
 
 
 def promises_in_words(policy: str, found: Promises) -> str:

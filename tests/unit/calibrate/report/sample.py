@@ -138,7 +138,7 @@ def doubt() -> DoubtFindings:
     five = Promise(0.05, 2.1, (None, 0.3), answered=0.412, wrong=0.043, saved=0.183, unknown_refused=0.931)
     ten = Promise(0.1, 1.4, (None, 0.1), answered=0.573, wrong=0.091, saved=0.122, unknown_refused=0.884)
     single = Promise(0.1, 1.6, (), answered=0.521, wrong=0.089, unknown_refused=0.872)
-    one, two, above = Missing(0.01, None), Missing(0.02, 12_400), Missing(0.05, 9_100)
+    one, two, above = Missing(0.01, None), Missing(0.02, 12_340), Missing(0.05, 9_100)
     return DoubtFindings(
         score="margin",
         by_score={"probability": 0.241, "margin": 0.272, "distance": 0.103},
