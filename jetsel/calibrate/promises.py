@@ -32,6 +32,7 @@ from jetsel.wire import Criterion
 CHOOSING_FOLDS = 2
 """Of ten: on these the score is chosen and early refusal is aimed; the other eight test the promise. So of five unknown
 images one helps to choose, and the mix of known and unknown ones is the same in both parts."""
+AIM = 1.5  # times the level
 WORTH = 0.02  # of the images that another score than the probability must answer more, to be chosen
 SINGLE_SCORES = {
     "probability": Score(probability=1.0),
@@ -139,7 +140,7 @@ def look_at_unknown(recording: Recording, unknown: Recording, draft: Calibration
 def choose_score(seen: Evidence, policy: str) -> ScoreChoice:
     """Return the score that answers the most images of this policy, at the same share of wrong answers.
 
-    The choosing images alone are looked at, and half of the unknown ones; of the latter every answer is wrong. If there
+    The choosing images alone are looked at, and a fifth of the unknown ones, to which every answer is wrong. If there
     are unknown images, all scores together are weighed by logistic regression, too.
     """
     run = seen.runs[policy]
@@ -220,13 +221,17 @@ def _with_unknown(scores: Floats, wrong: NDArray[np.bool_], strange: Floats) -> 
 
 
 def _aimed(seen: Evidence, run: Run, strange: Run | None, score: Score, level: float) -> tuple[float | None, ...]:
-    """Return the thresholds of early refusal, for the threshold that the choosing images alone would get."""
+    """Return the thresholds of early refusal, for about the threshold that the choosing images alone would get.
+
+    They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
+    """
     final = _scores(run, score, ())
     known = final[seen.choosing], seen.wrong(run)[seen.choosing]
     if strange is not None:
         known = _with_unknown(*known, _scores(strange, score, ())[Unknown.fitted_on(len(strange.answered))])
-    aim, looks = naive(*known, level), _looks(run, score)
-    looks = [look for look in looks if not np.isnan(look).all()]
+    aim, looks = naive(*known, AIM * level), _looks(run, score)
+    while looks and np.isnan(looks[-1]).all():
+        looks.pop()
     return () if aim is None or not looks else early_thresholds(looks, final, aim)
 
 
@@ -341,8 +346,10 @@ def _curve(found: Doubts, policy: str) -> list[tuple[float, float]]:
     """Return shares of the images that are answered, and of these answers that are wrong, from few to all."""
     run = found.seen.runs[policy]
     assert run.sights is not None
-    order = np.argsort(-_scores(run, found.promises[policy].score, ()), kind="stable")
-    wrong = np.cumsum(found.seen.wrong(run)[order])
-    n = len(order)
-    ends = np.unique(np.linspace(max(1, n // POINTS), n, POINTS).astype(int))
-    return [(float(end / n), float(wrong[end - 1] / end)) for end in ends]
+    scores, wrong = _scores(run, found.promises[policy].score, ()), found.seen.wrong(run)
+    order = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]
+    if not len(order):
+        return []
+    errors, n = np.cumsum(wrong[order]), len(scores)
+    ends = np.unique(np.linspace(max(1, len(order) // POINTS), len(order), POINTS).astype(int))
+    return [(float(end / n), float(errors[end - 1] / end)) for end in ends]

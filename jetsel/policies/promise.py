@@ -108,6 +108,6 @@ class Promises(Struct, frozen=True, forbid_unknown_fields=True):
         if need.images is None:
             why = "even its surest answers are wrong too often: use a better model, or allow more wrong answers"
         else:
-            more = max(1, need.images - self.recorded)
-            why = f"calibrate with about {more} more images of the same kind ({self.recorded} were recorded)"
+            more = float(f"{max(1, need.images - self.recorded):.2g}")
+            why = f"calibrate with about {more:,.0f} more images of the same kind ({self.recorded} were recorded)"
         raise RequirementsError(f"wrong_at_most {wrong_at_most:g} cannot be promised: {why}")

@@ -143,15 +143,18 @@ def early_thresholds(looks: Sequence[Floats], final: Floats, threshold: float) -
     is not looked at, so that the promise can be tested on the same images. None: the rung refuses nothing.
     """
     given = final >= threshold
-    spare = LOST * given.sum() / max(1, len(looks))
+    spare = int(LOST * given.sum() / max(1, len(looks)))
     found: list[float | None] = []
     for look in looks:
-        went_on = ~np.isnan(look)
-        would_answer = np.sort(look[went_on & given])
-        below = int(spare)
-        limit = would_answer[below] if below < len(would_answer) else (would_answer[-1] if len(would_answer) else None)
-        gains = limit is not None and bool((look[went_on] < limit).any())
-        found.append(float(limit) if gains and limit is not None else None)
+        went_on = look[~np.isnan(look)]
+        would_answer = np.sort(look[given & ~np.isnan(look)])
+        if not len(went_on):
+            found.append(None)
+        elif spare < len(would_answer):
+            limit = float(would_answer[spare])
+            found.append(limit if (went_on < limit).any() else None)
+        else:
+            found.append(float(np.nextafter(went_on.max(), np.inf)))  # all that go on from here would be refused
     return tuple(found)
 
 

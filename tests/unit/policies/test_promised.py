@@ -37,7 +37,7 @@ def test_an_answer_that_is_sure_enough_carries_the_promise() -> None:
     next(steps)
     decision = ended(steps, said("s", 0.95))
     assert (decision.in_doubt, decision.wrong_at_most) == (False, 0.05)
-    assert decision.because == "s is sure: 0.95 of at least 0.90"
+    assert decision.because == "s is sure: confidence 0.95, threshold 0.90"
 
 
 def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:

@@ -103,6 +103,9 @@ def test_early_refusal_costs_few_answers_and_looks_at_no_label() -> None:
     assert 0 < given_up.sum() <= LOST * (final >= 0.5).sum()
     assert refused_early([first], [limit])[200:].mean() > 0.3
     assert not refused_early([first], [None]).any()
+    (all_of_them,) = early_thresholds([np.array([np.nan, np.nan, 1.0, 2.0])], np.array([9.0, 8.0, 3.0, 2.0]), 5.0)
+    assert all_of_them is not None
+    assert all_of_them > 2.0, "none that goes on would be answered"
 
 
 def test_margin_and_log_odds() -> None:
