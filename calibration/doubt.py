@@ -8,15 +8,19 @@ that were not drawn.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.base.files import write
 from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, try_out
 from jetsel.calibrate.calibrating import FOLDS
+from jetsel.calibrate.condensed import condense, read_condensed
 from jetsel.calibrate.cross_validation import best_single
 from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal, Outcomes
@@ -24,6 +28,7 @@ from jetsel.calibrate.promises import doubts_of, is_given, saved_by
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, Sights, replay_all
 from jetsel.policies import Policy
+from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.promise import Promises
 from jetsel.policies.registry import KINDS, catalogue
@@ -210,6 +215,16 @@ def _row(level: float, ones: Sequence[Judged]) -> str:
         mean([one.oracle for one in ones]),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def shrunk(recording: Recording) -> Recording:
+    """Return the recording as it ships with a calibration, each image's likeliest classes alone: ten times as fast.
+
+    Temperatures are fitted on it again.
+    """
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
+        write(Path(name) / ANSWERS, condense(recording, dict.fromkeys(recording.models, 1.0)))
+        return replace(read_condensed(Path(name), recording.costs_ms), is_scaled=False)
 
 
 def pooled(first: Recording, second: Recording) -> Recording:

@@ -1,7 +1,8 @@
 """Whether ImageNet's family keeps its promises: `python -m calibration.imagenet.doubt FIT TEST --models DIR`.
 
 FIT, TEST and DIR as in calibration.imagenet.reproduce. Both sets are put together, and calibration images are drawn
-from the whole, so that images drawn and images judged are of the same kinds. Prints Markdown.
+from the whole, so that images drawn and images judged are of the same kinds. Of each answer its likeliest classes are
+kept, as in what ships with a calibration. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.doubt import pooled, show
+from calibration.doubt import pooled, show, shrunk
 from calibration.imagenet.calibrate import TIMED, listed
 from calibration.starter.calibrate import recorded
 from jetsel.calibrate.assemble import Identity
@@ -35,7 +36,7 @@ def main() -> None:
         photos = listed(folder, options.work / f"{folder.name}.csv")
         sets.append(recorded(family, photos, options.work / f"{folder.name}-doubt.sqlite", WORKING_PX, TIMED))
     recording, _ = offered(sets[0].recording, {model.manifest.name: model for model in family.models})
-    whole = pooled(recording, sets[1].recording.of_models(recording.models))
+    whole = shrunk(pooled(recording, sets[1].recording.of_models(recording.models)))
     identities = {name: sets[0].identities[name] for name in recording.models}
     identity = Identity(family.name, family.labels.sha256, identities, table_hash(), family.decode_px, WORKING_PX)
     show("ImageNet's family", whole, "cascade", identity, options.images, options.splits, options.most_s)

@@ -220,7 +220,9 @@ def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
         raise ManifestError(f"family {family.name} is there, with other classes: choose another name with --family")
     same = next((one.name for one in zoo.families.values() if one.labels.sha256 == labels.sha256), family.name)
     if same != family.name:
-        raise ManifestError(f"family {same} has the very same classes: leave --family out, or use --family {same}")
+        raise ManifestError(
+            f"family {same} has the very same classes: use --family {same}, or remove that family first"
+        )
     return {} if known is None else {model.manifest.name: model for model in known.models}
 
 
