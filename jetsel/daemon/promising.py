@@ -60,7 +60,7 @@ class Promising:
             able = tuple(replace(path, policy=one) for path, one in ways if one is not None)
             if not able:
                 raise self._refusal(criterion, level)
-            names = " and ".join(path.policy.name for path in able)
+            names = ", ".join(path.policy.name for path in able)
             return replace(policy, paths=able, promised=f"wrong_at_most {level:g} is promised by {names} alone")
         return self._promised(policy, criterion, level)
 

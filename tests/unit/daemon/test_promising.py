@@ -86,7 +86,7 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
     assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
-    assert "promised by single:l and cascade alone" in (required.promised or "")
+    assert "promised by single:l, cascade alone" in (required.promised or "")
 
 
 def test_a_power_budget_that_leaves_out_a_model_breaks_the_promise_and_one_that_does_not_keeps_it(
