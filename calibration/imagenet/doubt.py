@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.doubt import pooled, show, shrunk
+from calibration.doubt import of_shipped, pooled, show, shrunk
 from calibration.imagenet.calibrate import TIMED, listed
 from calibration.starter.calibrate import recorded
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import scan
+
+KIND = "cascade"
 
 
 def main() -> None:
@@ -36,10 +38,11 @@ def main() -> None:
         photos = listed(folder, options.work / f"{folder.name}.csv")
         sets.append(recorded(family, photos, options.work / f"{folder.name}-doubt.sqlite", WORKING_PX, TIMED))
     recording, _ = offered(sets[0].recording, {model.manifest.name: model for model in family.models})
+    recording = of_shipped(recording, family.calibration, KIND)
     whole = shrunk(pooled(recording, sets[1].recording.of_models(recording.models)))
     identities = {name: sets[0].identities[name] for name in recording.models}
     identity = Identity(family.name, family.labels.sha256, identities, table_hash(), family.decode_px, WORKING_PX)
-    show("ImageNet's family", whole, "cascade", identity, options.images, options.splits, options.most_s)
+    show("ImageNet's family", whole, KIND, identity, options.images, options.splits, options.most_s)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.doubt import pooled, show
+from calibration.doubt import of_shipped, pooled, show
 from calibration.starter.calibrate import recorded
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import STARTER, scan
 
+KIND = "cascade-averaged"
 TIMED = TimingPlan(photographs=60, most_repeats=10)
 
 
@@ -34,11 +35,11 @@ def main() -> None:
         recorded(family, folder, options.work / f"{folder.name}-doubt.sqlite", WORKING_PX, TIMED)
         for folder in (options.calibrate, options.test)
     ]
-    whole = pooled(*(one.recording for one in sets))
+    whole = pooled(*(of_shipped(one.recording, family.calibration, KIND) for one in sets))
     identity = Identity(
         family.name, family.labels.sha256, sets[0].identities, table_hash(), family.decode_px, WORKING_PX
     )
-    show("The starter family", whole, "cascade-averaged", identity, options.images, options.splits, options.most_s)
+    show("The starter family", whole, KIND, identity, options.images, options.splits, options.most_s)
 
 
 if __name__ == "__main__":
