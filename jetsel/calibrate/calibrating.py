@@ -107,7 +107,9 @@ def calibrate(
         _findings(loaded, order, calibration, comparisons, differing(recording, runs, order.names, temperatures)),
         mistakes=mistakes(recording, runs, default, order.names, temperatures),
         current=current,
-        doubt=doubt_findings(
+        doubt=None
+        if not doubts
+        else doubt_findings(
             doubts[order.decides],
             (decision.defaults[order.decides], f"single:{judges[order.decides].best_single}"),
             order.names,
@@ -121,7 +123,16 @@ def calibrate(
 def _doubts(
     fitted: _Fitted, defaults: Mapping[Criterion, str], unknown: Recording | None, order: InstallRequest
 ) -> dict[Criterion, Doubts]:
-    """Return what every policy promises. Raises CalibrationError if the family is to promise what it cannot."""
+    """Return what every policy promises; nothing if there were no labels, since nothing is known of errors then.
+
+    Raises CalibrationError if the family is to promise what it cannot.
+    """
+    if fitted.draft.labels_from is not None:
+        if order.wrong_at_most is not None:
+            raise CalibrationError(
+                "--wrong-at-most: without labels nothing is known of wrong answers: label the images"
+            )
+        return {}
     found = {}
     for criterion, tried in fitted.tried.items():
         strange = None if unknown is None else look_at_unknown(fitted.recording, unknown, fitted.draft, criterion)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import UnknownPolicyError
-from jetsel.calibrate.findings import PromiseCheck, Result
+from jetsel.calibrate.findings import Interval, PromiseCheck, Result
 from jetsel.calibrate.metrics import share_interval
 from jetsel.calibrate.promises import distances_to, is_given
 from jetsel.calibrate.recording import Recording
@@ -99,10 +99,16 @@ def check_promises(
                 answered=float(given.mean()),
                 wrong=float(wrong[given].mean()) if is_any else None,
                 wrong_interval=ends,
-                is_kept=ends is None or ends.low <= promise.wrong_at_most,
+                is_kept=_is_kept(float(wrong[given].mean()) if is_any else 0.0, ends, promise.wrong_at_most),
             )
         )
     return checks
+
+
+def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | None:
+    if wrong <= level:
+        return True
+    return False if interval is not None and interval.low > level else None
 
 
 def asked(

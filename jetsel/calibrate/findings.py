@@ -229,7 +229,8 @@ class PromiseCheck(Struct, frozen=True, kw_only=True):
     """One promise of a policy on images that it was not fitted on. Shares are from 0 to 1.
 
     answered: the share of the images that is answered. wrong, wrong_interval: of these answers, None if nothing was
-    answered. is_kept: False if the interval is above `wrong_at_most`.
+    answered. is_kept: False if the interval is above `wrong_at_most`, None if only the share
+    is.
     """
 
     policy: str
@@ -237,7 +238,7 @@ class PromiseCheck(Struct, frozen=True, kw_only=True):
     answered: float
     wrong: float | None
     wrong_interval: Interval | None
-    is_kept: bool
+    is_kept: bool | None
 
 
 class Findings(Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from jetsel.wire import Criterion
 CHOOSING_FOLDS = 2
 """Of ten: on these the score is chosen and early refusal is aimed; the other eight test the promise. So of five unknown
 images one helps to choose, and the mix of known and unknown ones is the same in both parts."""
+SEED = 2021
 AIM = 1.5  # times the level
 WORTH = 0.02  # of the images that another score than the probability must answer more, to be chosen
 SINGLE_SCORES = {
@@ -52,7 +53,7 @@ class Unknown:
     @staticmethod
     def fitted_on(n: int) -> NDArray[np.bool_]:
         """Return which of n images the score may be fitted on, (n,); the others test the promise."""
-        fitted: NDArray[np.bool_] = np.arange(n) % 5 == 0
+        fitted: NDArray[np.bool_] = np.random.default_rng(SEED).permutation(n) % 5 == 0
         return fitted
 
 
@@ -94,13 +95,15 @@ class ScoreChoice:
 
 
 def aligned(unknown: Recording, recording: Recording) -> Recording:
-    """Return a recording with the models of another in its order, and with its times.
+    """Return a recording with the models of another in its order, and with its times; of near-duplicates the first.
 
     Raises CalibrationError if it lacks one of the models.
     """
     missing = [model for model in recording.models if model not in unknown.models]
     if missing:
         raise CalibrationError(f"--unknown: {' and '.join(missing)} did not run on these images: run this again")
+    if unknown.groups is not None:
+        unknown = unknown.take(np.sort(np.unique(unknown.groups, return_index=True)[1]))
     rows = [unknown.models.index(model) for model in recording.models]
     has_same = unknown.models[0] == recording.models[0]
     return replace(
@@ -109,6 +112,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
         logits=unknown.logits[rows],
         costs_ms=recording.costs_ms,
         energies_mj=recording.energies_mj,
+        groups=None,
         embeddings=unknown.embeddings if has_same else None,
     )
 

@@ -88,6 +88,8 @@ def retime(
         temperatures={name: answers[name].temperature for name in recording.models},
         not_offered=slower,
         wrong_at_most=before.wrong_at_most,
+        # What unknown images secured cannot be tested again: they did not come along.
+        promises={} if before.unknown_images else found.promises,
         because=f"{found.because}; based on the times of this machine and the answers that ship with the models",
     )
 

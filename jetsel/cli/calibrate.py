@@ -98,8 +98,8 @@ def calibrate(
     wrong_at_most: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
-            max=1,
+            min=0.01,
+            max=0.99,
             help="Share of wrong answers that the family promises; installs even if no policy is better.",
         ),
     ] = None,

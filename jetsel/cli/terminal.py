@@ -155,7 +155,7 @@ def promises_table(checks: Sequence[PromiseCheck]) -> Table:
         ends = one.wrong_interval
         interval = "-" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
         wrong = "-" if one.wrong is None else f"{100 * one.wrong:.1f}"
-        verdict = "kept" if one.is_kept else "broken"
+        verdict = {True: "kept", False: "broken", None: "too few images to tell"}[one.is_kept]
         shown.add_row(f"{100 * one.wrong_at_most:g}", f"{100 * one.answered:.1f}", wrong, interval, verdict)
     return shown
 

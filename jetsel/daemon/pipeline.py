@@ -184,7 +184,8 @@ class Pipeline:
             now_s = time.monotonic()
             ahead = outlook(queues, deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
             load_for_the_next(queues, job.policy.models, ahead)
-        evidence = Evidence(features, job.fallback, ahead, request.on_device)
+        is_promised = family.promising.level(request.wrong_at_most) is not None
+        evidence = Evidence(features, job.fallback, ahead, request.on_device, is_promised)
         is_counted = job.route is not None
         run = RequestRun(
             job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, is_counted

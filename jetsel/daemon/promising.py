@@ -36,14 +36,19 @@ class Promising:
         """Return what a policy can promise, None if it was not calibrated for that."""
         return None if self._calibration is None else self._calibration.promises.get(criterion, {}).get(policy)
 
+    def level(self, wrong_at_most: float | None) -> float | None:
+        """Return the level that a request gets: its own, or the family's; None for no promise."""
+        level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
+        return None if level is None or level >= 1 else level
+
     def wrap(self, policy: Policy, criterion: Criterion, wrong_at_most: float | None) -> Policy:
         """Return the policy with the promise that the request asks for, or the family does; 1 asks for none.
 
         What chooses among paths chooses among those that can promise it. Raises RequirementsError that says how many
         images are missing, or what else stands against it.
         """
-        level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
-        if level is None or level >= 1:
+        level = self.level(wrong_at_most)
+        if level is None:
             return policy
         if isinstance(policy, Capped):
             return self.wrap(self._uncapped(policy, level), criterion, level)
@@ -51,10 +56,11 @@ class Promising:
             paths = {name: one for name, path in policy.paths.items() if (one := self._able(path, criterion, level))}
             if not paths:
                 raise self._refusal(criterion, level)
-            # The most accurate path of those in time is taken: here the one that gives the most right answers.
-            right = {name: one.promise.answered * (1 - one.promise.wrong) for name, one in paths.items()}
-            otherwise = paths.get(policy.otherwise.name) or paths[max(right, key=right.__getitem__)]
-            return replace(policy, paths=paths, otherwise=otherwise, elsewhere=(), accuracy=right)
+            # Paths are still ranked by their accuracy: the shares that the promises answer are of the images that their
+            # thresholds were tested on, and the path with the luckiest threshold would be preferred.
+            best = max(paths, key=policy.accuracy.__getitem__)
+            otherwise = paths.get(policy.otherwise.name, paths[best])
+            return replace(policy, paths=paths, otherwise=otherwise, elsewhere=())
         if isinstance(policy, Requirements):
             ways = [(path, self._able(path.policy, criterion, level)) for path in policy.paths if not path.is_away]
             able = tuple(replace(path, policy=one) for path, one in ways if one is not None)

@@ -61,30 +61,36 @@ class Promised:
     def __call__(self, photo: Evidence) -> Steps:
         """Let the policy choose; refuse as early as its answer is known to be in doubt."""
         doubt: str | None = None
+        failed: str | None = None  # why the policy does not run as calibrated
         steps, ran = self.policy(photo), list[Prediction]()
         move: Callable[[], Run] = partial(next, steps)
         while True:
             try:
                 asked = move()
             except StopIteration as end:
-                return self._judged(end.value, ran, doubt, photo)
+                return self._judged(end.value, ran, doubt, failed, photo)
+            except InDoubtError as error:
+                error.covered = self.promise.answered
+                raise
             except OutOfTime:
                 if not ran:
                     raise
                 late = f"time ran out; {best(ran).model} is the best that ran"
-                return self._judged(Decision(best(ran), late, cut_short=True), ran, doubt, photo)
-            if doubt is None:
+                return self._judged(Decision(best(ran), late, cut_short=True), ran, doubt, failed, photo)
+            if doubt is None and failed is None:
                 doubt = self._early_doubt(ran)
             if doubt is not None and photo.fallback is None:
                 steps.close()
                 self._refuse(doubt)
             try:
                 seen = yield asked
-            except OutOfTime as signal:
-                doubt, move = doubt or "too little time was left for the next model", partial(steps.throw, signal)
-                continue
-            except JetselError as error:
-                doubt, move = doubt or f"the policy could not run as calibrated: {error}", partial(steps.throw, error)
+            except (JetselError, OutOfTime) as error:
+                if photo.fallback is None:
+                    steps.close()
+                    raise  # another policy may still keep its promise; this one did not run as calibrated
+                is_late = isinstance(error, OutOfTime)
+                failed = "too little time was left for the next model" if is_late else str(error)
+                move = partial(steps.throw, error)
                 continue
             ran += seen
             move = partial(steps.send, seen)
@@ -100,22 +106,29 @@ class Promised:
             return None
         return f"{ran[-1].model} is so unsure that the next models are not asked ({self._words(value, limit)})"
 
-    def _judged(self, decision: Decision, ran: Sequence[Prediction], doubt: str | None, photo: Evidence) -> Decision:
-        """Return the decision, marked if it is in doubt. Raises InDoubtError if that is to be refused."""
-        if doubt is None and decision.in_doubt:
+    def _judged(
+        self, decision: Decision, ran: Sequence[Prediction], doubt: str | None, failed: str | None, photo: Evidence
+    ) -> Decision:
+        """Return the decision, marked if it is in doubt. Raises InDoubtError if that is to be refused.
+
+        doubt: why it is known to be already. failed: why the policy did not run as calibrated; then the answer is in
+        doubt, and tells nothing of the images.
+        """
+        if failed is None and doubt is None and decision.in_doubt:
             doubt = f"{self.policy.name} expects no model to be right"
-        elif doubt is None:
+        elif failed is None and doubt is None:
             value = self._value(decision.seen, ran)
             if value < self.promise.threshold or math.isnan(value):
                 doubt = f"{decision.seen.model} is not sure enough ({self._words(value, self.promise.threshold)})"
         if doubt is not None and photo.fallback is None:
             self._refuse(doubt)
+        why = f"the promise does not hold: {failed}" if failed is not None else doubt
         return msgspec.structs.replace(
             decision,
-            because=decision.because if doubt is None else f"{doubt}; {decision.because}",
-            in_doubt=doubt is not None,
+            because=decision.because if why is None else f"{why}; {decision.because}",
+            in_doubt=why is not None,
             wrong_at_most=self.promise.wrong_at_most,
-            covered=self.promise.answered,
+            covered=None if failed is not None else self.promise.answered,
         )
 
     def _value(self, answer: Prediction, ran: Sequence[Prediction]) -> float:

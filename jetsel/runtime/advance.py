@@ -47,9 +47,9 @@ def advance(
 
 
 def _cut_short(run: RequestRun) -> None:
-    """Answer with the best that ran, if the policy does not answer itself."""
-    if run.best is None:
-        run.outcome = DeadlineError("too little time was left for any model: allow more in deadline_ms")
+    """Answer with the best that ran, if the policy does not answer itself and nothing was promised."""
+    if run.best is None or run.photo.is_promised:
+        run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
     run.cut_short = True
     run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")

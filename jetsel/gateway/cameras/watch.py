@@ -79,7 +79,13 @@ _LOOK_S = 0.25  # how soon it is seen that the daemon is there, or that a file h
 _AGAIN_S = 0.1  # from a refusal that may pass to the next question
 _MAX_PIXELS = 50_000_000  # of a picture in a folder: the daemon's own default
 _AWAY = (errors.NoDaemonError, errors.NoReplyError, errors.LoadingError, errors.ShuttingDownError)
-_MISTAKES = (errors.UnknownFamilyError, errors.UnknownModelError, errors.UnknownPolicyError, errors.BadRequestError)
+_MISTAKES = (
+    errors.UnknownFamilyError,
+    errors.UnknownModelError,
+    errors.UnknownPolicyError,
+    errors.BadRequestError,
+    errors.RequirementsError,
+)
 
 
 class _AskAgainError(Exception):

@@ -102,8 +102,17 @@ def test_unknown_images_follow_the_order_of_the_models() -> None:
     turned = replace(strange(), models=("l", "s", "m"), logits=strange().logits[[2, 0, 1]])
     assert (aligned(turned, known).logits == strange().logits).all()
     assert aligned(turned, known).embeddings is None, "they are those of another model"
+    twice = replace(strange(4), groups=np.array([0, 1, 1, 0]))
+    assert len(aligned(twice, known).classes) == 2, "of near-duplicates the first"
     with pytest.raises(CalibrationError, match="m did not run on these images"):
         aligned(turned.of_models(["s", "l"]), known)
+
+
+def test_without_labels_nothing_is_promised() -> None:
+    unlabelled = replace(drawn(100), labels_from="l")
+    assert calibrate(unlabelled, IDENTITY, ORDER, of_features, lambda *_: None).calibration.promises == {}
+    with pytest.raises(CalibrationError, match="without labels nothing is known of wrong answers"):
+        calibrate(unlabelled, IDENTITY, replace(ORDER, wrong_at_most=0.1), of_features, lambda *_: None)
 
 
 def test_promises_survive_json(found: Calibrated) -> None:

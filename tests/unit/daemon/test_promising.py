@@ -81,7 +81,8 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     family = served(tmp_path)
     timed = wrapped(family, deadline_ms=50.0, wrong_at_most=0.05)
     assert isinstance(timed, Deadline)
-    assert timed.accuracy == {"single:l": pytest.approx(0.85 * 0.97), "cascade": pytest.approx(0.8 * 0.97)}
+    assert list(timed.paths) == ["single:l", "cascade"]
+    assert timed.accuracy["single:l"] == 0.9, "what the promises answer was seen by the images that tested them"
     assert all(isinstance(path, Promised) for path in (*timed.paths.values(), timed.otherwise))
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)

@@ -71,12 +71,19 @@ def test_what_does_not_run_as_calibrated_is_in_doubt() -> None:
     assert steps.throw(ModelUnavailableError("s is gone")).models == ("l",)
     decision = ended(steps, said("l", 0.99))
     assert decision.in_doubt
-    assert "the policy could not run as calibrated: s is gone" in decision.because
-    steps = promised()(REFUSE)
+    assert "the promise does not hold: s is gone" in decision.because
+    assert decision.covered is None, "it tells nothing of the images"
+    steps = promised()(USE)
     next(steps)
     steps.send((said("s", 0.85),))
-    with pytest.raises(InDoubtError, match="too little time was left for the next model"):
+    with pytest.raises(StopIteration) as end:
         steps.throw(OutOfTime("l needs 9 ms"))
+    assert (end.value.value.in_doubt, end.value.value.cut_short) == (True, True)
+    assert end.value.value.because.startswith("the promise does not hold: too little time was left")
+    steps = promised()(REFUSE)
+    next(steps)
+    with pytest.raises(ModelUnavailableError, match="s is gone"):
+        steps.throw(ModelUnavailableError("s is gone"))
 
 
 def test_time_that_is_over_before_anything_ran_is_no_doubt() -> None:
