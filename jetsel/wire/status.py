@@ -187,6 +187,7 @@ class FamilyStatus(Struct, frozen=True):
     fallback: str | None
     calibration: str | None
     not_offered: dict[str, str]
+    promises: list[PromiseStatus]
     objective: str | None = None
     answers: int = 0
     escalated: int = 0
@@ -194,7 +195,6 @@ class FamilyStatus(Struct, frozen=True):
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
     wrong_at_most: float | None = None
-    promises: list[PromiseStatus] = []
 
 
 class Histogram(Struct, frozen=True):

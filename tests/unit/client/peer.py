@@ -119,7 +119,16 @@ def status(seen: Seen) -> wire.StatusReply:
         ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
     ]
     family = FamilyStatus(
-        "f", 2, models, ["single:m", "cascade"], {"top1": "cascade", "top5": "single:m"}, "it does best", "m", None, {}
+        "f",
+        2,
+        models,
+        ["single:m", "cascade"],
+        {"top1": "cascade", "top5": "single:m"},
+        "it does best",
+        "m",
+        None,
+        {},
+        [],
     )
     return wire.StatusReply(
         v=1,
