@@ -1,8 +1,9 @@
 """Promised error rates, live through the daemon: `python -m benchmarks.promises FIT TEST [--unknown FIT TEST]`.
 
-`jetsel calibrate FIT` is run first, with the unknown images if there are any; then the daemon is asked about each image
-of TEST at each level. Unknown images of TEST are mixed in, so that they are a third of all. The time of early refusal
-is that of a request that refuses, beside the same request that wants a doubtful answer, by turns.
+`jetsel calibrate FIT` is run first, with the unknown images if there are any, unless `--shipped` says that the
+calibration which came with the models is to be judged. Then the daemon is asked about each image of TEST at each level.
+Unknown images of TEST are mixed in, so that they are a third of all. The time of early refusal is that of a request
+that refuses, beside the same request that wants a doubtful answer, by turns.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--unknown", type=Path, nargs=2, metavar=("FIT", "TEST"), help="images of nothing it knows")
     parser.add_argument("--models", type=Path, default=STARTER, help="a folder with the family's models (%(default)s)")
     parser.add_argument("--family", default="starter", help="its name (%(default)s)")
+    parser.add_argument("--shipped", action="store_true", help="judge the calibration that came with the models")
     parser.add_argument("--most", type=int, default=3000, help="images of TEST that are asked about (%(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
@@ -58,7 +60,8 @@ def main() -> None:
         (folder / "fit.toml").write_text(settings, encoding="utf-8")
         command = ["calibrate", str(options.fit), "--family", options.family, "--config", str(folder / "fit.toml")]
         command += ["--unknown", str(options.unknown[0])] if options.unknown else []
-        subprocess.run([sys.executable, "-m", "jetsel", *command, "--force"], check=True)
+        if not options.shipped:
+            subprocess.run([sys.executable, "-m", "jetsel", *command, "--force"], check=True)
         images = _images(options)
         with daemon(folder, settings) as server, Client(server.address) as client:
             print("\n# Promised error rates, live through the daemon\n")
