@@ -327,8 +327,8 @@ def parse(text: str) -> Config:
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
-            f"server.peers_mb: {server.peers_mb:g} is too small for two messages with an image of server.max_image_mb, "
-            f"{server.max_image_mb:g}: raise server.peers_mb or lower server.max_image_mb; "
+            f"server.peers_mb: {server.peers_mb:g} MB cannot hold two messages with images of {server.max_image_mb:g} "
+            f"MB (server.max_image_mb): raise server.peers_mb or lower server.max_image_mb; "
             f"example: {EXAMPLES['server.peers_mb']}"
         )
     return config

@@ -100,7 +100,7 @@ def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[
         os.close(descriptor)
 
 
-def repair_of(fault: OSError, another_place: str = "name another place") -> str:
+def repair_of(fault: OSError, another_place: str = "choose another folder") -> str:
     """Return what to do about a file that could not be written. another_place: how one names another folder."""
     if fault.errno in _NO_SPACE:
         return "free some space there"

@@ -56,7 +56,7 @@ class Head:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             made = cls(arrays["weights"].astype(np.float32), arrays["bias"].astype(np.float32))
         if made.weights.ndim != 2 or made.bias.shape != made.weights.shape[1:]:
-            raise ValueError(f"weights {made.weights.shape} and bias {made.bias.shape} do not fit")
+            raise ValueError(f"weights of shape {made.weights.shape} do not match a bias of shape {made.bias.shape}")
         if not (np.isfinite(made.weights).all() and np.isfinite(made.bias).all()):
             raise ValueError("it holds numbers that are not finite")
         return made

@@ -61,7 +61,7 @@ def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
     """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
     gains = [(result.name, result.points_over_coin(criterion)) for result in results]
     listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
-    return [f"Compared with randomly mixing two models at equal cost, in points: {joined(listed)}."] if listed else []
+    return [f"Points of accuracy against a random mix of two models at equal cost: {joined(listed)}."] if listed else []
 
 
 def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
@@ -86,7 +86,7 @@ def _beside_single(result: Result, best_single: str, criterion: Criterion) -> st
 
 def always_in_words(result: Result) -> str:
     """Say of a policy that asked one model about everything that it did no more than that model."""
-    return f"{result.name}: always {result.always}, plus the cost of choosing"
+    return f"{result.name} always runs {result.always}, so it only adds the cost of choosing"
 
 
 def _saving(ratio: float, of: str, more: str, same: str) -> str:
@@ -110,10 +110,10 @@ def _chooser(chain: FittedChain) -> str:
 def _lift(lift: Lift) -> str:
     """Whether the premodel adds anything to chance, and what follows from it."""
     gives = (
-        f"choosing models by features gives {lift.points:+.1f} points of accuracy, compared with a random choice with "
-        f"the same shares of models (standard error {lift.error_points:.1f}); computing the features takes as much "
-        f"time as {lift.cost_points:.1f} points are worth; the premodel is in doubt on {100 * lift.doubt:.0f} % of the "
-        "images"
+        f"choosing models by features changes the accuracy by {lift.points:+.1f} points, compared with a random choice "
+        f"with the same shares of models (standard error {lift.error_points:.1f}); larger models would gain "
+        f"{lift.cost_points:.1f} points with the time that the features take; the premodel is in doubt on "
+        f"{100 * lift.doubt:.0f} % of the images"
     )
     if lift.offered:
         return f"The premodel: {gives}."
@@ -138,10 +138,10 @@ def _of_multiplexer(found: Multiplexing) -> str:
     stays, interval = found.stays[near], found.points_interval
     return (
         f"The multiplexer reads the output of {found.reads}, which takes {found.cost_ms:.3f} ms for each image; "
-        f"{cost}.{knows} Compared with the cascade, the multiplexer gives {found.points:+.2f} points "
+        f"{cost}.{knows} Compared with the cascade, it changes the accuracy by {found.points:+.2f} points "
         f"({interval.low:+.2f} to {interval.high:+.2f}) and takes {found.time_ratio:.2f} times as long. If the most "
         f"expensive model ran on an edge server, {near} on the device could answer {100 * stays.share:.1f} % of the "
-        f"images with {stays.points:+.2f} points "
+        f"images; the accuracy would change by {stays.points:+.2f} points "
         f"({stays.points_interval.low:+.2f} to {stays.points_interval.high:+.2f})."
     )
 

@@ -101,7 +101,7 @@ def _ways(config: Config) -> Mapping[str, list[str]]:
     """Return the names of the edge server's models for each way to answer."""
     sides_px = {EDGE + name: ["", *model.accuracy_at_px] for name, model in config.edge.models.items()}
     elsewhere = [name + (REDUCED + px if px else "") for name, sides in sides_px.items() for px in sides]
-    return {"device alone": [], **({"with the edge": elsewhere} if elsewhere else {})}
+    return {"device alone": [], **({"with the edge server": elsewhere} if elsewhere else {})}
 
 
 def _sizes(paths: Sequence[str], limits: Limits) -> tuple[list[int], list[tuple[int, int]]]:

@@ -153,7 +153,7 @@ def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
 def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:
     """The policy that the owner asks for; raises CalibrationError if nothing was fitted for one of this name."""
     if name not in tried.runs:
-        raise CalibrationError(f"--policy: there is {no_such(name, tried.runs)}")
+        raise CalibrationError(f"--policy: the family has {no_such(name, tried.runs)}")
     return _Winner(name, judge.outcomes(tried.runs[name]), reference)
 
 
@@ -173,7 +173,7 @@ def _verdict(
     order: InstallRequest, loaded: LoadedRecording, winner: _Winner, rival: str, outcomes: Outcomes
 ) -> tuple[bool, str]:
     """Whether the winner is to be installed, and the sentence that says why and on which images."""
-    under = f"{order.decides}, on images held out"
+    under = f"{order.decides}, on held-out images"
     if loaded.learned:
         learned = f"{100 * loaded.learned:.0f} %"
         trained = f"on images of which {learned} were used to train the models"

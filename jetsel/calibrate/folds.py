@@ -20,7 +20,7 @@ def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     if len(sizes) < folds:
         raise CalibrationError(
-            f"{len(groups)} images, of which {len(sizes)} differ, are too few for {folds} folds: add images"
+            f"{len(groups)} images, {len(sizes)} of them distinct, are too few for {folds} folds: add images"
         )
     drawn = np.random.default_rng(seed).permutation(len(sizes))
     order = drawn[np.argsort(-sizes[drawn], kind="stable")]

@@ -152,7 +152,7 @@ class Goal:
             return False, f"{said}; {too_few}{_more(rival, spare, error)}"
         if is_right_more:  # surely, and surely slower: more images would not decide between the two
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
-            return False, f"{said}; set --min-accuracy or {limit} to choose"
+            return False, f"{said}; set --min-accuracy or {limit} to choose between the two"
         return False, f"{said}, which may be chance{_more(rival, gain, error)}"
 
     def worth(self, candidate: Outcomes, rival: Outcomes) -> float:

@@ -90,7 +90,7 @@ def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
     """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have."""
     known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in KINDS)]
     if policy is not None and policy not in known:
-        raise CalibrationError(f"--policy: there is {no_such(policy, known)}")
+        raise CalibrationError(f"--policy: the family has {no_such(policy, known)}")
     if criterion == "top5":
         check_top5(len(job.family.labels.names))
 

@@ -54,7 +54,7 @@ def _lines(done: Done) -> list[str]:
         reason = "" if trial.reason is None else f": {trial.reason}"
         said.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
     if line.daemon is not None:
-        said.append(f"the daemon does not answer: {line.daemon}")
+        said.append(f"the daemon does not reply: {line.daemon}")
     waits = "" if done.unsent is None else f"; the other reports were not sent: {done.unsent}"
     reports = "1 usage report" if done.sent == 1 else f"{done.sent} usage reports"
     said.append(f"{reports} sent{waits}")

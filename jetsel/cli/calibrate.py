@@ -92,7 +92,7 @@ def calibrate(
     unknown: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", exists=True, help="Images of nothing that the family knows, to test what is refused."
+            metavar="FOLDER", exists=True, help="Images that show no class of the family, to test what is refused."
         ),
     ] = None,
     wrong_at_most: Annotated[
@@ -100,7 +100,7 @@ def calibrate(
         typer.Option(
             min=0.01,
             max=0.99,
-            help="Share of wrong answers that the family promises; installs even if no policy is better.",
+            help="Maximum share of wrong answers to promise; the calibration is installed even if no policy is better.",
         ),
     ] = None,
     recording: RecordingFile = None,
@@ -111,7 +111,7 @@ def calibrate(
         bool,
         typer.Option(
             "--retime",
-            help="Without IMAGES: fit the shipped calibration to the models' times on this machine.",
+            help="Fit the shipped calibration to the models' times on this machine; takes no IMAGES.",
         ),
     ] = False,
     policy: Annotated[
@@ -125,7 +125,7 @@ def calibrate(
     config: ConfigFile = None,
     endpoint: Endpoint = None,
 ) -> None:
-    """Fit the policies to your own labelled images, and install the best one if it pays.
+    """Fit the policies to your own labelled images, and install the best one if it is better.
 
     Every model runs on every image once. The results are kept in one file, so an interrupted command continues where
     it stopped. Then every policy is compared on images that it was not fitted on. The best one is installed if it

@@ -86,7 +86,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
     out.print(f"its folder: {entry.directory}")
     out.print(f"its report: {entry.report or 'none'}")
     if entry.reason is not None:
-        out.print(f"it is refused: {entry.reason}", style="red")
+        out.print(f"it is rejected: {entry.reason}", style="red")
 
 
 def gist(found: Calibration) -> dict[str, str]:
@@ -99,10 +99,10 @@ def gist(found: Calibration) -> dict[str, str]:
         for name, one in found.figures.get("top1", {}).items()
     }
     return {
-        "made": f"{found.created}, from {found.photographs:,} photographs",
+        "made": f"{found.created}, from {found.photographs:,} images",
         "answers by default": ", ".join(f"{criterion} {name}" for criterion, name in found.default_policy.items()),
         "because": found.because,
-        "ms a photograph": costs,
+        "ms per image": costs,
         "saves": found.objective,
         **figures,
     }
@@ -172,14 +172,14 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
     from jetsel.cli.terminal import table
     from jetsel.site.family_calibrations import named
 
-    shown = table(">number", "", "made", "default policy", ">photographs", "labels", "refused")
+    shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
     shown.title = f"family {calibrations.family}"
     for entry in entries:
         found = entry.calibration
         row = ("-", "-", "-", "-")
         if found is not None:
             defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
-            labels = f"answers of {found.labels_from}" if found.labels_from else "the photographs'"
+            labels = f"answers of {found.labels_from}" if found.labels_from else "the images'"
             row = (found.created, defaults, str(found.photographs), labels)
         shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
     return shown

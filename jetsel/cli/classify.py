@@ -68,7 +68,7 @@ def classify(
         Criterion, typer.Option(help="Criterion of a right answer: the first label, or one of the first five.")
     ] = Criterion.top1,
     on_doubt: Annotated[
-        OnDoubt | None, typer.Option(help="If no model is likely to be right: use the fallback, or refuse.")
+        OnDoubt | None, typer.Option(help="Action if no model is likely to be right: use the fallback, or refuse.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each choice was made.")] = False,
     on_device: Annotated[bool, typer.Option("--on-device", help="Do not send the image to an edge server.")] = False,
@@ -81,7 +81,7 @@ def classify(
     ] = None,
     wrong_at_most: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Share of the answers given that may be wrong; the rest are in doubt."),
+        typer.Option(min=0, max=1, help="Maximum share of wrong answers; answers that are too unsure are in doubt."),
     ] = None,
     config: DaemonConfig = None,
     endpoint: Endpoint = None,
@@ -90,7 +90,7 @@ def classify(
     ] = 16,
     timeout_ms: TimeoutMs = 30_000,
     max_image_mb: Annotated[
-        float, typer.Option(help="Largest image to send, in MB: the daemon's [server] max_image_mb.")
+        float, typer.Option(help="Largest image to send, in MB; use the daemon's [server] max_image_mb.")
     ] = 16,
 ) -> None:
     """Print what each image shows.

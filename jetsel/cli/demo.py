@@ -144,7 +144,7 @@ def _table(asked: list[DemoAnswer]) -> Table:
     from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("picture", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
+    shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
     for one in asked:
         for name, answer in ((one.text, one.chosen), ("", one.beside)):
             ran = ", ".join(run.model for run in answer.ran)

@@ -27,8 +27,8 @@ def evaluate(
 ) -> None:
     """Evaluate the calibration in use on labelled images, and compare it with every single model and the bounds.
 
-    Every model runs on every image once; to evaluate the same images again, no model runs. Each policy is replayed on
-    the recorded answers. Do not use the images of the calibration: the results would look too good.
+    Every model runs on every image once; a second evaluation of the same images runs no model. Each policy is
+    replayed on the recorded answers. Do not use the images of the calibration: the results would look too good.
     """
     from jetsel.calibrate.evaluating import asked
     from jetsel.calibrate.evaluating import evaluate as judged

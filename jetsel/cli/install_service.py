@@ -67,9 +67,9 @@ def install_service(
 def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
     """Yield what is in the way of changing the service, with what helps; in an image, what it would not see."""
     if not is_image and not BOOTED.is_dir():
-        yield f"systemd does not run this machine ({BOOTED} is missing): run `jetsel serve` itself, or use --prefix"
+        yield f"systemd is not running here ({BOOTED} is missing): start `jetsel serve` yourself, or use --prefix"
     if not is_image and not user and os.geteuid() != 0:
-        yield "only root may change the system's service: run this command with sudo; or, for you alone, --user"
+        yield "only root may change the system's service: run it with sudo, or use --user for your own service"
     if not is_image and not user and PACKAGED.exists():
         yield f"the Debian package has installed {PACKAGED}: change it with `systemctl edit jetsel.service`"
     if not user and not remove:
@@ -123,7 +123,7 @@ def write_files(files: dict[Path, str], dry_run: bool) -> bool:
     for path, text in files.items():
         typer.echo(f"{'keep  ' if before[path] == text else 'write '} {path}")
         if path.is_symlink():
-            raise ConfigError(f"{path} is a link (a masked unit is one): remove it first")
+            raise ConfigError(f"{path} is a symbolic link (systemctl mask makes one): remove it first")
         if before[path] != text and not dry_run:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, text.encode())

@@ -100,7 +100,7 @@ def record(
     replay: Replay = None,
     config: ConfigFile = None,
 ) -> None:
-    """Record every rail to a file, for a look later or to be played with --replay or [power] replay."""
+    """Record every rail to a file, to examine it later or to replay it with --replay or [power] replay."""
     import contextlib
 
     from jetsel.base.errors import PowerError
@@ -151,7 +151,7 @@ def calibrate(
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
-    kept = f"kept in {path}; a running daemon uses it by itself"
+    kept = f"saved in {path}; a running daemon uses it without a restart"
     emit(idle, json, "\n".join([*idle_lines(idle), kept]))
 
 

@@ -64,7 +64,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table(
-        "network", ">deadline ms", "policy", "models", ">right %", ">in time %", ">both %", ">by the edge %", ">mean ms"
+        "network", ">deadline ms", "policy", "models", ">right %", ">in time %", ">both %", ">edge server %", ">mean ms"
     )
     for row in rows:
         shares = (f"{100 * row[key]:.2f}" for key in ("accuracy", "on_time", "effective", "from_edge"))

@@ -100,7 +100,7 @@ def _queue_line(queue: QueueStatus) -> str:
 
 
 def _reload_line(reloads: dict[str, int], last: ReloadStatus) -> str:
-    done = f"refused: {last.refused}" if last.refused else f"changed: {', '.join(last.changed) or 'nothing'}"
+    done = f"rejected: {last.refused}" if last.refused else f"changed: {', '.join(last.changed) or 'nothing'}"
     return f"reloads: {outcomes(reloads)}; the last, {duration(last.ago_s)} ago, {done}"
 
 
@@ -223,7 +223,7 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(_battery(power.battery))
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
-        share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of the energy of choice and models"
+        share = "" if power.chooser_share is None else f", {power.chooser_share:.0%} of the energy of choosing and runs"
         lines.append(f"choosing took {joules(power.chooser_j)}{share}")
     return lines + _judged(power.judged)
 
@@ -234,7 +234,7 @@ def energy_tables(power: PowerStatus) -> list[Table]:
 
     found = []
     if power.models:
-        models = table("model", "family", ">photographs", ">energy", ">mJ each")
+        models = table("model", "family", ">images", ">energy", ">mJ each")
         models.title = "estimated energy above idle by model"
         for model in power.models:
             took = (joules(model.joules), figure(model.mean_mj))

@@ -74,8 +74,8 @@ def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Pat
         except (NoDaemonError, NoReplyError):
             pass  # its socket is not there yet
         time.sleep(LOOK_EVERY_S)
-    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    what = f"ended with status {process.poll()}" if process.poll() is not None else f"is silent for {SILENCE_S:g} s"
+    status, said = process.poll(), log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    what = f"ended with status {status}" if status is not None else f"has not answered for {SILENCE_S:g} s"
     raise InternalError(f"the daemon did not start: it {what}: {said[-1] if said else 'its log is empty'}")
 
 

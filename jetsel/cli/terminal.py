@@ -53,7 +53,7 @@ PHASES = {
     "reading": "reading the files",
     "recording": "recording",
     "timing": "timing the models",
-    "metering": "metering the models",
+    "metering": "measuring the energy of the models",
 }
 
 
@@ -106,7 +106,7 @@ class Output:
         from jetsel.calibrate.record.photographs import left_out_lines
 
         times, count = loaded.times, len(loaded.recording.classes)
-        lines = [f"{count} photographs in {job.path}", *left_out_lines(loaded.left_out)]
+        lines = [f"{count} images in {job.path}", *left_out_lines(loaded.left_out)]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         if loaded.learned:
@@ -150,7 +150,7 @@ def in_words(findings: Findings) -> list[str]:
 
 def promises_table(checks: Sequence[PromiseCheck]) -> Table:
     """Return a row for each promise of one policy on other images."""
-    shown = table(">at most wrong %", ">answered %", ">wrong %", ">95 % interval", "promise")
+    shown = table(">wrong at most %", ">answered %", ">wrong %", ">95 % interval", "promise")
     for one in checks:
         ends = one.wrong_interval
         interval = "-" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"

@@ -15,7 +15,7 @@ from jetsel.cli.options import AskedFamily, Endpoint, print_json
 
 MQTT = "MQTT and Home Assistant"
 SAVING = "Images of doubtful answers"
-GATE = "Skip a frame whose mean difference from the last classified one is less, in 256 gray levels (0: skip none)."
+GATE = "Skip a frame whose mean difference from the last classified one is below this, in 256 gray levels (0: none)."
 
 
 def watch(
@@ -31,7 +31,7 @@ def watch(
     region: Annotated[
         str | None, typer.Option(metavar="X,Y,W,H", help="Part of the frame to classify, in shares from 0 to 1.")
     ] = None,
-    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames that a new label needs.")] = 3,
+    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames until a new label is reported.")] = 3,
     skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
     stall_s: Annotated[
         float,
@@ -46,7 +46,7 @@ def watch(
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each frame, in ms.")] = None,
     wrong_at_most: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Share of the answers that may be wrong; the rest get the label `unknown`."),
+        typer.Option(min=0, max=1, help="Maximum share of wrong answers; too unsure answers get the label `unknown`."),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Folder for images of doubtful answers.", rich_help_panel=SAVING)
@@ -68,7 +68,7 @@ def watch(
     endpoint: Endpoint = None,
     timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = 10_000.0,
     max_image_mb: Annotated[
-        float, typer.Option(min=0.01, help="Largest image to send, in MB: the daemon's [server] max_image_mb.")
+        float, typer.Option(min=0.01, help="Largest image to send, in MB; use the daemon's [server] max_image_mb.")
     ] = 16.0,
 ) -> None:
     """Watch a camera, and print an event, one JSON object a line, when its label changes.

@@ -69,7 +69,7 @@ def result(reply: Reply, kind: type[R]) -> R:
         return reply
     if isinstance(reply, Failure):
         raise error_of(reply)
-    raise BadRequestError(f"the peer answered {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
+    raise BadRequestError(f"the peer replied to {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
 
 
 def error_of(failure: Failure) -> JetselError:

@@ -90,7 +90,7 @@ class Admission:
         # What is queued before it is spread over the workers, and a load goes on beside; its own work comes after.
         wait_ms = work_ms * (self.in_queue // self._workers)
         if max(wait_ms, loading_ms) + floor_ms > deadline_ms:
-            loading = f"; its model was unloaded, and is loaded now in {loading_ms:.1f} ms" if loading_ms else ""
+            loading = f"; the model is not in memory, and loading it takes {loading_ms:.1f} ms" if loading_ms else ""
             raise DeadlineError(
                 f"no path can answer within {deadline_ms:g} ms: the queue takes {wait_ms:.1f} ms, and inference at "
                 f"least {floor_ms:.1f} ms{loading}"

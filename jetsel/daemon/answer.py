@@ -143,7 +143,7 @@ def unexpected(error: Exception, request_id: str | None) -> JetselError:
     """Log an exception that is none of ours, and return the error that answers the request."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
-            "memory ran out while this image was worked on: send again later or a smaller one; or raise the "
+            "memory ran out while this image was processed: send it again later, or send a smaller one; or raise the "
             "daemon's memory limit, or lower server.queue_megapixels or server.workers"
         )
         log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))

@@ -108,7 +108,7 @@ class Dispatcher:
             return
         check_admin(message.sender, self._admin_group)
         if not self.current.is_ready:
-            raise LoadingError("the models are still loading: reload when they are there")
+            raise LoadingError("the models are still loading: reload when they have loaded")
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
         self._reloads.ask((message.route, request))

@@ -90,9 +90,7 @@ class Drift:
         if highest is not None and indices[highest] > SIGNIFICANT:
             words.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")
         if refusals.is_significant:
-            words.append(
-                f"{refusals.seen:.0%} of the requests are in doubt, where {refusals.calibrated:.0%} were expected"
-            )
+            words.append(f"{refusals.seen:.0%} of the requests are in doubt; {refusals.calibrated:.0%} were expected")
         return DriftStatus(
             photographs=len(bins),
             indices=indices,

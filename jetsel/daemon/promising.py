@@ -67,7 +67,7 @@ class Promising:
             if not able:
                 raise self._refusal(criterion, level)
             names = ", ".join(path.policy.name for path in able)
-            return replace(policy, paths=able, promised=f"wrong_at_most {level:g} is promised by {names} alone")
+            return replace(policy, paths=able, promised=f"only {names} can promise wrong_at_most {level:g}")
         return self._promised(policy, criterion, level)
 
     @staticmethod
@@ -79,7 +79,7 @@ class Promising:
         missing = [model for model in inner.models if model not in left]
         if missing:
             raise RequirementsError(
-                f"wrong_at_most {level:g} cannot be promised now: {' and '.join(missing)} cannot run {policy.why}"
+                f"wrong_at_most {level:g} cannot be promised now: {policy.why}, {' and '.join(missing)} may not run"
             )
         return inner
 

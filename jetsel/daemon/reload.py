@@ -106,7 +106,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     changed += [line for line in _out_of_service(following) if line not in known]
     for family in following.families.values():  # told by each reload
         changed += [
-            f"weights of {name} are damaged, and it is served until it is unloaded: {why}"
+            f"weights of {name} are damaged; the model is served until it is unloaded: {why}"
             for name, why in family.damaged.items()
         ]
     return changed
@@ -219,8 +219,8 @@ class ReloadRequests:
             told = event("reloaded", changed=ended, took_s=took_s)
             log.info("reloaded: %s", ", ".join(ended) or "nothing changed", extra=told)
         else:
-            log.error("reload refused: %s", ended, extra=event("reload-refused", code=ended.code))
-            status += f"; the last reload was refused: {ended}"
+            log.error("reload rejected: %s", ended, extra=event("reload-refused", code=ended.code))
+            status += f"; the last reload was rejected: {ended}"
         self._notifier.ready(status)  # before the reply: who reads it may go by what the manager shows
         return ended
 

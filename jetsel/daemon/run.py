@@ -143,7 +143,7 @@ class Lifecycle:
             self._drain()
         finally:
             given_up = self.dispatcher.give_up(PATIENCE_S)
-            log.info("stopped; %d requests were given up", given_up, extra=event("stopped", given_up=given_up))
+            log.info("stopped; %d requests were not answered", given_up, extra=event("stopped", given_up=given_up))
 
     def _load(self, backends: Backends) -> bool:
         """Load every model beside this thread; return whether that is done, and no signal came before it was."""

@@ -60,7 +60,7 @@ class Probe:
         if self._job is None:
             return None
         self._begin(self._job)
-        return "the daemon's own request has only begun" if outcome is None else "a defect ends the daemon's request"
+        return "the daemon's own request has just begun" if outcome is None else "a defect ended the daemon's request"
 
     def over(self, outcome: str) -> None:
         """It has ended, with "ok" or an error's code."""

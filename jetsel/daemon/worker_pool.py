@@ -88,7 +88,7 @@ class WorkerPool:
                 else:
                     self._take_in_news()
             except Exception:  # a defect of ours, or no memory: the thread must live to do the next
-                log.exception("a worker met a defect and continues", extra=event("worker-failed"))
+                log.exception("a worker failed because of a defect and continues", extra=event("worker-failed"))
                 time.sleep(PAUSE_S)
             jobs = self._next(has_worked=bool(jobs))
         self._port.wake()  # one call ends one wait: each that leaves passes it on

@@ -206,7 +206,7 @@ class Child:
             if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # to nobody else either
                 self._doubt.set()
         if sent.cancelled():
-            raise ConnectionError(f"given up: {self._away}")
+            raise ConnectionError(f"cancelled: {self._away}")
         return sent.result()
 
     async def _infer(

@@ -146,10 +146,10 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     words = "Whether the confidence differs much from the calibration's."
     yield _gauge("jetsel_confidence_shifted", words, ("family", "model"), shifted)
     refusals = [((name,), drift.refusals) for name, drift in drifts if drift.refusals is not None]
-    doubts = [(key, one.seen) for key, one in refusals]
-    yield _gauge("jetsel_in_doubt_share", "Share in doubt of the last requests with a promise.", ("family",), doubts)
-    expected = [(key, one.calibrated) for key, one in refusals]
-    yield _gauge("jetsel_in_doubt_calibrated", "Share in doubt that was expected of them.", ("family",), expected)
+    seen = [(key, one.seen) for key, one in refusals]
+    yield _gauge("jetsel_in_doubt_share", "In-doubt share of the last requests with a promise.", ("family",), seen)
+    due = [(key, one.calibrated) for key, one in refusals]
+    yield _gauge("jetsel_in_doubt_calibrated", "Expected in-doubt share of requests with a promise.", ("family",), due)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
     yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 

@@ -71,12 +71,12 @@ def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
         names = re.findall(r"{(\w+)}", path)
         parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
         infer = {
-            "summary": "Inference; the binary extension is understood",
+            "summary": "Inference; supports the binary extension",
             "requestBody": {"required": True, "content": {"application/json": {"schema": inference}}},
             "responses": {"200": _content("Outputs and parameters"), **_errors()},
         }
         found[path] = {"parameters": parameters, "get": _get("Inputs and outputs")}
-        found[f"{path}/ready"] = {"parameters": parameters, "get": _get("Whether it can answer")}
+        found[f"{path}/ready"] = {"parameters": parameters, "get": _get("Whether the model can answer")}
         found[f"{path}/infer"] = {"parameters": parameters, "post": infer}
     return found
 

@@ -87,7 +87,7 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
     head = body[:end]
     (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
     if len(head) - len(bytes(bulk.data)) > MOST_HEAD_BYTES:
-        raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes beside its data: send less")
+        raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes besides its data: send less")
     request = _decode(head, Inference, "the inference request")
     (tensor,) = request.inputs
     size = tensor.parameters.get("binary_data_size")

@@ -119,7 +119,7 @@ def _envelope(folder: Path) -> Envelope:
             )
         if header.version > VERSION:
             raise CalibrationError(
-                f"{path}: too new: of version {header.version}, this jetsel reads {VERSION}; update it, or recalibrate"
+                f"{path}: has version {header.version}, but this jetsel reads {VERSION}: update jetsel, or recalibrate"
             )
         if header.version < VERSION:
             raise CalibrationError(

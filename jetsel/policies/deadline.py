@@ -167,7 +167,7 @@ class Deadline:
         """Run both. held_ms: the one here only if nothing has come so long before the deadline."""
         because = f"{chosen} {'may come late' if held_ms is None else 'is nearly certain to come'}"
         seen = yield Run((leg, chosen), because, "deadline", held_ms)
-        return Decision(seen[-1], f"{seen[-1].model} is the best that came by the deadline")
+        return Decision(seen[-1], f"{seen[-1].model} gave the best answer before the deadline")
 
     def _here_first(self, leg: str, chosen: str) -> Steps:
         """Ask the edge if the answer here is less likely to be right than the edge's."""
@@ -177,7 +177,7 @@ class Deadline:
         best = seen
         with contextlib.suppress(JetselError, OutOfTime):
             (best,) = yield Run((chosen,), f"{leg} was not sure: {seen.confidence:.2f}", "deadline")
-        return Decision(best, f"{best.model} is the best that came by the deadline")
+        return Decision(best, f"{best.model} gave the best answer before the deadline")
 
     # What they choose by.
 

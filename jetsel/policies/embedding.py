@@ -65,7 +65,7 @@ class EmbeddingPolicy:
             return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
         which = int(worthiest(chances, self.costs, self.price))
         best = self.models[which]
-        because = f"{best} is most worth its cost: right with a probability of {chances[which]:.2f}"
+        because = f"{best} is the best trade of accuracy and cost: right with a probability of {chances[which]:.2f}"
         if best == cheapest:
             return Decision(seen, because)
         try:

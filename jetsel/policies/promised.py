@@ -104,7 +104,7 @@ class Promised:
         value = self._value(self.policy.answer(ran), ran)
         if limit is None or value >= limit:
             return None
-        return f"{ran[-1].model} is so unsure that the next models are not asked ({self._words(value, limit)})"
+        return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(value, limit)})"
 
     def _judged(
         self, decision: Decision, ran: Sequence[Prediction], doubt: str | None, failed: str | None, photo: Evidence
@@ -140,9 +140,9 @@ class Promised:
         return float(self.score.of(sight_of(answer, self.criterion, distance)))
 
     def _words(self, value: float, least: float) -> str:
-        return f"score {value:.2f} of at least {least:.2f}, so that at most {self.promise.wrong_at_most:g} are wrong"
+        return f"score {value:.2f}, but wrong_at_most {self.promise.wrong_at_most:g} needs at least {least:.2f}"
 
     def _refuse(self, doubt: str) -> NoReturn:
-        error = InDoubtError(f'in doubt: {doubt}. Send "on_doubt": "use" for the answer, marked')
+        error = InDoubtError(f'in doubt: {doubt}. Send "on_doubt": "use" to get the answer, marked as in doubt')
         error.covered = self.promise.answered
         raise error

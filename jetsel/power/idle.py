@@ -140,10 +140,10 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise CalibrationError(f"{path}: is not a measurement of idle power ({fault}): {REPAIR}") from fault
     if idle.format != FORMAT:
-        raise CalibrationError(f"{path}: has format {idle.format}, not {FORMAT}, which is read here: {REPAIR}")
+        raise CalibrationError(f"{path}: has format {idle.format}, but this jetsel reads format {FORMAT}: {REPAIR}")
     if sorted(idle.rails) != sorted(rails):
         raise CalibrationError(
-            f"{path}: was measured of {' + '.join(idle.rails)}, and the total is {' + '.join(rails)} now: {REPAIR}"
+            f"{path}: was measured on {' + '.join(idle.rails)}, but the total is now {' + '.join(rails)}: {REPAIR}"
         )
     return idle
 

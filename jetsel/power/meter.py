@@ -85,4 +85,4 @@ def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] 
     except CalibrationError as error:
         return str(error)
     changes = differences(idle.facts, facts) if idle.facts is not None else []
-    return idle, f"since idle power was measured {'; '.join(changes)}" if changes else None
+    return idle, f"since idle power was measured, {'; '.join(changes)}" if changes else None

@@ -64,4 +64,4 @@ class Events:
                 try:
                     call()
                 except Exception:  # the thread must live to call the next
-                    log.exception("a timer met a defect; the next ones are called", extra=event("timer-failed"))
+                    log.exception("a timer failed because of a defect; later timers run", extra=event("timer-failed"))

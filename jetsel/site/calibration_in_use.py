@@ -37,7 +37,7 @@ class CalibrationInUse:
     identity: CalibrationIdentity | None = None
 
     def __str__(self) -> str:
-        return self.source if self.refused is None else f"{self.source}; refused: {self.refused}"
+        return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
 
 def choose(
@@ -69,7 +69,7 @@ def choose(
         return CalibrationInUse(
             calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration)
         )
-    source = f"refused: {'; '.join(refused)}" if refused else "none was made"
+    source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
     return CalibrationInUse(None, catalogue(list(models), None), source)
 
 

@@ -35,7 +35,7 @@ def default_family(config: Config, families: Sequence[str]) -> str:
     if known:
         return known[0]
     raise ConfigError(
-        f"models.default_family: several families ({', '.join(families)}) and none is named as the default"
+        f"models.default_family: there are several families ({', '.join(families)}): set one as the default"
     )
 
 

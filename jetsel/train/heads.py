@@ -109,7 +109,7 @@ def check_enough(counts: Sequence[int], names: Sequence[str]) -> None:
     """Raise CalibrationError if a class has too few photographs. counts: of each class."""
     few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
     if few or len(names) < 2:
-        what = f"too few of {', '.join(few)}" if few else "one class alone"
+        what = f"too few of {', '.join(few)}" if few else "only one class"
         raise CalibrationError(f"{what}: {FEWEST} images of each of two or more classes are needed")
 
 

@@ -54,7 +54,7 @@ INT8_TOLERANCE = 0.1
 """The same of 8 bits: integers are rounded where the reference computes with the numbers that they stand for."""
 
 NOTICE = (
-    "Published weights (Apache-2.0) that learned from the images of ImageNet: users must find out whether "
+    "Published weights (Apache-2.0) trained on ImageNet images: users must find out whether "
     "the terms of that data allow the use."
 )
 SPEC: dict[str, Any] = {

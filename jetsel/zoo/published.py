@@ -109,7 +109,7 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
     try:
         torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
     except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
-        said = f"{place}: {error}; try again, or name another place of the same file with --from URL"
+        said = f"{place}: {error}; try again, or name another mirror with --from URL"
         raise DownloadError(said) from error
     return path
 
@@ -131,7 +131,7 @@ def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
         return torchvision.models.get_model(name, weights=chosen, progress=False)
     except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another place") from error
+        raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another mirror") from error
 
 
 def spec_of(preset: Any) -> dict[str, Any]:

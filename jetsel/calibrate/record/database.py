@@ -67,7 +67,7 @@ _REPAIRS = {
 }
 
 _OTHERS = {
-    "family": "for the family {recorded!r} and this one is {due!r}",
+    "family": "for family {recorded!r}, not {due!r}",
     "labels_sha256": "with another labels file of the family",
     "feature_table": "with other features than this jetsel computes",
     "decode_px": "for inputs of at most {recorded} pixels, but the family has {due}",
@@ -81,8 +81,8 @@ def faults(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as fault:
-        repair = next((said for words, said in _REPAIRS.items() if words in str(fault)), None)
-        raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it and record'}") from fault
+        known = next((said for words, said in _REPAIRS.items() if words in str(fault)), None)
+        raise CalibrationError(f"{path}: {known or f'{fault}; check its disk, or delete it, record again'}") from fault
 
 
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
@@ -128,7 +128,7 @@ def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
             _check(connection, path, _binding(family))
             yield connection
         except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
-            repair = "delete it and record"
+            repair = "delete it and record again"
             raise CalibrationError(f"{path}: contains data that jetsel did not write ({fault}); {repair}") from fault
 
 

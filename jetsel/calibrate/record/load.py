@@ -140,7 +140,7 @@ def _complete(
     ).fetchall()
     if not rows:
         what = "labelled image" if labelled else "image"
-        raise CalibrationError(f"{path}: no {what} was recorded for every model; run the recording to its end")
+        raise CalibrationError(f"{path}: no {what} has results from every model; run the recording to its end")
     return rows
 
 
@@ -210,7 +210,7 @@ def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | Non
     return "; ".join(reasons) or None, msgspec.json.decode(found[-1][1], type=Conditions).described()
 
 
-NOT_ENDED = "some models are not metered; run the recording to its end"
+NOT_ENDED = "the energy of some models is not measured; run the recording to its end"
 _FEATURES = "the features"
 
 _Row = tuple[str, int, float, float, float, float, float]  # what, photograph, mJ: mean, its three errors; ms

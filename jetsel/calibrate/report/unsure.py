@@ -24,7 +24,7 @@ def heading(doubt: DoubtFindings) -> str:
 
 def promises(doubt: DoubtFindings) -> Table:
     """The levels of the default policy and of the best single model."""
-    columns = ["At most wrong", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
+    columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
     columns += ["Unknown images refused, %"] if doubt.unknown_images else []
     groups = {short(name, LONGEST): _levels(found, len(columns) - 1) for name, found in doubt.promises.items()}
     caption = "Promised shares of wrong answers"
@@ -51,13 +51,11 @@ def scores(doubt: DoubtFindings) -> str:
     """Which score decides, and what each of them would answer."""
     answered = ", ".join(f"{name} {percent(share)} %" for name, share in doubt.by_score.items())
     said = (
-        f"Answers are ranked by this score: {doubt.score}. Mean share of the images that each score answers at the "
-        f"levels: {answered}. Another score replaces the probability only if it answers clearly more."
+        f"Answers are ranked by this score: {doubt.score}. Mean share of images answered with each score, over all "
+        f"levels: {answered}. Another score replaces the probability only if clearly more images are answered with it."
     )
     if "distance" not in doubt.by_score:
-        said += (
-            " The distance was not tried: the policy does not run the cheapest model, which it needs, on every image."
-        )
+        said += " The distance was not tried: it needs the cheapest model on every image, but the policy may skip it."
     return said
 
 
@@ -74,8 +72,10 @@ def trade_off(doubt: DoubtFindings) -> ChartFigure | None:
         return None
     x, y = "Answers wrong, %", "Images answered, %"
     drawing = lines(x, y, series | promised if kept else series, promised, {})
-    numbers = Table("errors-numbers", "Images answered by wrong answers", ["Policy", x, y], {"": rows})
-    title, finding = "Answers against errors", promises_in_words(*next(iter(doubt.promises.items())))
+    numbers = Table(
+        "errors-numbers", "Share of images answered at each share of wrong answers", ["Policy", x, y], {"": rows}
+    )
+    title, finding = "Images answered against wrong answers", promises_in_words(*next(iter(doubt.promises.items())))
     return ChartFigure("errors", title, finding, drawing, numbers)
 
 

@@ -29,7 +29,7 @@ def roll_out(
         Path | None, typer.Option(metavar="FILE", help="Proposals to start with, from jetsel fleet plan --write.")
     ] = None,
     waves: Annotated[
-        str, typer.Option(help="With --plans: number of devices that have their plan after each wave.")
+        str, typer.Option(help="Number or share of devices with their plan after each wave; only with --plans.")
     ] = "1,10%,100%",
     failed: Annotated[
         float, typer.Option(min=0, max=1, help="Tolerated share of devices that rolled their plan back.")
@@ -43,7 +43,7 @@ def roll_out(
     wait: Annotated[
         bool, typer.Option("--wait", help="Continue until all devices have their plan, or a wave fails.")
     ] = False,
-    poll_s: Annotated[float, typer.Option(min=1, help="With --wait: seconds between two checks.")] = 60.0,
+    poll_s: Annotated[float, typer.Option(min=1, help="Seconds between two checks; only with --wait.")] = 60.0,
     json: Json = False,
 ) -> None:
     """Send the next wave of devices their plans, if the earlier ones have installed theirs and are no worse with them.

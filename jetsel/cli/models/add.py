@@ -56,7 +56,7 @@ def add(
     ] = None,
     interpolation: Annotated[
         Interpolation,
-        typer.Option(help="Interpolation of the training. The antialiased ones are Pillow's, as in torchvision."),
+        typer.Option(help="Interpolation used in training. The antialiased kinds are those of Pillow and torchvision."),
     ] = "antialiased-bilinear",
     crop: Annotated[Literal["center", "none"], typer.Option(help="Part that is kept after scaling.")] = "center",
     channels: Annotated[Literal["rgb", "bgr"], typer.Option(help="Order of the input's channels.")] = "rgb",

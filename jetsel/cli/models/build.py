@@ -103,7 +103,7 @@ def build(
         served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
         for name in sorted({one.name for one in candidates} - served):
             typer.echo(f'to serve {name} with TensorRT, write under [models.backends]: {name} = "{BACKEND}"')
-        typer.echo("a running daemon uses them after: jetsel reload")
+        typer.echo("to use them in a running daemon: jetsel reload")
     if any(one["fault"] is not None for one in found):
         raise typer.Exit(EXIT_FAILED)
 

@@ -27,7 +27,7 @@ def remove(
 ) -> None:
     """Remove a model, or a whole family: manifests, weights, and labels that no other model uses.
 
-    A calibration belongs to the models that it was made with, and is rejected without one of them.
+    A calibration belongs to the models that it was made with, and is rejected if one of them is missing.
     """
     from jetsel.base.errors import ManifestError
     from jetsel.site.site import read_site
@@ -43,7 +43,7 @@ def remove(
             f"{', '.join(names)} ships with jetsel and cannot be removed: to serve other models, write "
             "starter = false, or only = [...], under [models] in jetsel.toml"
         )
-    notes = [f"calibrations of family {found.name} that were made with it are refused from then on"]
+    notes = [f"calibrations of family {found.name} that were made with it will be rejected"]
     notes += [note for one in names for note in _named_in(site.config, one)]
     if not yes:
         for note in notes:
@@ -58,7 +58,7 @@ def remove(
     if yes:
         for note in notes:
             typer.echo(f"note: {note}")
-    typer.echo("a running daemon serves it until: jetsel reload")
+    typer.echo("a running daemon serves it until you run: jetsel reload")
 
 
 def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:

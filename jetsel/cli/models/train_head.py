@@ -86,7 +86,7 @@ def train_head(
     for line in left_out_lines(left_out):
         typer.echo(line)
     for name, accuracy in accuracies.items():
-        typer.echo(f"{name}: {100 * accuracy:.1f} % right on images held out")
+        typer.echo(f"{name}: {100 * accuracy:.1f} % right on held-out images")
     for note in notes:
         typer.echo(f"note: {note}")
     typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_IMAGES --family {made.name}")

@@ -66,10 +66,10 @@ class Budget:
         if self.limit_w is None:
             return None
         if self.mean_w is None:
-            return BudgetStatus(self.limit_w, self.level, "nothing is left out: no power has been measured yet")
+            return BudgetStatus(self.limit_w, self.level, "no model is left out: no power has been measured yet")
         models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
         left_out = f"the {models} of each family run only if a request names them"
-        does = left_out if self.level else "nothing is left out"
+        does = left_out if self.level else "no model is left out"
         where = "above" if self.mean_w > self.limit_w else "within"
         return BudgetStatus(self.limit_w, self.level, f"{does}: {where} the budget")
 
@@ -82,7 +82,7 @@ class Budget:
         return -int(self.level > 0 and mean_w < EASE_BELOW * self.limit_w and since_s >= EASE_S)
 
 
-NO_STATE = "the battery does not report whether it is discharged"
+NO_STATE = "the battery does not report whether it is discharging"
 
 
 def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:

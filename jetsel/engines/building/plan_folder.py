@@ -29,7 +29,7 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
         if free_bytes < needed_bytes:
             raise EngineFailedError(
                 f"{folder} has {free_bytes / 1e6:.0f} MB free, and a build may need {needed_bytes / 1e6:.0f} MB: free "
-                "some space (engines of earlier versions lie there, too), or name another place with [host] engines"
+                "some space (engines of earlier versions lie there, too), or choose another folder with [host] engines"
             )
         with versions.working_folder(
             folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
@@ -38,7 +38,7 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
                 left.unlink()
             yield work
     except OSError as fault:
-        repair = files.repair_of(fault, "name another place with [host] engines")
+        repair = files.repair_of(fault, "choose another folder with [host] engines")
         said = f"{folder}: engines cannot be saved there ({fault.strerror or fault}): {repair}"
         raise EngineFailedError(said) from None
 

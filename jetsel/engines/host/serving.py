@@ -92,14 +92,14 @@ class Host:
 
     def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
         content = _read_file(request["path"], request["sha256"])
-        self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "before it was loaded")
+        self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "would be left after loading")
         before = self._runtime.held_bytes()
         model: Model = self._runtime.open(request, content)
         del content
         try:
             found = self._warm_up(model, request)
             after = self._runtime.held_bytes()
-            self._check_reserve(0, "once it was loaded")
+            self._check_reserve(0, "are left after loading")
         except BaseException:
             model.close()
             raise
@@ -119,7 +119,7 @@ class Host:
             left_mb, reserve_mb = (available - more_bytes) / 1e6, self._reserve_bytes / 1e6
             raise Refusal(
                 "memory-reserve",
-                f"{left_mb:.0f} MB would be left {when}, less than the reserve of {reserve_mb:.0f} MB: "
+                f"{left_mb:.0f} MB {when}, less than the reserve of {reserve_mb:.0f} MB: "
                 "serve fewer or smaller models ([models] only), or lower [host] reserve_mb",
             )
 

@@ -15,7 +15,7 @@ BOARD = Path("/usr/bin")  # where a board's own Python lies: the only one that J
 JETPACKS = {32: "python3.6", 34: "python3.8", 35: "python3.8", 36: "python3.10", 38: "python3.12"}
 """The Python of each release of Jetson Linux: JetPack 4, 5, 5, 6 and 7."""
 
-TENSORRT = "sudo apt install python3-libnvinfer (JetPack's TensorRT, for the board's own Python; never pip's)"
+TENSORRT = "sudo apt install python3-libnvinfer (JetPack's TensorRT, for the board's own Python; not from pip)"
 LAST_FOR_36 = {"numpy": "numpy==1.19.4", "onnxruntime": "onnxruntime==1.10.0", "pycuda": "pycuda==2022.1"}
 """The last versions that work under Python 3.6 on aarch64: numpy 1.19.5 dies there of an illegal instruction."""
 
@@ -66,8 +66,8 @@ def repair(interpreter: str, said: str) -> str:
         # pycuda is compiled when it is installed, and looks for CUDA's compiler on the path, which sudo replaces.
         cuda = "env PATH=/usr/local/cuda/bin:$PATH " if "pycuda" in missing else ""
         commands.append(
-            f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(wanted)} (for all users: what pip "
-            "installs with --user is not seen; if pip refuses, make a virtual environment with "
+            f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(wanted)} (for all users: the "
+            "engine host does not see what pip installs with --user; if pip refuses, make a virtual environment with "
             "--system-site-packages and name its python in [host] interpreter)"
         )
     return "; then ".join(commands) or "see: jetsel doctor"

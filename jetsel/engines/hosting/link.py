@@ -103,7 +103,7 @@ class HostLink:
             except OSError as error:
                 raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
             if not part:
-                raise LinkBrokenError("it closed its end")
+                raise LinkBrokenError("it closed the connection")
             self._unread += part
         content, self._unread = self._unread[:length], self._unread[length:]
         return content

@@ -211,7 +211,7 @@ class Supervisor:
             return
         if has_ended:
             with self._talking:
-                self._lost(process, LinkBrokenError("it closed its end"), "idle")
+                self._lost(process, LinkBrokenError("it closed the connection"), "idle")
         elif time.monotonic() - self._last_word_s >= self._rules.ping_every_s:
             with contextlib.suppress(EngineDiedError):
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")

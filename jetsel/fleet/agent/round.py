@@ -103,7 +103,7 @@ def device_name() -> str:
     name = socket.gethostname().lower()
     if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
         raise ConfigError(
-            f'fleet.device: the host name {name!r} is no valid device name: set one, as in device = "line-3"'
+            f'fleet.device: the host name {name!r} is not a valid device name: set one, as in device = "line-3"'
         )
     return name
 

@@ -176,7 +176,7 @@ def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float
     unknown = [f"the energy of {one.family}" for one in demands if one.energies_mj is None]
     unknown += ["the idle power"] if device.idle_w is None else []
     if unknown or device.idle_w is None:
-        notes.append(f"power cannot be predicted: {' and '.join(unknown)} is not known")
+        notes.append(f"power cannot be predicted without {' and '.join(unknown)}")
         return None
     return _rounded(budget_w - device.idle_w)
 

@@ -226,7 +226,7 @@ def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, st
     """Why models go that the device has."""
     assert solved.after is not None
     limits = ", ".join(solved.binds)
-    why = f"within the limit of {limits}, other models answer more images right" if limits else "it improves no cascade"
+    why = f"within the limit of {limits}, other models are right more often" if limits else "it improves no cascade"
     kept = solved.after.cascades
     return {
         f"{family}/{name}": why for family, names in held.items() for name in names if name not in kept.get(family, ())

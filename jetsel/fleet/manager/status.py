@@ -90,7 +90,7 @@ def _faults(
 ) -> Iterator[str]:
     line, trial = device.line, device.line.trial
     if line.daemon is not None:
-        yield f"its daemon does not answer: {line.daemon}"
+        yield f"its daemon does not reply: {line.daemon}"
     if now_s - device.uploaded_s > periods * period_s:
         yield f"no report for {(now_s - device.uploaded_s) / period_s:.1f} periods"
     if abs(ahead_s) > CLOCK_S + 2 * period_s:

@@ -64,7 +64,7 @@ class Health:
                 self._told("back", "" if before is None else "it answers")
             if before is not None and before.pid == status.pid and before.reloads != status.reloads:
                 last = status.last_reload
-                changed = [] if last is None else [f"refused: {last.refused}"] if last.refused else last.changed
+                changed = [] if last is None else [f"rejected: {last.refused}"] if last.refused else last.changed
                 self._told("reloaded", "; ".join(changed) or "nothing changed")
 
 

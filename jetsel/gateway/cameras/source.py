@@ -57,9 +57,9 @@ def source_of(text: str) -> Source:
     if " ! " in text:
         if not cv2.videoio_registry.hasBackend(cv2.CAP_GSTREAMER):
             raise ConfigError(
-                f"a pipeline needs an OpenCV with GStreamer, and {Path(cv2.__file__).parent} has none (OpenCV from "
-                "PyPI never has): use the board's own OpenCV, or serve the frames with gst-launch-1.0 (docs/cameras.md "
-                "shows both)"
+                f"a pipeline needs an OpenCV with GStreamer, and {Path(cv2.__file__).parent} is built without it (as "
+                "OpenCV from PyPI always is): use the board's own OpenCV, or serve the frames with gst-launch-1.0 "
+                "(docs/cameras.md shows both)"
             )
         return Source("pipeline", text, text.split()[0])
     if is_url:

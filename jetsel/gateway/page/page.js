@@ -15,7 +15,7 @@ const POLICIES = {
   "cascade": "It runs the cheapest model first, and a larger one only if the answer is not sure enough.",
   "cascade-averaged": "It runs the cheapest model first, a larger one if the answer is not sure enough, and averages their answers.",
   "chain": "It computes cheap features of the image, and runs the model that did best on the most similar calibration images.",
-  "chain-paper": "As chain, with the settings of Taylor et al.",
+  "chain-paper": "It works like chain, with the settings of Taylor et al.",
   "embedding": "It runs the cheapest model, and then the one that did best on the calibration images that are most similar to this image.",
 };
 const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
@@ -234,7 +234,7 @@ function showPromises(status) {
   const none = hasDefault ? [["", `the default: at most ${percent(family.wrong_at_most)}`], ["1", "no promise"]] : [["", "no promise"]];
   fill(at("level"), [...none, ...levels]);
   const shares = family.promises.map((one) => `at most ${percent(one.wrong_at_most)} wrong: ${percent(one.answered)} answered`);
-  at("promises").textContent = shares.length ? `${family.name} can promise, on images like those of its calibration: ${shares.join("; ")}.` : `No share of wrong answers is promised for ${family.name}: jetsel calibrate IMAGES tests which can be.`;
+  at("promises").textContent = shares.length ? `${family.name} can promise, on images like those of its calibration: ${shares.join("; ")}.` : `No share of wrong answers is promised for ${family.name}. To find out which shares can be promised, run: jetsel calibrate IMAGES`;
 }
 
 function showState(status) {

@@ -59,7 +59,7 @@ def hot(root: Path) -> list[str]:
 def _cooled(root: Path) -> list[str]:
     """Name what Linux slows down: the cooling devices of that kind whose state it has raised."""
     return [
-        f"{_kind(device)} is cooled: step {state} of {sysfs.text(device / 'max_state') or 'unknown'}"
+        f"Linux slows {_kind(device)} down to cool it: step {state} of {sysfs.text(device / 'max_state') or 'unknown'}"
         for device in _folders(root, "cooling_device")
         if (state := sysfs.number(device / "cur_state") or 0) > 0 and SLOWING.search(_kind(device))
     ]

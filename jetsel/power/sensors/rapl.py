@@ -132,4 +132,4 @@ def _repair(folder: Path) -> str:
     counter = folder / "energy_uj"
     if os.access(counter, os.R_OK):
         return ""
-    return f"; Linux lets root alone read it: sudo chmod a+r {counter}, or run as root"
+    return f"; on Linux, only root may read it: sudo chmod a+r {counter}, or run as root"

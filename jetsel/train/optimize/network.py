@@ -13,7 +13,7 @@ from jetsel.zoo.classifier import LOGITS
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-FILE_ALONE = f"use methods that change its file alone: --methods {','.join(FILE_METHODS)}"
+FILE_ALONE = f"use methods that change only its file: --methods {','.join(FILE_METHODS)}"
 
 
 def network_of(model: ModelProto, name: str) -> nn.Module:
@@ -39,12 +39,12 @@ def _converted(model: ModelProto, name: str) -> nn.Module:
         from onnx2torch import convert
     except RuntimeError as error:  # torchvision, which it imports, says so of a torch of another build
         raise CalibrationError(
-            f"torchvision does not load beside this torch ({error}): install both of one build, {pip_install('export')}"
+            f"torchvision does not match this torch ({error}): install matching builds of both, {pip_install('export')}"
         ) from error
     try:
         net: nn.Module = convert(model)
     except (NotImplementedError, KeyError, ValueError) as error:
-        raise CalibrationError(f"{name} cannot be made a torch network: {error}; {FILE_ALONE}") from error
+        raise CalibrationError(f"{name} cannot be converted to a torch model: {error}; {FILE_ALONE}") from error
     return net.eval()
 
 
