@@ -146,8 +146,8 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     words = "Whether the confidence differs much from the calibration's."
     yield _gauge("jetsel_confidence_shifted", words, ("family", "model"), shifted)
     refusals = [((name,), drift.refusals) for name, drift in drifts if drift.refusals is not None]
-    seen = [(key, one.seen) for key, one in refusals]
-    yield _gauge("jetsel_in_doubt_share", "In-doubt share of the last requests with a promise.", ("family",), seen)
+    last = [(key, one.seen) for key, one in refusals]
+    yield _gauge("jetsel_in_doubt_share", "In-doubt share of the last requests with a promise.", ("family",), last)
     due = [(key, one.calibrated) for key, one in refusals]
     yield _gauge("jetsel_in_doubt_calibrated", "Expected in-doubt share of requests with a promise.", ("family",), due)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]

@@ -43,7 +43,7 @@ def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     words = manager.hear_all()
     assert words[0]["RELOADING"] == "1"
     assert words[-1]["READY"] == "1", "it serves what it served"
-    assert "the last reload was refused" in words[-1]["STATUS"]
+    assert "the last reload was rejected" in words[-1]["STATUS"]
     assert "giant" in words[-1]["STATUS"]
     daemon.config.write_text(daemon.config.read_text().replace("single:giant", "single:m"))
     os.kill(daemon.process.pid, signal.SIGHUP)

@@ -64,7 +64,7 @@ def test_a_trace_has_the_times_of_the_way_and_the_simulation_reads_it(
     told = json.loads(run(*command, "--network", str(link), "--sla-ms", "100000", "--json"))
     assert [(row["network"], row["models"]) for row in told["rows"]] == [
         (str(link), "device alone"),
-        (str(link), "with the edge"),
+        (str(link), "with the edge server"),
     ]
     assert all(row["on_time"] == 1.0 for row in told["rows"])
     assert "deadline:mdinference" in run(*command, "--policy", "deadline:mdinference")

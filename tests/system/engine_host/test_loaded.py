@@ -39,9 +39,7 @@ def test_a_model_that_would_leave_less_than_the_reserve_is_refused_and_others_ar
     make: Make, tmp_path: Path
 ) -> None:
     backend = make(reserve_bytes=10**12)
-    with pytest.raises(
-        EngineFailedError, match=r"tiny: .* MB would be left before it was loaded, less than the reserve"
-    ):
+    with pytest.raises(EngineFailedError, match=r"tiny: .* MB would be left after loading, less than the reserve"):
         load(backend, tiny(tmp_path))
     assert pid_of(backend)
 

@@ -37,7 +37,7 @@ def test_an_idle_host_that_dies_is_reported_once_and_its_models_are_loaded_again
     assert is_right(one)
     assert np.allclose(other.infer(images()).logits, -images().reshape(1, PIXELS) @ MATRIX, atol=1e-5)
     errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert errors == [f"engine host {first} ended while idle: it closed its end (ended by SIGSEGV)"]
+    assert errors == [f"engine host {first} ended while idle: it closed the connection (ended by SIGSEGV)"]
     until(lambda: any("models loaded: 2" in record.getMessage() for record in caplog.records))
     assert changes.acquire(timeout=LIMIT_S), "who waits for the model is told"
 

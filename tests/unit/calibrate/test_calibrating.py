@@ -193,7 +193,7 @@ def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
 def test_the_policy_that_is_asked_for_becomes_the_default() -> None:
     found = calibrated(drawn(200), dataclasses.replace(ORDER, policy="single:m"))
     assert (found.findings.winner, found.calibration.default_policy["top1"]) == ("single:m", "single:m")
-    with pytest.raises(CalibrationError, match="--policy: there is no policy 'climb'; it has single:s"):
+    with pytest.raises(CalibrationError, match="--policy: the family has no policy 'climb'; it has single:s"):
         calibrated(drawn(200), dataclasses.replace(ORDER, policy="climb"))
 
 
@@ -280,7 +280,7 @@ def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_def
     found = calibrated(loaded)
     comparison = found.findings.comparisons["top1"]
     assert comparison.policies["cascade"].always == "s"
-    assert "cascade: always s, plus the cost of choosing." in comparison.sentences
+    assert "cascade always runs s, so it only adds the cost of choosing." in comparison.sentences
     assert found.calibration.default_policy == dict.fromkeys(CRITERIA, "single:s")
     assert "25 % were used to train the models" in found.findings.verdict
     named = calibrated(loaded, dataclasses.replace(ORDER, policy="cascade"))

@@ -63,7 +63,12 @@ def test_what_takes_the_rivals_place(goal: Goal, candidate: Outcomes, is_better:
 @pytest.mark.parametrize(
     ("goal", "candidate", "is_better", "reason"),
     [
-        (Goal(), of(700, 12), False, "set --min-accuracy or --max-time-ms"),  # more accurate, but slower
+        (
+            Goal(),
+            of(700, 12),
+            False,
+            "set --min-accuracy or --max-time-ms to choose between",
+        ),  # more accurate, but slower
         (Goal(max_time_ms=20), of(620, 12), True, "takes 20 % more time, is 2.00 points more"),
         (Goal(max_time_ms=20), of(600, 5), True, "takes 50 % less time"),
         (Goal(max_time_ms=11), of(620, 12), False, "exceeds your limit of 11 ms"),

@@ -55,7 +55,7 @@ def test_the_daemon_as_a_whole_is_told_in_a_headline_and_lines() -> None:
     ("last", "told"),
     [
         (ReloadStatus(65, 0.1, ["model m"], None), "the last, 1 min 5 s ago, changed: model m"),
-        (ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, refused: no model"),
+        (ReloadStatus(5, 0.1, [], "no model"), "the last, 5 s ago, rejected: no model"),
     ],
     ids=["done", "refused"],
 )
@@ -207,7 +207,7 @@ def test_all_that_is_known_is_told() -> None:
         "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
         "battery: 18 %, discharging; reserve 20 %: requests are answered with the least energy",
         "outside the conditions of the calibration: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
-        "choosing took 110 mJ, 11% of the energy of choice and models",
+        "choosing took 110 mJ, 11% of the energy of choosing and runs",
         "above idle since the start: 1.65 kJ ± 75 J measured, 1.5 kJ estimated for 18 of 20 answers; "
         "ratio of measured to estimated: 1.10",
     ]

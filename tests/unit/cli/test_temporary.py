@@ -25,7 +25,7 @@ def test_its_calibrations_go_with_it() -> None:
     [
         ("echo first; echo no memory for it >&2; exit 3", "it ended with status 3: no memory for it"),
         ("exit 4", "it ended with status 4: its log is empty"),
-        ("echo at work; exec sleep 1000", "it is silent for 0.3 s: at work"),
+        ("echo at work; exec sleep 1000", "it has not answered for 0.3 s: at work"),
     ],
 )
 def test_a_daemon_that_does_not_come_up_is_told_with_its_last_words_and_leaves_nothing(

@@ -58,14 +58,14 @@ def damage(directory: Path) -> None:
 def test_one_that_cannot_be_read_is_refused_and_a_start_serves_the_shipped_one(models: Path, owners: Path) -> None:
     damage(put(models, owners, "June"))
     said = str(told(served(models, owners)))
-    assert said.startswith("shipped with the models, of May; refused: number 1: ")
+    assert said.startswith("shipped with the models, of May; rejected: number 1: ")
     assert "damaged" in said
 
 
 def test_one_that_is_whole_but_cannot_serve_these_models_is_refused(models: Path, owners: Path) -> None:
     put(models, owners, "June", default_policy={"top1": "magic", "top5": "cascade"})
     said = str(told(served(models, owners)))
-    assert said.startswith("shipped with the models, of May; refused: number 1: ")
+    assert said.startswith("shipped with the models, of May; rejected: number 1: ")
     assert "the family has no policy 'magic'" in said
 
 
@@ -93,7 +93,7 @@ def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path
     assert family.in_use.calibration is first.families["cats"].in_use.calibration
     assert family.because == "June did best"
     said = str(told(second))
-    assert said.startswith("number 1, of June; refused: number 2: the calibration of family cats was made for")
+    assert said.startswith("number 1, of June; rejected: number 2: the calibration of family cats was made for")
     assert changes(first, second) == [f"calibration of cats ({said})"]
     third = served(models, owners, second)
     assert told(third) == said, "refused again, and told again"

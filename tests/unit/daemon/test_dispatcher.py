@@ -59,7 +59,7 @@ def photograph(request_id: str, **fields: float) -> list[bytes]:
 
 def test_the_daemon_s_own_request_is_answered_and_counted_nowhere(dispatcher: Dispatcher, connect: Connect) -> None:
     probe = dispatcher._probe
-    assert probe.ask() is not None, "it has only begun"
+    assert probe.ask() is not None, "it has just begun"
     dispatcher.workers.start()
     until(lambda: dispatcher.workers.waiting == 0 and probe.ask() is None)
     peer = connect()

@@ -32,7 +32,7 @@ def probe(tmp_path: Path, begun: list[Job]) -> Probe:
 
 
 def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun: list[Job]) -> None:
-    assert "only begun" in str(probe.ask())
+    assert "just begun" in str(probe.ask())
     assert "has waited" in str(probe.ask())
     assert [job.policy.name for job in begun] == ["single:cat-l"]
 

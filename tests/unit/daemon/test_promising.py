@@ -87,7 +87,7 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
     assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
-    assert "promised by single:l, cascade alone" in (required.promised or "")
+    assert "only single:l, cascade can promise" in (required.promised or "")
 
 
 def test_a_power_budget_that_leaves_out_a_model_breaks_the_promise_and_one_that_does_not_keeps_it(
@@ -95,7 +95,7 @@ def test_a_power_budget_that_leaves_out_a_model_breaks_the_promise_and_one_that_
 ) -> None:
     family = served(tmp_path)
     cascade = family.policies["top1"]["cascade"]
-    with pytest.raises(RequirementsError, match="cannot be promised now: l cannot run to keep the power budget"):
+    with pytest.raises(RequirementsError, match="cannot be promised now: to keep the power budget, l may not run"):
         family.promising.wrap(capped(cascade, ["s", "l"], 1, "to keep the power budget"), "top1", 0.05)
     assert isinstance(family.promising.wrap(capped(cascade, ["s", "l"], 0, "for no reason"), "top1", 0.05), Promised)
 
@@ -111,7 +111,7 @@ def test_many_more_doubts_than_calibrated_are_drift() -> None:
     status = drift.status()
     assert status.refusals is not None
     assert (status.refusals.seen, status.refusals.is_significant) == (0.5, True)
-    assert (status.hint or "").startswith("50% of the requests are in doubt, where 20% were expected: recalibrate")
+    assert (status.hint or "").startswith("50% of the requests are in doubt; 20% were expected: recalibrate")
     steady = Drift(Expected({}, {}), "cascade", 4096)
     draw = np.random.default_rng(0)
     for _ in range(500):

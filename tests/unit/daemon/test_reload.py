@@ -123,7 +123,7 @@ def test_damaged_weights_of_a_model_that_runs_on_are_told_by_each_reload(rig: Ri
     for _ in range(2):
         (told,) = rig.reload()
         assert told.startswith(
-            f"weights of cat-l are damaged, and it is served until it is unloaded: {weights}: sha256 is "
+            f"weights of cat-l are damaged; the model is served until it is unloaded: {weights}: sha256 is "
         )
         assert not any(map(is_freed, rig.current.snapshot.engines))
     weights.write_bytes(whole)

@@ -87,9 +87,9 @@ EMPTY = b"[%s]" % b",".join([b"[]"] * MANY)
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (hostile("shape", b"[%s]" % b",".join([b"1000000007"] * 50_000)), "beside its data"),
+        (hostile("shape", b"[%s]" % b",".join([b"1000000007"] * 50_000)), "besides its data"),
         (hostile("shape", b"[1,1,1,1,1]"), "length <= 4"),
-        (hostile("parameters", b'{"x":%s}' % EMPTY), "beside its data"),
+        (hostile("parameters", b'{"x":%s}' % EMPTY), "besides its data"),
         (b'{"inputs":[%s]}' % b",".join([b"{}"] * MANY), "send one input"),
         (hostile("data", EMPTY), "more than the 1 images"),
         (hostile("data", EMPTY, datatype="UINT8", shape="[1,1000,1000,3]"), "0 to 255"),

@@ -83,7 +83,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     [
         ('{"name": "resnet", "version": 4}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
-        ('{"format": "jetsel-calibration", "version": 5, "new": []}', "too new: of version 5.* update"),
+        ('{"format": "jetsel-calibration", "version": 5, "new": []}', "has version 5.* update"),
         ('{"format": "jetsel-calibration", "version": 2, "body": {}}', "version 2.* jetsel calibrate IMAGES"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "exceeds the limit"),

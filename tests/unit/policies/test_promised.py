@@ -57,7 +57,7 @@ def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
 def test_a_cascade_refuses_before_the_next_model_runs_and_marks_the_same_images() -> None:
     steps = promised()(REFUSE)
     next(steps)
-    with pytest.raises(InDoubtError, match="s is so unsure that the next models are not asked"):
+    with pytest.raises(InDoubtError, match="s is so unsure that the next models do not run"):
         steps.send((said("s", 0.55),))
     steps = promised()(USE)
     next(steps)

@@ -125,7 +125,7 @@ def test_each_board_and_power_mode_has_its_own() -> None:
     [
         (("jetson-tx2", "1 MAXQ", RAILS), "was not measured on jetson-tx2 in power mode 1 MAXQ"),
         ((None, None, RAILS), "was not measured on an unknown board in an unknown power mode"),
-        (("jetson-tx2", "0 MAXN", ("VDD_IN", "5V0_IO_SYS")), "was measured of VDD_IN, and the total is VDD_IN"),
+        (("jetson-tx2", "0 MAXN", ("VDD_IN", "5V0_IO_SYS")), "was measured on VDD_IN, but the total is now VDD_IN"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_repair(

@@ -53,7 +53,7 @@ def test_heat_and_alarms_that_were_counted_since_are_throttling(tmp_path: Path) 
     alarms = {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "7"}
     before, now = after(tmp_path, alarms | {f"{THERMAL}/cooling_device0/cur_state": "1"})
     assert throttled(before, now) == [
-        "bcpu-throttle-alert is cooled: step 1 of 1",
+        "Linux slows bcpu-throttle-alert down to cool it: step 1 of 1",
         "OC1, an over-current or low-voltage alarm, was raised 3 more times",
     ]
     assert differences(before, now) == []

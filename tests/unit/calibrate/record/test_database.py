@@ -59,7 +59,7 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
     [
         ("version", "2", "is of format 2 and this jetsel reads 3; delete it"),
         ("version", "4", "is of format 4 and this jetsel reads 3; upgrade"),
-        ("family", "pets", "for the family 'pets' and this one is 'starter'"),
+        ("family", "pets", "for family 'pets', not 'starter'"),
         ("labels_sha256", "0", "with another labels file"),
         ("feature_table", "1", "with other features"),
         ("decode_px", "224", f"at most 224 pixels, but the family has {OURS.decode_px}"),

@@ -93,7 +93,7 @@ def test_only_complete_photographs_count(copy: Path) -> None:
     change(copy, "DELETE FROM predictions WHERE model = 2 AND photograph = 1")
     assert len(load(copy, BOTH).recording.classes) == 6
     change(copy, "DELETE FROM predictions WHERE model = 2")
-    with pytest.raises(CalibrationError, match="no labelled image was recorded for every model"):
+    with pytest.raises(CalibrationError, match="no labelled image has results from every model"):
         load(copy, BOTH)
 
 
