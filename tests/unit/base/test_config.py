@@ -99,7 +99,7 @@ def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
         pytest.param("[server]\nqueue_mb = nan", "server.queue_mb", "> 0", id="not a number"),
         pytest.param("[power]\nrate_hz = 1000", "power.rate_hz", "rate_hz = 20 (1 to 100", id="a former rate"),
         pytest.param('[server]\nendpoint = "ipc://j.sock"', "server.endpoint", "wrong form", id="a relative path"),
-        pytest.param("[server]\npeers_mb = 31", "server.peers_mb", "too small for two", id="no room for the largest"),
+        pytest.param("[server]\npeers_mb = 31", "server.peers_mb", "cannot hold two", id="no room for the largest"),
         pytest.param("[models]\npaths = [1]", "models.paths", "got `int`", id="a number in a list"),
         pytest.param('[log]\nlevel = "loud"', "log.level", "loud", id="no such choice"),
     ],

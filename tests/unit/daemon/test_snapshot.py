@@ -83,7 +83,7 @@ def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_be
 
 def test_of_several_families_none_of_which_is_jetsels_one_must_be_named(cats: Path, dogs: Path) -> None:
     assert refused(config(cats, dogs)).startswith(
-        "models.default_family: several families (cats, dogs) and none is named"
+        "models.default_family: there are several families (cats, dogs): set one"
     )
 
 

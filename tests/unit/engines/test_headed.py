@@ -36,7 +36,7 @@ def test_the_answer_is_the_embedding_times_the_head(tmp_path: Path) -> None:
     ("head", "said"),
     [
         (b"no file of numpy's", "head.npz: is not a head: .*; train it again"),
-        (Head(HEAD.weights, np.zeros(3, np.float32)).content(), "do not fit"),
+        (Head(HEAD.weights, np.zeros(3, np.float32)).content(), "do not match"),
         (Head(np.full((PIXELS, 2), np.nan, np.float32), HEAD.bias).content(), "not finite"),
     ],
 )

@@ -44,7 +44,9 @@ def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
     steps = promised()(REFUSE)
     next(steps)
     assert steps.send((said("s", 0.7),)).models == ("l",)
-    with pytest.raises(InDoubtError, match=r'l is not sure enough .*at most 0.05 are wrong\). Send "on_doubt": "use"'):
+    with pytest.raises(
+        InDoubtError, match=r'l is not sure enough .*wrong_at_most 0.05 needs at least .*\). Send "on_doubt": "use"'
+    ):
         steps.send((said("l", 0.75),))
     steps = promised()(USE)
     next(steps)

@@ -147,5 +147,7 @@ def test_a_damaged_file_is_refused_with_the_repair(tmp_path: Path, data: bytes |
 
 def test_another_format_is_refused_with_the_repair(tmp_path: Path) -> None:
     save(msgspec.structs.replace(IDLE, format=1), tmp_path)
-    with pytest.raises(CalibrationError, match=r"has format 1, not 2.*run `jetsel power calibrate`"):
+    with pytest.raises(
+        CalibrationError, match=r"has format 1, but this jetsel reads format 2: run `jetsel power calibrate`"
+    ):
         load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
