@@ -52,7 +52,7 @@ def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
         assert [model.name for model in here.status().families[0].models] == ["xs", "s"], "it is none of the device's"
         assert here.status().families[0].fallback == "s"
         family = here.status().families[0]
-        assert "refused" not in str(family.calibration), "it was made with all models, and serves without some"
+        assert "rejected" not in str(family.calibration), "it was made with all models, and serves without some"
         assert "not served" in family.because
         assert here.classify(PICTURES[0]).policy == family.default_policy["top1"]
 

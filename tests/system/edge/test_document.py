@@ -37,7 +37,7 @@ def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_pa
         until(lambda: all(one.reason is None for one in _edge(here).servers))
         (family,) = here.status().families
         assert [model.name for model in family.models] == ["xs", "s", "m"]
-        assert "refused" not in family.calibration
+        assert "rejected" not in family.calibration
         (deadline_ms,) = map(float, re.findall(r"--deadline-ms (\d+)", checks))
         until(lambda: any(_answers(here, picture, deadline_ms) == "edge:xl" for picture in PICTURES))
         for model in ("l", "xl"):
