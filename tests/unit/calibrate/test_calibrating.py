@@ -280,7 +280,7 @@ def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_def
     found = calibrated(loaded)
     comparison = found.findings.comparisons["top1"]
     assert comparison.policies["cascade"].always == "s"
-    assert "cascade always runs s, so it only adds the cost of choosing." in comparison.sentences
+    assert any("it only adds the cost of choosing" in one for one in comparison.sentences)
     assert found.calibration.default_policy == dict.fromkeys(CRITERIA, "single:s")
     assert "25 % were used to train the models" in found.findings.verdict
     named = calibrated(loaded, dataclasses.replace(ORDER, policy="cascade"))
