@@ -40,6 +40,7 @@ def true_share_wrong(threshold: float) -> float:
     return float((density / (1 + np.exp(FINE))).sum() / density.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "level"), [(200, 0.1), (1000, 0.05), (1000, 0.02)])
 def test_the_promise_is_kept_in_nine_of_ten_calibrations(n: int, level: float) -> None:
     found = [promised(*drawn(n, seed), level) for seed in range(DRAWS)]
