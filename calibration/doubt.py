@@ -22,12 +22,12 @@ from jetsel.base.files import write
 from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, try_out
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.condensed import condense, read_condensed
-from jetsel.calibrate.cross_validation import best_single
+from jetsel.calibrate.cross_validation import best_single, joined_outcomes, joined_runs
 from jetsel.calibrate.folds import assign_folds
-from jetsel.calibrate.goal import Goal, Outcomes
+from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.promises import doubts_of, is_given, saved_by
 from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, Sights, replay_all
+from jetsel.calibrate.replay import Run, replay_all
 from jetsel.policies import Policy
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read
@@ -80,7 +80,7 @@ def fitted(drawn: Recording, kind: str, identity: Identity, seed: int) -> Drawn:
     order = np.argsort(np.concatenate([held for _, held in parts]))
     this = next(one for one in KINDS if one.name == kind)
     tried = [try_out(this, one, drawn.take(held)) for one, (_, held) in zip(learned, parts, strict=True)]
-    points = [_joined(point, order) for point in zip(*tried, strict=True)]
+    points = [joined_outcomes(point, order) for point in zip(*tried, strict=True)]
     names, runs = (kind, f"single:{single}"), {}
     for name in names:
         found = []
@@ -89,7 +89,7 @@ def fitted(drawn: Recording, kind: str, identity: Identity, seed: int) -> Drawn:
             rows[train] = True
             policy = _policies(one, kind, identity, Goal().best([p.of(rows) for p in points], rival.of(rows)))[name]
             found.append(replay_all(policy, drawn, held, CRITERION, one.temperatures, None))
-        runs[name] = _joined_runs(found, order)
+        runs[name] = joined_runs(found, order)
     last = _learned(drawn, kind)
     policies = _policies(last, kind, identity, Goal().best(points, rival))
     return Drawn(runs, {name: policies[name] for name in names}, dict(last.temperatures), fold_of)
@@ -105,20 +105,6 @@ def _learned(train: Recording, kind: str) -> Learned:
 def _policies(learned: Learned, kind: str, identity: Identity, place: int) -> dict[str, Policy]:
     calibration = assemble(identity, {CRITERION: learned}, {CRITERION: {kind: place}})
     return catalogue(learned.train.models, calibration)[CRITERION]
-
-
-def _joined(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
-    correct, time_ms = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("correct", "time_ms")
-    )
-    return Outcomes(correct, time_ms, None)
-
-
-def _joined_runs(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
-    names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
-    sights = Sights.joined([part.sights for part in parts if part.sights is not None], order)
-    return Run(**arrays, choice_ms=0.0, features=(), sights=sights)
 
 
 def judged(recording: Recording, kind: str, identity: Identity, images: int, seed: int) -> dict[str, list[Judged]]:

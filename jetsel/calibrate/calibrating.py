@@ -14,11 +14,12 @@ from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, lear
 from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.decision import TOP, InstallRequest, decide
+from jetsel.calibrate.doubt_findings import doubt_findings
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.promises import Doubts, doubt_findings, doubts_of, look_at_unknown
+from jetsel.calibrate.promises import Doubts, doubts_of, look_at_unknown
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures

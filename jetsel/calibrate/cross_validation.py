@@ -109,7 +109,7 @@ def _one_criterion(
             run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last, distances)
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
-    return CrossValidated({name: _joined(parts, order) for name, parts in runs.items()}, points, everywhere)
+    return CrossValidated({name: joined_runs(parts, order) for name, parts in runs.items()}, points, everywhere)
 
 
 def _chain_right(
@@ -129,11 +129,11 @@ def _points(learned: Sequence[Learned], held: Sequence[Recording], order: NDArra
     for kind in KINDS:
         tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
         if all(tried):
-            points[kind.name] = [_scattered(parts, order) for parts in zip(*tried, strict=True)]
+            points[kind.name] = [joined_outcomes(parts, order) for parts in zip(*tried, strict=True)]
     return points
 
 
-def _scattered(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
+def joined_outcomes(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
     """One operating point's outcomes of all folds."""
     energies = [part.energy_mj for part in parts if part.energy_mj is not None]
     return Outcomes(
@@ -143,7 +143,7 @@ def _scattered(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
     )
 
 
-def _joined(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
+def joined_runs(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
     """One run of the folds' runs, at the places of their photographs."""
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}

@@ -11,7 +11,6 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.findings import DoubtFindings, RefusedClass
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
 from jetsel.policies.calibration import Calibration
@@ -196,9 +195,9 @@ def promises_of(seen: Evidence, policy: str, score: Score) -> Promises:
     kept, missing = [], []
     for level in LEVELS:
         early = _aimed(seen, run, strange, score, level)
-        tests = [(_scores(run, score, early)[seen.testing], seen.wrong(run)[seen.testing])]
+        tests = [(scores_of(run, score, early)[seen.testing], seen.wrong(run)[seen.testing])]
         if strange is not None:
-            scores = _scores(strange, score, early)[~Unknown.fitted_on(len(strange.answered))]
+            scores = scores_of(strange, score, early)[~Unknown.fitted_on(len(strange.answered))]
             tests.append(_with_unknown(*tests[0], scores))
         thresholds = [promised(scores, wrong, level) for scores, wrong in tests]
         found = [threshold for threshold in thresholds if threshold is not None]
@@ -229,10 +228,10 @@ def _aimed(seen: Evidence, run: Run, strange: Run | None, score: Score, level: f
 
     They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
     """
-    final = _scores(run, score, ())
+    final = scores_of(run, score, ())
     known = final[seen.choosing], seen.wrong(run)[seen.choosing]
     if strange is not None:
-        known = _with_unknown(*known, _scores(strange, score, ())[Unknown.fitted_on(len(strange.answered))])
+        known = _with_unknown(*known, scores_of(strange, score, ())[Unknown.fitted_on(len(strange.answered))])
     aim, looks = naive(*known, AIM * level), _looks(run, score)
     while looks and np.isnan(looks[-1]).all():
         looks.pop()
@@ -245,7 +244,7 @@ def _looks(run: Run, score: Score) -> list[Floats]:
     return [score.of(run.sights.looks[:, place]) for place in range(run.sights.looks.shape[1])]
 
 
-def _scores(run: Run, score: Score, early: Sequence[float | None]) -> Floats:
+def scores_of(run: Run, score: Score, early: Sequence[float | None]) -> Floats:
     """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
     assert run.sights is not None
     final = np.nan_to_num(score.of(run.sights.final), nan=-np.inf)
@@ -311,49 +310,7 @@ def doubts_of(
     return Doubts(seen, choices, {name: promises_of(seen, name, one.score) for name, one in choices.items()})
 
 
-POINTS = 50  # of a curve
-MOST_CLASSES = 20
-SHOWN_LEVEL = 0.05
-
-
-def doubt_findings(found: Doubts, shown: Sequence[str], names: Sequence[str], unknown_images: int) -> DoubtFindings:
-    """Return what the report shows. shown: the default policy, and the best single model. names: of the classes."""
-    shown = list(dict.fromkeys(shown))
-    kept = found.promises[shown[0]].kept
-    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
-    classes = []
-    if nearest is not None:
-        run = found.seen.runs[shown[0]]
-        given = is_given(run, found.promises[shown[0]].score, nearest)
-        for number in np.unique(found.seen.classes):
-            of_class = found.seen.classes == number
-            classes.append(RefusedClass(names[number], int(of_class.sum()), float(1 - given[of_class].mean())))
-        classes.sort(key=lambda one: (-one.refused, -one.images, one.name))
-    return DoubtFindings(
-        score=found.choices[shown[0]].name,
-        by_score=found.choices[shown[0]].answered,
-        promises={name: found.promises[name] for name in shown},
-        curves={name: _curve(found, name) for name in shown},
-        level=None if nearest is None else nearest.wrong_at_most,
-        classes=classes[:MOST_CLASSES],
-        unknown_images=unknown_images,
-    )
-
-
 def is_given(run: Run, score: Score, promise: Promise) -> NDArray[np.bool_]:
     """Return which images (n,) get an answer under a promise."""
-    given: NDArray[np.bool_] = _scores(run, score, promise.early) >= promise.threshold
+    given: NDArray[np.bool_] = scores_of(run, score, promise.early) >= promise.threshold
     return given
-
-
-def _curve(found: Doubts, policy: str) -> list[tuple[float, float]]:
-    """Return shares of the images that are answered, and of these answers that are wrong, from few to all."""
-    run = found.seen.runs[policy]
-    assert run.sights is not None
-    scores, wrong = _scores(run, found.promises[policy].score, ()), found.seen.wrong(run)
-    order = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]
-    if not len(order):
-        return []
-    errors, n = np.cumsum(wrong[order]), len(scores)
-    ends = np.unique(np.linspace(max(1, len(order) // POINTS), len(order), POINTS).astype(int))
-    return [(float(end / n), float(errors[end - 1] / end)) for end in ends]

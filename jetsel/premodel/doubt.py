@@ -1,11 +1,10 @@
 """Scores of how sure an answer is, and the thresholds on them that keep an error rate among the answers given.
 
 The promise is that of Learn then Test (Angelopoulos, Bates, Candès, Jordan and Lei 2021, arXiv 2110.01052): with
-probability 1 - DELTA over the images that it was calibrated on, at most the asked share of the answers is wrong. Their
-section on selective classification tests a threshold by the error rate among what it answers; of the answered images
-the number of wrong ones is binomial, so that its exact tail is a p-value (their section 2.2 allows any). Thresholds are
-tested one after the other from the strictest to the mildest, up to the first that fails (fixed-sequence testing, their
-section 2.3): no threshold pays for the others.
+probability 1 - DELTA over the images that it was calibrated on, at most the asked share of the answers is wrong. A
+threshold is tested by the error rate among what it answers: of these answers the number of wrong ones is binomial, so
+that its exact tail is a valid p-value. Thresholds are tested one after the other from the strictest to the mildest, up
+to the first that fails (their fixed-sequence testing): no threshold pays for the others.
 """
 
 from __future__ import annotations
