@@ -136,12 +136,16 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     on_doubt: What happens if no model is expected to be right: use the fallback's answer, or refuse.
     fallback: Model that answers in doubt (default: the most expensive of the family).
     wrong_at_most: Share of the answers given that may be wrong; a family's calibration goes before it (default: none).
+    latency_target_ms: Milliseconds to answer in; under load, cheaper operating points answer (default: no target).
+    least_accuracy: Accuracy that no operating point goes below; then requests are refused instead (default: none).
     """
 
     default: str | None = None
     on_doubt: Literal["use", "refuse"] = "use"
     fallback: str | None = None
     wrong_at_most: Annotated[float, Meta(gt=0, le=1)] | None = None
+    latency_target_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
+    least_accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
@@ -290,6 +294,8 @@ EXAMPLES = {
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.wrong_at_most": "wrong_at_most = 0.05",
+    "policy.latency_target_ms": "latency_target_ms = 100",
+    "policy.least_accuracy": "least_accuracy = 0.8",
     "policy.fallback": 'fallback = "xl"',
     "edge.url": 'url = "http://edge.local:8000" (or several: url = ["http://edge-1:8000", "http://edge-2:8000"])',
     "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',

@@ -94,7 +94,10 @@ def calibrate(
         },
         wrong_at_most=order.wrong_at_most,
         unknown_images=0 if unknown is None else len(unknown.classes),
-        figures={criterion: _figures(comparison) for criterion, comparison in comparisons.items()},
+        figures={
+            criterion: _figures(comparison, judges[comparison.criterion], tried[comparison.criterion].front)
+            for criterion, comparison in comparisons.items()
+        },
         rival=decision.rival,
         energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
         energy_reason=loaded.times.energy_reason,
@@ -137,7 +140,7 @@ def _doubts(
     found = {}
     for criterion, tried in fitted.tried.items():
         strange = None if unknown is None else look_at_unknown(fitted.recording, unknown, fitted.draft, criterion)
-        found[criterion] = doubts_of(fitted.recording, tried.runs, fitted.fold_of, criterion, strange)
+        found[criterion] = doubts_of(fitted.recording, tried.runs | tried.front, fitted.fold_of, criterion, strange)
     if order.wrong_at_most is not None:
         try:
             found[order.decides].promises[defaults[order.decides]].at(order.wrong_at_most)
@@ -242,8 +245,9 @@ def _fit_on_all(
     return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
 
 
-def _figures(comparison: Comparison) -> dict[str, object]:
+def _figures(comparison: Comparison, judge: Judge, front: Mapping[str, Run]) -> dict[str, object]:
     """The gist of the comparison, for the artefact: accuracy, time, energy and share of each model by policy."""
+    results = comparison.policies | {name: judge.result(name, run) for name, run in front.items()}
     return {
         name: {
             "top1": result.top1,
@@ -252,7 +256,7 @@ def _figures(comparison: Comparison) -> dict[str, object]:
             "mean_mj": None if result.energy_mj is None else result.energy_mj.mean,
             "runs": result.runs,
         }
-        for name, result in comparison.policies.items()
+        for name, result in results.items()
     }
 
 

@@ -14,8 +14,10 @@ from jetsel.calibrate.assemble import Chosen, Identity, Learned, assemble, fit_t
 from jetsel.calibrate.fit.features import chosen_right
 from jetsel.calibrate.folds import Neighbourhood, nearest_embedding
 from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import Run, Sights, replay_all
+from jetsel.policies.front import NAME as FRONT
+from jetsel.policies.front import POINT, most_worth
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.premodel import Soundness
@@ -29,11 +31,12 @@ Progress = Callable[[str, int, int], None]  # what is being done, steps done, st
 class CrossValidated:
     """What cross-validation gave for one criterion.
 
-    runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. points: the same
-    for every operating point that was tried. chosen: what all photographs decide.
+    runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. front: the same of
+    the front's points. points: the same for every operating point that was tried. chosen: what all photographs decide.
     """
 
     runs: dict[str, Run]
+    front: dict[str, Run]
     points: Points
     chosen: Chosen
 
@@ -90,6 +93,7 @@ def _one_criterion(
     chain_right = _chain_right(recording, criterion, near, learned[0].plan.theta_points)
     last_right = recording.right(criterion)[:, -1]
     distances = None if recording.embeddings is None else nearest_embedding(recording.embeddings, fold_of)
+    on_front = front_places(points["cascade"], recording.objective)
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
         """What these photographs decide."""
@@ -97,7 +101,7 @@ def _one_criterion(
         places = {
             policy: goal.best([point.of(rows) for point in tried], rival.of(rows)) for policy, tried in points.items()
         }
-        return {"chain": soundness, **places}
+        return {"chain": soundness, FRONT: on_front, **places}
 
     runs: dict[str, list[Run]] = {}
     for rows, one in zip(rows_of, learned, strict=True):
@@ -109,7 +113,27 @@ def _one_criterion(
             run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last, distances)
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
-    return CrossValidated({name: joined_runs(parts, order) for name, parts in runs.items()}, points, everywhere)
+    joined = {name: joined_runs(parts, order) for name, parts in runs.items()}
+    front = {name: joined.pop(name) for name in list(joined) if name.startswith(POINT)}
+    return CrossValidated(joined, front, points, everywhere)
+
+
+APART = 0.94  # of the cost of the point before: closer ones would only make the front longer
+
+
+def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
+    """Return the places of the points that none beats on held-out images, the most expensive one first.
+
+    The last is the one of the most right answers for what they cost: with a cheaper one, fewer would come in the same
+    time, and refusing requests serves those who ask better.
+    """
+    cost = [float(point.cost(objective).mean()) for point in points]
+    accuracy = [float(point.correct.mean()) for point in points]
+    found: list[int] = []
+    for place in sorted(range(len(points)), key=lambda place: (cost[place], -accuracy[place])):
+        if not found or (accuracy[place] > accuracy[found[-1]] and APART * cost[place] >= cost[found[-1]]):
+            found.append(place)
+    return found[most_worth([accuracy[place] for place in found], [cost[place] for place in found]) :][::-1]
 
 
 def _chain_right(

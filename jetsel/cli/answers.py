@@ -71,7 +71,8 @@ def details(outcome: Outcome) -> list[str]:
     doubt = ", in doubt" * answer.in_doubt + ", cut short" * answer.cut_short
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]
     lines += [f"  {ranked.probability:6.1%}  {short(ranked.label)} ({ranked.wnid})" for ranked in answer.top_k]
-    lines.append(f"  answered by {answer.model}, policy {answer.policy}{doubt}: {answer.because}")
+    point = "" if answer.operating_point in (None, answer.policy) else f", operating point {answer.operating_point}"
+    lines.append(f"  answered by {answer.model}, policy {answer.policy}{point}{doubt}: {answer.because}")
     if answer.wrong_at_most is not None:
         lines.append(f"  promise: at most {answer.wrong_at_most:g} of the answers that are not in doubt are wrong")
     lines += [f"  ran {_run(run)}" for run in answer.ran]
@@ -98,7 +99,7 @@ def _explained(answer: Answer) -> list[str]:
     if told.objective is not None:
         lines.append(f"  the calibration's objective is to save {told.objective}")
     if told.budget is not None:
-        lines.append(f"  the power budget: {told.budget.budget_w:g} W, level {told.budget.level}: {told.budget.state}")
+        lines.append(f"  the power budget: {told.budget.budget_w:g} W; it {told.budget.state}")
     lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
     lines += [f"  step: {step}" for step in told.steps]
     if told.distance is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         EdgeServerStatus,
         EdgeStatus,
         FamilyStatus,
+        FrontStatus,
         HostStatus,
         QueueStatus,
         ReloadStatus,
@@ -159,12 +160,28 @@ def family_lines(family: FamilyStatus) -> list[str]:
     return [
         *([f"{more_than_one} ({share(family.escalated, family.answers)})"] if family.answers else []),
         f"policy: {policy} ({family.because})",
+        *([] if family.front is None else _point_in_use(family.front)),
         f"a request may also name: {', '.join(family.policies)}",
         f"fallback if in doubt: {family.fallback or 'refuse'}; calibration: {calibration}",
         *(f"not offered: {name} {reason}" for name, reason in family.not_offered.items()),
         *_promises(family),
         *([] if family.drift is None else [f"drift: {_drift(family.drift)}"]),
     ]
+
+
+def _point_in_use(front: FrontStatus) -> list[str]:
+    """Return the operating point that answered last, and how long the cheapest has been in use."""
+    from jetsel.cli.terminal import milliseconds
+
+    points = {point.policy: (number, point) for number, point in enumerate(front.points, 1)}
+    if len(points) < 2:
+        return []
+    words = front.last or "none yet"
+    if front.last in points:
+        number, point = points[front.last]
+        words += f", number {number} of {len(points)}: {point.accuracy:.1%} right in {milliseconds(point.mean_ms)} ms"
+    lasts = f"; cheapest in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
+    return [f"operating point: {words}{lasts}"]
 
 
 def _promises(family: FamilyStatus) -> list[str]:
@@ -218,7 +235,7 @@ def power_lines(power: PowerStatus) -> list[str]:
     if power.idle_reason not in (None, power.reason):
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
-        lines.append(f"power budget: {power.budget.budget_w:g} W; level {power.budget.level}, {power.budget.state}")
+        lines.append(f"power budget: {power.budget.budget_w:g} W; it {power.budget.state}")
     if power.battery.percent is not None or power.battery.reserve_percent is not None:
         lines.append(_battery(power.battery))
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]

@@ -1,16 +1,21 @@
-"""Who is let in: what is in the queue, in requests, bytes and pixels, and how long a request keeps a worker."""
+"""Who is let in: what is in the queue, in requests, bytes and pixels, and how long that takes the workers."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jetsel.base.config import Server
 from jetsel.base.errors import BusyError, DeadlineError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
-MEMORY = 0.05  # of the running mean of a request's work: it follows the last twenty or so
+MEMORY = 0.05  # of the running means of a request's work: they follow the last twenty or so
+MOST_LATE = 0.05  # of the answers that were admitted: what is kept free of each limit grows until no more are late
+WAY = 0.1  # of a limit is for the way to the daemon and back, which it cannot see
+MOST_MARGIN = 0.7  # of a limit is kept free at most
 
 
 class Load(NamedTuple):
@@ -21,6 +26,14 @@ class Load(NamedTuple):
     pixels: int
 
 
+class Work(NamedTuple):
+    """What one answer took of a worker, in all and for its models, and of its limit; None without a limit."""
+
+    busy_ms: float
+    models_ms: float
+    of_limit: float | None = None
+
+
 class Admission:
     """Counters behind one lock; admission is decided where the queue is counted.
 
@@ -28,11 +41,15 @@ class Admission:
     user have all of it, since they may end the daemon anyway.
     """
 
-    def __init__(self, limits: Server, workers: int) -> None:
+    def __init__(self, limits: Server, workers: int, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
         self.limits = limits
         self._workers = workers
-        self._work_ms = 0.0
+        self._now = now
+        self._models_ms: float | None = None  # of an answer, in the mean
+        self.around_ms = 0.0  # what a worker spends on an answer besides its models, in the mean
+        self._margin = 0.0  # of a limit, kept free
+        self._full_since_s: float | None = None  # when the last answer left work for all workers; None if it did not
         self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
         self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
         self._of_client: Counter[str] = Counter()
@@ -66,43 +83,38 @@ class Admission:
         floor_ms: float,
         loading_ms: float = 0.0,
         *,
+        target_ms: float | None = None,
         adapts: bool = False,
     ) -> None:
         """Count a request in; `release` its load when it is answered.
 
         floor_ms: the least inference time of any path that the request's policy may take; loading_ms: of loading its
-        model meanwhile. adapts: whether it takes less if many wait, so that those ahead are taken to have the
-        least, too.
-        Raises OverLimitError if its client has as much under way as it may, BusyError if the queue is full,
-        DeadlineError if no path can be in time.
+        model meanwhile. target_ms: in which it should be answered if it has no deadline. adapts: whether it takes less
+        if many wait, so that those ahead are taken to have the least, too.
+        Raises OverLimitError if its client has as much under way as it may, BusyError if the queue is full or no path
+        can meet the target, DeadlineError if none can be in time.
         """
         with self._lock:
             self.check(load)
-            if deadline_ms is not None:
-                work_ms = min(self._work_ms, floor_ms) if adapts else self._work_ms
-                self._check_time(deadline_ms, floor_ms, loading_ms, work_ms)
+            limit_ms = target_ms if deadline_ms is None else deadline_ms
+            if limit_ms is not None:
+                least_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
+                wait_ms = max(0, self.in_queue - self._workers + 1) * (self.around_ms + least_ms) / self._workers
+                if max(wait_ms, loading_ms) + self.around_ms + floor_ms > limit_ms * (1 - self._margin):
+                    raise _late(limit_ms, wait_ms, floor_ms, loading_ms, is_target=deadline_ms is None)
             self._of_client[load.client] += 1
             self.in_queue += 1
             self.queued_bytes += load.size_bytes
             self.queued_pixels += load.pixels
-
-    def _check_time(self, deadline_ms: float, floor_ms: float, loading_ms: float, work_ms: float) -> None:
-        # What is queued before it is spread over the workers, and a load goes on beside; its own work comes after.
-        wait_ms = work_ms * (self.in_queue // self._workers)
-        if max(wait_ms, loading_ms) + floor_ms > deadline_ms:
-            loading = f"; the model is not in memory, and loading it takes {loading_ms:.1f} ms" if loading_ms else ""
-            raise DeadlineError(
-                f"no path can answer within {deadline_ms:g} ms: the queue takes {wait_ms:.1f} ms, and inference at "
-                f"least {floor_ms:.1f} ms{loading}"
-            )
 
     def busiest(self, most: int) -> list[tuple[str, int]]:
         """Who has the most requests under way, and how many: no more than `most` clients."""
         with self._lock:
             return self._of_client.most_common(most)
 
-    def release(self, load: Load, work_ms: float | None) -> None:
-        """Count a request out; work_ms is how long it kept a worker, None if it failed."""
+    def release(self, load: Load, work: Work | None) -> None:
+        """Count a request out; work is what it took, None if it failed."""
+        now_s = self._now()
         with self._lock:
             self._of_client[load.client] -= 1
             if not self._of_client[load.client]:
@@ -110,5 +122,36 @@ class Admission:
             self.in_queue -= 1
             self.queued_bytes -= load.size_bytes
             self.queued_pixels -= load.pixels
-            if work_ms is not None:
-                self._work_ms += (work_ms - self._work_ms) * (MEMORY if self._work_ms else 1.0)
+            if work is not None:
+                self._learn(work, now_s)
+            self._full_since_s = now_s if self.in_queue >= self._workers else None
+
+    def _learn(self, work: Work, now_s: float) -> None:
+        """Take in what an answer took. While all workers have work, all that passes between two answers is theirs.
+
+        That counts what the stages of an answer do not: reading the socket, refusing others, replying, and waiting for
+        a processor.
+        """
+        if work.of_limit is not None:
+            step = 1 - MOST_LATE if work.of_limit > 1 - WAY else -MOST_LATE
+            self._margin = min(MOST_MARGIN, max(0.0, self._margin + MEMORY * step))
+        spent_ms = work.busy_ms if self._full_since_s is None else (now_s - self._full_since_s) * 1e3 * self._workers
+        if self._models_ms is None:
+            self._models_ms, self.around_ms = work.models_ms, max(0.0, work.busy_ms - work.models_ms)
+            return
+        self._models_ms += (work.models_ms - self._models_ms) * MEMORY
+        self.around_ms = max(0.0, self.around_ms + (spent_ms - work.models_ms - self.around_ms) * MEMORY)
+
+
+def _late(
+    limit_ms: float, wait_ms: float, floor_ms: float, loading_ms: float, *, is_target: bool
+) -> BusyError | DeadlineError:
+    """Return the error that refuses a request which would come too late."""
+    loading = f"; the model is not in memory, and loading it takes {loading_ms:.1f} ms" if loading_ms else ""
+    takes = f"the queue takes {wait_ms:.1f} ms, and inference at least {floor_ms:.1f} ms{loading}"
+    if is_target:
+        return BusyError(
+            f"no operating point can answer within the latency target of {limit_ms:g} ms: {takes}: send again later, "
+            "or raise policy.latency_target_ms or lower policy.least_accuracy"
+        )
+    return DeadlineError(f"no path can answer within {limit_ms:g} ms: {takes}")

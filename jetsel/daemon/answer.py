@@ -51,6 +51,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         height_px=photograph.height_px,
         explanation=_explanation(job, decision, run, photograph, metering) if job.request.explain else None,
         wrong_at_most=decision.wrong_at_most,
+        operating_point=decision.operating_point if job.front is None else job.policy.name,
     )
 
 

@@ -8,6 +8,7 @@ from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicy
 from jetsel.daemon.family import ServedFamily
 from jetsel.policies import Policy
 from jetsel.policies.deadline import NAME as TIMED
+from jetsel.policies.front import Front
 from jetsel.policies.registry import no_such
 from jetsel.policies.requirements import Requirements
 from jetsel.wire import Classify
@@ -57,6 +58,16 @@ def _asked_for(family: ServedFamily, request: Classify) -> Policy:
     return offered[name]
 
 
+def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front | None:
+    """The operating points from which the request's policy is chosen when it begins; None if it keeps its policy.
+
+    That is for requests of the default policy, if the configuration has a latency target or a power budget.
+    """
+    is_default = request.model is None and request.policy is None and not isinstance(policy, Requirements)
+    front = family.fronts.get(request.criterion)
+    return front if is_default and front is not None and policy is front.points[0].policy else None
+
+
 def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
     """Why this policy decides about the request, in words."""
     if isinstance(policy, Requirements):
@@ -65,4 +76,7 @@ def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
         return f"the request names the {'model' if request.model is not None else 'policy'}"
     if request.deadline_ms is not None and TIMED in family.policies[request.criterion]:
         return "the request has a deadline"
+    default = family.default_policy[request.criterion]
+    if policy.name != default:
+        return f"load, power budget or promise led from {default} to this operating point"
     return family.because

@@ -14,16 +14,19 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promising import Promising
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
 from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
-from jetsel.engines import Backends, Engine, OnDemandEngine, warm_up
+from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.front import Front
+from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policies, edge_policy
@@ -31,7 +34,7 @@ from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
-from jetsel.wire.status import FamilyStatus, ModelStatus, PromiseStatus
+from jetsel.wire.status import FamilyStatus, FrontPoint, FrontStatus, ModelStatus, PromiseStatus
 from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
@@ -57,6 +60,10 @@ class ServedFamily:
     in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
     on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
+    fronts: dict[Criterion, Front] = field(
+        default_factory=dict
+    )  # of the default policies, if the load may lead to them
+    points_used: dict[Criterion, PointsUsed] = field(default_factory=dict)
     promising: Promising = field(default_factory=lambda: Promising(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
@@ -70,7 +77,7 @@ class ServedFamily:
         what its manifest says any more, the model runs on while it is loaded, and `damaged` says so.
         """
         if before.in_use.identity == self.in_use.identity:
-            self.drift = before.drift
+            self.drift, self.points_used = before.drift, before.points_used
         for name, queue in self.driver.queues.items():
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
@@ -118,10 +125,13 @@ class ServedFamily:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # what it imports is no part of a model's load
                 opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
+                loads = partial(
+                    OnDemandEngine, opened, backends.changed, try_batches=partial(gains_by_batches, weights=weights)
+                )
                 if name in self.on_demand:
-                    queue.engine, queue.unavailable = OnDemandEngine(opened, backends.changed, name=name), None
+                    queue.engine, queue.unavailable = loads(name=name), None
                     continue
-                engine = OnDemandEngine(opened, backends.changed)
+                engine = loads()
                 warm_up(engine, weights)
             except JetselError as error:
                 if engine is not None:
@@ -190,7 +200,22 @@ class ServedFamily:
             not_offered=self._not_offered,
             wrong_at_most=self.promising.wrong_at_most,
             promises=self._promises,
+            front=self._front_status,
         )
+
+    @property
+    def _front_status(self) -> FrontStatus | None:
+        """The operating points under top1; None if the default policy has none, or another one stands in for it."""
+        front = self.fronts.get("top1")
+        if front is None or front.points[0].policy.name != self.default_policy["top1"]:
+            return None
+        used = self.points_used["top1"]
+        answers = used.answers()
+        points = [
+            FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))
+            for one in front.points
+        ]
+        return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
 
     @property
     def _promises(self) -> list[PromiseStatus]:
@@ -263,6 +288,8 @@ def serve_family(
         fallback=configured.fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
+        fronts=configured.fronts,
+        points_used={criterion: PointsUsed(family.name) for criterion in CRITERIA},
         promising=Promising(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         on_demand=configured.on_demand,
@@ -277,7 +304,9 @@ def _offered(
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
-        timed = deadline_policies(criterion, found, in_use.calibration, here, elsewhere, config.edge)
+        timed = deadline_policies(
+            criterion, found, in_use.calibration, here, elsewhere, config.edge, config.policy.least_accuracy
+        )
         found |= {policy.name: policy for policy in timed}
         by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
         found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}

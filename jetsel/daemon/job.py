@@ -12,6 +12,7 @@ from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
 from jetsel.policies import Policy
+from jetsel.policies.front import Front
 from jetsel.runtime import RequestRun
 from jetsel.wire import Classify
 
@@ -29,6 +30,8 @@ class Job(Struct, eq=False):
     fallback: str | None
     received_s: float
     deadline_s: float | None
+    target_s: float | None = None  # when it should be answered: its deadline, or the configured target
+    front: Front | None = None  # from which the policy is chosen when it begins
     measured: Measured | None = None  # of the image, by its header
     queue_ms: float = 0.0
     decode_ms: float = 0.0

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.errors import BadRequestError, InDoubtError, JetselError, LoadingError, ShuttingDownError
 from jetsel.base.events import run_about
-from jetsel.daemon.admission import Admission, Load
+from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
-from jetsel.daemon.deciding import policy_for
+from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
@@ -101,20 +102,41 @@ class Pipeline:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            asked = policy_for(family, request, self._metering.low_battery)
-            within = self._metering.within_budget(family, asked, request)
-            policy = family.promising.wrap(within, request.criterion, request.wrong_at_most)
-            floor_ms, loading_ms = (0.0, 0.0) if request.deadline_ms is None else family.driver.floor_ms(policy)
+            asked = self._metering.in_conditions(family, policy_for(family, request, self._metering.low_battery))
+            front = front_for(family, request, asked)
+            if front is not None:
+                front = family.promising.wrap_front(front, request.criterion, request.wrong_at_most)
+                policy = front.points[0].policy
+            else:
+                policy = family.promising.wrap(asked, request.criterion, request.wrong_at_most)
+            target_ms = None if front is None else snapshot.config.policy.latency_target_ms
+            limit_ms = request.deadline_ms if target_ms is None else target_ms
+            paths = [policy] if front is None else [point.policy for point in front.points]
+            floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
             measured = image.measure(data, request.pixels, snapshot.limits, family.decode_px)
             load = Load(client, data.nbytes, measured.pixels)
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
             fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
+            target_s = None if limit_ms is None else received_s + limit_ms / 1e3
             job = Job(
-                message.route, request, data, load, snapshot, family, policy, fallback, received_s, deadline_s, measured
+                message.route,
+                request,
+                data,
+                load,
+                snapshot,
+                family,
+                policy,
+                fallback,
+                received_s,
+                deadline_s,
+                target_s,
+                front,
+                measured,
             )
-            self._admission.admit(load, request.deadline_ms, floor_ms, loading_ms, adapts=isinstance(policy, Deadline))
+            adapts = front is not None or isinstance(policy, Deadline)
+            self._admission.admit(load, request.deadline_ms, floor_ms, loading_ms, target_ms=target_ms, adapts=adapts)
         except BaseException:
             current.leave(snapshot)
             raise
@@ -139,17 +161,28 @@ class Pipeline:
     def _started(self, job: Job) -> RequestRun | None:
         """Start one job; None if that failed, and the job has its reply."""
         try:
-            return self.start(job, self._admission.in_queue, partial(self._metering.unused, job.family))
+            allowed = self._allowed(job)
+            return self.start(job, allowed, partial(self._metering.unused, job.family))
         except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
 
-    @staticmethod
-    def start(job: Job, in_queue: int = 1, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
-        """Decode the photograph, compute the features that its policy reads, and let the policy begin.
+    def _allowed(self, job: Job) -> Allowed:
+        """Return what the models may take for this request, for the sake of those that wait and of the power budget."""
+        if job.target_s is None and job.front is None:
+            return ANYTHING
+        queue_ms = math.inf
+        if job.target_s is not None:
+            target_ms = (job.target_s - job.received_s) * 1e3
+            admission = self._admission
+            queue_ms = allowed_ms(target_ms, admission.in_queue, job.snapshot.workers, admission.around_ms)
+        return Allowed(queue_ms, self._metering.budget.allowed_mj)
 
-        in_queue: how many requests are admitted and not answered. unused: receives a model here that ran although the
-        answer was there already.
+    @staticmethod
+    def start(job: Job, allowed: Allowed = ANYTHING, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
+        """Decode the photograph, choose the operating point, compute the features that it reads, and let it begin.
+
+        unused: receives a model here that ran although the answer was there already.
         """
         began = time.monotonic()
         request, family, limits = job.request, job.family, job.snapshot.limits
@@ -158,12 +191,30 @@ class Pipeline:
         else:
             photograph = image.from_pixels(job.data, request.pixels, limits)
         decoded = time.monotonic()
+        job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
+        ahead = None
+        if job.target_s is not None or job.front is not None or isinstance(job.policy, Requirements):
+            queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
+            sent = len(job.data) if request.pixels is None else None
+            ahead = outlook(
+                queues,
+                math.inf if job.target_s is None else job.target_s,
+                time.monotonic(),
+                size_px,
+                sent,
+                on_device=request.on_device,
+                allowed_ms=allowed.ms,
+                allowed_mj=allowed.mj,
+            )
+            load_for_the_next(queues, job.policy.models, ahead)
+            if job.front is not None:
+                job.policy = job.front.select(ahead).policy
         features = None
         if job.policy.features:
+            begun = time.monotonic()
             seen = image.of_area(photograph, job.data, limits, family.features_px)
             features = extract(seen.bgr, job.policy.features, family.features_px)
-            job.features_ms = (time.monotonic() - decoded) * 1e3
-        job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
+            job.features_ms = (time.monotonic() - begun) * 1e3
         job.photograph, job.features = photograph, features
         inputs: dict[image.InputSpec, NDArray[np.float32]] = {}  # models that take the same input share it
 
@@ -175,15 +226,6 @@ class Pipeline:
                 job.input_ms += (time.monotonic() - begun) * 1e3
             return inputs[spec]
 
-        ahead = None
-        if job.deadline_s is not None or isinstance(job.policy, Requirements):
-            deadline_s = math.inf if job.deadline_s is None else job.deadline_s
-            queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
-            sent = len(job.data) if request.pixels is None else None
-            share_ms = (deadline_s - job.received_s) * 1e3 / max(1.0, in_queue / job.snapshot.workers)
-            now_s = time.monotonic()
-            ahead = outlook(queues, deadline_s, now_s, share_ms, size_px, sent, on_device=request.on_device)
-            load_for_the_next(queues, job.policy.models, ahead)
         is_promised = family.promising.level(request.wrong_at_most) is not None
         evidence = Evidence(features, job.fallback, ahead, request.on_device, is_promised)
         is_counted = job.route is not None
@@ -223,8 +265,13 @@ class Pipeline:
         observe = self._current.snapshot.config.observe
         self._tally.ended(reply, job.request.deadline_ms, class_counts=observe.class_counts)
         if isinstance(reply, Answer):
-            self._admission.release(job.load, _busy_ms(reply))
+            self._admission.release(job.load, _work(job, reply))
             self._metering.answered(reply, job.family, job.policy)
+            if reply.operating_point is not None:
+                cheapest = None if job.front is None else job.front.cheapest
+                used = job.family.points_used[job.request.criterion]
+                used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
+                self._metering.spent(reply, job.family, job.policy)
         else:
             self._admission.release(job.load, None)
         if self._current.snapshot.config.log.requests:
@@ -284,8 +331,11 @@ class Pipeline:
         return len(jobs)
 
 
-def _busy_ms(answer: Answer) -> float:
-    """How long the answer kept a worker: not while it waited for a model, or for the edge; of a batch, its share."""
+def _work(job: Job, answer: Answer) -> Work:
+    """What the answer took of a worker: not while it waited for a model, or for the edge; of a batch, its share."""
     stages = answer.stages_ms
     models_ms = sum(ran.latency_ms / ran.batch for ran in answer.ran if ran.sent_bytes is None)
-    return stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0) + models_ms
+    around_ms = stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0)
+    limit_s = None if job.target_s is None else job.target_s - job.received_s
+    of_limit = None if limit_s is None else stages.total / 1e3 / limit_s
+    return Work(around_ms + models_ms, models_ms, of_limit)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from jetsel.base.errors import RequirementsError
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.capped import Capped
 from jetsel.policies.deadline import Deadline
+from jetsel.policies.front import Front
 from jetsel.policies.promise import Promises
 from jetsel.policies.promised import Nearest, Promised
 from jetsel.policies.requirements import Requirements
@@ -50,17 +50,11 @@ class Promising:
         level = self.level(wrong_at_most)
         if level is None:
             return policy
-        if isinstance(policy, Capped):
-            return self.wrap(self._uncapped(policy, level), criterion, level)
         if isinstance(policy, Deadline):
-            paths = {name: one for name, path in policy.paths.items() if (one := self._able(path, criterion, level))}
-            if not paths:
-                raise self._refusal(criterion, level)
-            # Paths are still ranked by their accuracy: the shares that the promises answer are of the images that their
-            # thresholds were tested on, and the path with the luckiest threshold would be preferred.
-            best = max(paths, key=policy.accuracy.__getitem__)
-            otherwise = paths.get(policy.otherwise.name, paths[best])
-            return replace(policy, paths=paths, otherwise=otherwise, elsewhere=())
+            front = self.wrap_front(policy.front, criterion, level)
+            promised = {point.policy.name: point.policy for point in front.points}
+            otherwise = promised.get(policy.otherwise.name, front.points[0].policy)
+            return replace(policy, front=front, otherwise=otherwise, elsewhere=())
         if isinstance(policy, Requirements):
             ways = [(path, self._able(path.policy, criterion, level)) for path in policy.paths if not path.is_away]
             able = tuple(replace(path, policy=one) for path, one in ways if one is not None)
@@ -70,18 +64,19 @@ class Promising:
             return replace(policy, paths=able, promised=f"only {names} can promise wrong_at_most {level:g}")
         return self._promised(policy, criterion, level)
 
-    @staticmethod
-    def _uncapped(policy: Capped, level: float) -> Policy:
-        """Return the policy if it runs no model that is left out, or its paths that run none."""
-        inner, left = policy.policy, set(policy.models)
-        if isinstance(inner, Deadline) and any(set(path.models) <= left for path in inner.paths.values()):
-            return replace(inner, paths={name: path for name, path in inner.paths.items() if set(path.models) <= left})
-        missing = [model for model in inner.models if model not in left]
-        if missing:
-            raise RequirementsError(
-                f"wrong_at_most {level:g} cannot be promised now: {policy.why}, {' and '.join(missing)} may not run"
-            )
-        return inner
+    def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:
+        """Return the operating points that can promise what the request asks for, with that promise.
+
+        They are still ranked by their accuracy: the shares that promises answer are of the images that their thresholds
+        were tested on, and the point with the luckiest threshold would be preferred. Raises as `wrap`.
+        """
+        level = self.level(wrong_at_most)
+        if level is None:
+            return front
+        able = front.only(lambda point: self._able(point.policy, criterion, level))
+        if able is None:
+            raise self._refusal(criterion, level)
+        return able
 
     def missing(self, policy: Policy) -> str | None:
         """Return why this policy cannot promise what the family's requests get under top1, None if it can."""

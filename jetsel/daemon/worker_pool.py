@@ -15,13 +15,14 @@ from collections import deque
 from jetsel.base.events import event
 from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
-from jetsel.daemon.port import Port
+from jetsel.daemon.port import Message, Port
 from jetsel.daemon.watchdog import Watchdog
 
 log = logging.getLogger("jetsel.daemon")
 
 HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
 MOST_JOBS = 4  # that a thread takes at once
+MOST_READS = 64  # between two jobs of a thread: who floods the socket does not keep it from its work
 ALONE = 32  # pieces of work, one after the other, before the other threads stand by
 MOMENT_S = 0.01  # a thread stands by no longer, unless others have done a piece of work meanwhile
 PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
@@ -85,6 +86,7 @@ class WorkerPool:
                 self._watchdog.turned()
                 if jobs:
                     self._pipeline.carry(*jobs)
+                    self._drain_socket()
                 else:
                     self._take_in_news()
             except Exception:  # a defect of ours, or no memory: the thread must live to do the next
@@ -107,10 +109,27 @@ class WorkerPool:
         if not messages:
             self._pipeline.carry_waiting()
             return
+        self._take_in(messages)
+
+    def _take_in(self, messages: list[Message]) -> None:
         for message in messages:
             job = self._pipeline.take_in(message)
             if job is not None:
                 self._jobs.append(job)
+
+    def _drain_socket(self) -> None:
+        """Take in all that has come while this thread worked, if others wait already.
+
+        What stays in the socket has no time of arrival, fills no queue and is refused by nobody: under overload it
+        would wait there far beyond every deadline.
+        """
+        for _ in range(MOST_READS if self._jobs else 0):
+            messages = self._port.receive(0.0, MOST_JOBS)
+            if messages is None:
+                return
+            self._take_in(messages)
+            if not messages:
+                self._pipeline.carry_waiting()  # the call that ended this wait may have been about that
 
     def _stood_by(self) -> bool:
         """Stand by for a moment if this thread is not needed at the socket; return whether it still is not.
@@ -134,8 +153,7 @@ class WorkerPool:
     def _next(self, *, has_worked: bool) -> list[Job]:
         """Return the next jobs for this thread; none if none wait, or as many threads compute as may.
 
-        Mostly one. If many wait, this thread's share of them: together they cost less, and delay nobody more. Of a
-        few, one is left for the next thread that comes round.
+        Mostly one; if many wait, this thread's share of them.
         """
         with self._lock:
             self._working -= has_worked
@@ -144,10 +162,17 @@ class WorkerPool:
                 return []
             waiting, others = len(self._jobs), self._working
             self._working += 1
-            share = min(waiting // (self._workers - others), max(2, waiting - 1), MOST_JOBS)
-            jobs = [self._jobs.popleft() for _ in range(max(1, share))]
+            jobs = [self._jobs.popleft() for _ in range(share_of(waiting, self._workers - others))]
             self._alone = 0 if others or self._jobs else min(self._alone + 1, 2 * ALONE)
             if self._jobs and self._working < self._workers:  # one more thread takes the next
                 call = self._called.release if self._standing_by else self._port.wake
                 call()
             return jobs
+
+
+def share_of(waiting: int, free: int) -> int:
+    """Return how many of those that wait one of the free threads takes: together they cost less, and delay nobody more.
+
+    One is left for the next thread that comes round.
+    """
+    return max(1, min(waiting // free, waiting - 1, MOST_JOBS))

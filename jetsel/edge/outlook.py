@@ -13,7 +13,6 @@ from jetsel.runtime import ModelQueue
 
 AROUND_BYTES = 300  # of a request to the edge, around the photograph
 STAYS = "the image may not leave the device"
-SPARE = 0.7  # of its share may a model take: decoding and the reply take time, too, and times vary
 SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
 
 
@@ -21,20 +20,20 @@ def outlook(
     queues: Mapping[str, ModelQueue],
     deadline_s: float,
     now_s: float,
-    share_ms: float,
     size_px: tuple[int, int],
     file_bytes: int | None,
     *,
     on_device: bool,
+    allowed_ms: float = math.inf,
+    allowed_mj: float = math.inf,
 ) -> Outlook:
     """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
 
-    deadline_s: infinite if there is none. share_ms: what each of those that wait could have of its deadline, were
-    they as this one: models here that take more for one photograph of a batch are left out, all but the fastest.
-    size_px: width and height of the photograph. file_bytes: None if it came as pixels.
+    deadline_s: infinite if there is none. size_px: width and height of the photograph. file_bytes: None if it came as
+    pixels. allowed_ms, allowed_mj: see Outlook.
     """
     models_ms: dict[str, tuple[float, float]] = {}
-    works_ms: dict[str, float] = {}
+    images_ms: dict[str, float] = {}
     unavailable: dict[str, str] = {}
     traffic_kb: dict[str, float] = {}
     network_ms = None
@@ -52,16 +51,20 @@ def outlook(
                 continue
             network_ms = network_ms or way_ms
             models_ms[name] = known[0] + way_ms[0] - network_ms[0], known[1]
-        else:
-            works_ms[name] = queue.expected_ms(0.5, now_s) or 0.0
-            if (known := _with_tail(queue, now_s)) is not None:
-                models_ms[name] = known
-    least_ms = min(works_ms.values(), default=0.0)
-    for name, work_ms in works_ms.items():
-        if work_ms > max(SPARE * share_ms, least_ms):
-            models_ms.pop(name, None)
-            unavailable[name] = "the waiting requests leave no time for it"
-    return Outlook((deadline_s - now_s) * 1e3, models_ms, network_ms, random.random(), unavailable, traffic_kb)
+        elif (known := _with_tail(queue, now_s)) is not None:
+            models_ms[name] = known
+            images_ms[name] = queue.expected_ms(0.5, now_s) or known[0]
+    return Outlook(
+        (deadline_s - now_s) * 1e3,
+        models_ms,
+        network_ms,
+        random.random(),
+        unavailable,
+        traffic_kb,
+        images_ms,
+        allowed_ms,
+        allowed_mj,
+    )
 
 
 def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:

@@ -6,6 +6,7 @@ import os
 
 from jetsel.engines.backends import BACKENDS, Backends
 from jetsel.engines.base import Backend, Engine, EngineFailedError, HostReport, Output, Place, warm_up
+from jetsel.engines.batches import gains_by_batches
 from jetsel.engines.on_demand import OnDemandEngine
 
 # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
@@ -21,5 +22,6 @@ __all__ = [
     "OnDemandEngine",
     "Output",
     "Place",
+    "gains_by_batches",
     "warm_up",
 ]

@@ -34,12 +34,14 @@ class OnDemandEngine:
         now: Callable[[], float] = time.monotonic,
         *,
         name: str | None = None,
+        try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
         """Load it. load: returns the engine, or raises. changed: called by a thread of ours when a later load ends.
 
-        name: of a model that the first run loads; None loads it now. Raises what `load` raises.
+        name: of a model that the first run loads; None loads it now. try_batches: says, once, whether what was loaded
+        is faster in batches. Raises what `load` raises.
         """
-        self._load, self._changed, self._now = load, changed, now
+        self._load, self._changed, self._now, self._try_batches = load, changed, now, try_batches
         self._lock = threading.Lock()
         self._place = _Closed(self.want)
         self._callers = 0
@@ -51,10 +53,12 @@ class OnDemandEngine:
         self._engine: Engine  # there once it was loaded
         self.is_loaded, self.loaded_s = False, now()
         self.load_ms: float | None = None  # of the last load
+        self.gains_by_batches = True  # until the first load has shown whether it does
         if name is None:
             self._engine = load()
             begun_s, self.is_loaded, self.loaded_s = self.loaded_s, True, now()
             self.load_ms = (self.loaded_s - begun_s) * 1e3
+            self.gains_by_batches = try_batches(self._engine)
         self.name = name or self._engine.name
 
     # What every engine has.
@@ -152,23 +156,27 @@ class OnDemandEngine:
 
     def _load_again(self) -> None:
         begun_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
+        took_s = 0.0
         try:
             engine = self._load()
+            took_s = self._now() - begun_s
+            if self.is_new:
+                self.gains_by_batches = self._try_batches(engine)
         except JetselError as error:
             failure = str(error)
         except MemoryError:
             failure = "no memory is left to load it"
         finally:
-            self._ended(engine, begun_s, failure)
+            self._ended(engine, took_s, failure)
         self._changed()
 
-    def _ended(self, engine: Engine | None, begun_s: float, failure: str) -> None:
+    def _ended(self, engine: Engine | None, took_s: float, failure: str) -> None:
         """Take note of how a load ended. engine: None if it failed, and `failure` says why."""
         with self._lock:
             ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
             if engine is not None and is_wanted:
                 self._engine, self._failure, self._pause_s = engine, None, RETRY_S
-                self.load_ms, self.loaded_s, self.is_loaded = (ended_s - begun_s) * 1e3, ended_s, True
+                self.load_ms, self.loaded_s, self.is_loaded = took_s * 1e3, ended_s, True
             elif is_wanted:
                 self._failure, self._retry_s = failure, ended_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
@@ -176,7 +184,7 @@ class OnDemandEngine:
             told = event("model-unavailable", model=self.name)
             log.error("model %s cannot be loaded: %s", self.name, failure, extra=told)
         elif is_wanted:
-            told = event("model-loaded", model=self.name, took_s=ended_s - begun_s)
+            told = event("model-loaded", model=self.name, took_s=took_s)
             log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=told)
         else:
             engine.close()

@@ -117,7 +117,18 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
         ("family", "wrong_at_most"),
         levels,
     )
+    yield from _operating_points(families)
     yield from _drift(families)
+
+
+def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
+    fronts = [(family.name, family.front) for family in families if family.front is not None]
+    answers = [((name, point.policy), point.answers) for name, front in fronts for point in front.points]
+    words = "Answers by operating point of the default policy."
+    yield _counter("jetsel_operating_point_answers", words, ("family", "point"), answers)
+    at_cheapest = [((name,), front.cheapest_s) for name, front in fronts]
+    words = "How long the cheapest operating point has been in use; 0 if it is not."
+    yield _gauge("jetsel_cheapest_point_seconds", words, ("family",), at_cheapest)
 
 
 def _age_s(created: str) -> float | None:

@@ -167,11 +167,11 @@ class CascadeKind(Kind):
             rungs[criterion] = fitted_rungs(one.models, one.cascades[chosen[criterion]])
         return Part(rungs)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
         """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
-        made: dict[Criterion, Policy] = {}
+        made: dict[Criterion, dict[str, Policy]] = {}
         for criterion, rungs in part.facts.items():
             check_rungs(rungs, criterion, calibration)
             averaged = AveragedCascade(self.name, rungs, criterion)
-            made[criterion] = averaged if self._averaged else Cascade(self.name, rungs)
+            made[criterion] = {self.name: averaged if self._averaged else Cascade(self.name, rungs)}
         return made

@@ -105,19 +105,19 @@ class ChainKind(Kind):
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
         return Part(links, arrays)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
         """All criteria share the neighbours; each photograph votes for its optimum among the links."""
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
         near = Neighbours(part.arrays["points"])
         features, k = self.asks(calibration)
         if near.points.shape[1] != len(features):
             raise ValueError(f"its points have {near.points.shape[1]} features, not {len(features)}")
-        made: dict[Criterion, Policy] = {}
+        made: dict[Criterion, dict[str, Policy]] = {}
         for criterion, links in part.facts.items():
             linked = columns(links.models, calibration)
             votes = optimum_votes(calibration.right[criterion][:, linked], calibration.cost_array[linked])
             chain = Chain(links.models, votes, near, scaling, k, links.soundness)
-            made[criterion] = ChainPolicy(self.name, chain, features)
+            made[criterion] = {self.name: ChainPolicy(self.name, chain, features)}
         return made
 
     def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:

@@ -19,6 +19,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
+from jetsel.policies.front import Front, Point
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
 
 Floats = NDArray[np.float64]
@@ -95,12 +96,12 @@ Duplicate = Literal["always", "when-needed", "never"]
 class Deadline:
     """Chooses by the time that is left.
 
-    paths: policies here, by name; otherwise: the one for requests without a deadline. elsewhere: the edge's models.
-    accuracy: of paths and of the edge's models, by calibration. as_published: whether a model is drawn as in section
-    IV-D, stage three included; otherwise the one that is most likely right in time is selected.
+    front: the paths here; otherwise: the policy for requests without a deadline. elsewhere: the edge's models.
+    accuracy: of single models here and of the edge's models, by calibration. as_published: whether a path is drawn as
+    in section IV-D, stage three included; otherwise the most accurate one is selected that a request may take now.
     """
 
-    paths: Mapping[str, Policy]
+    front: Front
     otherwise: Policy
     elsewhere: tuple[str, ...]
     accuracy: Mapping[str, float]
@@ -117,7 +118,7 @@ class Deadline:
     @property
     def models(self) -> tuple[str, ...]:
         """Every model here that it may run; those elsewhere come and go."""
-        return tuple(dict.fromkeys(model for path in self.paths.values() for model in path.models))
+        return self.front.models
 
     @property
     def first(self) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ class Deadline:
             return Decision(seen, f"{away.model} answered in time")
         path = self._path(outlook)
         together = away.likely * self.accuracy[away.model] + (1 - away.likely) * self.accuracy[SINGLE + leg]
-        if path is not None and self.accuracy[path] >= together - WORTH:
+        if path.accuracy >= together - WORTH:
             return (yield from self._here(photo, outlook))
         here_ms, deviation_ms = outlook.models_ms[leg]
         has_time = away.spare_ms - here_ms - deviation_ms >= CERTAIN * away.spread_ms
@@ -156,12 +157,10 @@ class Deadline:
 
     def _here(self, photo: Evidence, outlook: Outlook) -> Steps:
         """Take the path that is selected here."""
-        chosen = self._path(outlook)
-        if chosen is None:
-            return (yield from self.otherwise(photo))
-        decision = yield from self.paths[chosen](photo)
-        why = f"{chosen} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
-        return structs.replace(decision, because=why)
+        chosen = self._path(outlook).policy
+        decision = yield from chosen(photo)
+        why = f"{chosen.name} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
+        return structs.replace(decision, because=why, operating_point=chosen.name)
 
     def _together(self, leg: str, chosen: str, held_ms: float | None) -> Steps:
         """Run both. held_ms: the one here only if nothing has come so long before the deadline."""
@@ -204,23 +203,33 @@ class Deadline:
             for name, times_ms in known.items()
             if REDUCED not in name or whole.get(name.partition(REDUCED)[0], math.inf) >= left_ms
         }
-        return found[self._select(offered, left_ms, outlook.draw)]
+        return found[self._select(offered, left_ms, outlook.draw, self.accuracy)]
 
-    def _path(self, outlook: Outlook) -> str | None:
-        """Select among the paths here; a cascade counts with all of its rungs, so that it can go to its end."""
-        times: dict[str, tuple[float, float]] = {}
-        for name, path in self.paths.items():
-            known = [outlook.models_ms[model] for model in path.models if model in outlook.models_ms]
-            if len(known) == len(path.models):
-                means, deviations = zip(*known, strict=True)
-                times[name] = (sum(means), math.hypot(*deviations))
-        return self._select(times, outlook.budget_ms, outlook.draw) if times else None
+    def _path(self, outlook: Outlook) -> Point:
+        """Select among the paths here: the front's way, or as published by a draw.
 
-    def _select(self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, draw: float) -> str:
+        For that a cascade counts with all of its rungs, so that it can go to its end.
+        """
+        if not self.as_published:
+            return self.front.select(outlook)
+        known = {
+            point.policy.name: point
+            for point in self.front.points
+            if outlook.models_ms.keys() >= set(point.policy.models)
+        }
+        times = {name: point.times_ms(outlook) for name, point in known.items()}
+        if not times:
+            return self.front.points[0]
+        accuracy = {name: point.accuracy for name, point in known.items()}
+        return known[self._select(times, outlook.budget_ms, outlook.draw, accuracy)]
+
+    def _select(
+        self, times_ms: Mapping[str, tuple[float, float]], left_ms: float, draw: float, accuracy: Mapping[str, float]
+    ) -> str:
         """Select the most accurate whose mean and deviation fit, else the fastest; or as published, by a draw."""
         names = list(times_ms)
         means, deviations = zip(*times_ms.values(), strict=True)
-        models = Models(np.array([self.accuracy[name] for name in names]), np.array(means), np.array(deviations))
+        models = Models(np.array([accuracy[name] for name in names]), np.array(means), np.array(deviations))
         budgets_ms = np.array([left_ms])
         if self.as_published:
             return names[int(mdinference(budgets_ms, models, np.array([draw]))[0])]

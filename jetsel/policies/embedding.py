@@ -113,17 +113,17 @@ class EmbeddingKind(Kind):
         assert embeddings is not None
         return Part(weighings, {"points": embeddings})
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
         """All criteria share the neighbours."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
-        made: dict[Criterion, Policy] = {}
+        made: dict[Criterion, dict[str, Policy]] = {}
         for criterion, weighing in part.facts.items():
             right, points = calibration.right[criterion], len(neighbours.points)
             if points != len(right) or weighing.k > points:
                 raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
             chances = partial(_shares, neighbours, right, weighing.k)
-            made[criterion] = EmbeddingPolicy(self.name, models, chances, costs, weighing.price)
+            made[criterion] = {self.name: EmbeddingPolicy(self.name, models, chances, costs, weighing.price)}
         return made
 
 

@@ -100,8 +100,8 @@ class Kind(ABC):
         """Return what is stored. chosen: the place of an operating point among those tried, None if none were."""
 
     @abstractmethod
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
-        """Return the policy for each criterion that it was fitted for.
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
+        """Return the policy by its name for each criterion that it was fitted for; some kinds have several.
 
         Raises ValueError, TypeError or LookupError if the part does not fit the calibration.
         """

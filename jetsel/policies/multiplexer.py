@@ -118,12 +118,14 @@ class MultiplexerKind(Kind):
             arrays |= {f"{criterion}.{name}": array for name, array in named.items()}
         return Part(facts, arrays)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, Policy]:
+    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
         """One policy a criterion."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         return {
-            criterion: EmbeddingPolicy(
-                self.name, models, Multiplexer.of(part, criterion, calibration).chances, costs, one.price
-            )
+            criterion: {
+                self.name: EmbeddingPolicy(
+                    self.name, models, Multiplexer.of(part, criterion, calibration).chances, costs, one.price
+                )
+            }
             for criterion, one in part.facts.items()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Mapping
 from typing import Literal, Protocol
 
@@ -54,6 +55,9 @@ class Outlook(Struct, frozen=True):
     model that can run now, and that those who wait leave time for; of the edge's, its own work there. network: mean and
     deviation of the way there and back, None if the photograph stays here. draw: uniform in [0, 1). unavailable: the
     models that cannot run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes.
+    images: the mean of one image of a run of each model here, which is less if runs go out together. allowed_ms,
+    allowed_mj: what each request may take in the mean, so that those that wait are answered in time, and the power
+    budget is kept.
     """
 
     budget_ms: float
@@ -62,6 +66,14 @@ class Outlook(Struct, frozen=True):
     draw: float
     unavailable: Mapping[str, str] = {}
     traffic_kb: Mapping[str, float] = {}
+    images_ms: Mapping[str, float] = {}
+    allowed_ms: float = math.inf
+    allowed_mj: float = math.inf
+
+    def image_ms(self, model: str) -> float:
+        """Return the mean time of one image of a model's run."""
+        known = self.images_ms.get(model)
+        return self.models_ms[model][0] if known is None else known
 
 
 class Evidence(Struct, frozen=True, eq=False):
@@ -98,7 +110,8 @@ class Decision(Struct, frozen=True, eq=False):
     """A policy's answer. `distance` is that of the neighbours it was read from, if there were any.
 
     wrong_at_most: the promised share of wrong answers among those that are not in doubt, None if nothing was promised;
-    covered: the share of images that are expected not to be. cut_short: whether time ran out.
+    covered: the share of images that are expected not to be. cut_short: whether time ran out. operating_point: the
+    policy that another one chose among those of a front; None if none did.
     """
 
     seen: Prediction
@@ -108,6 +121,7 @@ class Decision(Struct, frozen=True, eq=False):
     wrong_at_most: float | None = None
     covered: float | None = None
     cut_short: bool = False
+    operating_point: str | None = None
 
 
 class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an error: by default the best so far is the answer

@@ -10,6 +10,7 @@ from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind, PaperChainKind
 from jetsel.policies.embedding import EmbeddingKind
+from jetsel.policies.front import FrontKind
 from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import MultiplexerKind
 from jetsel.policies.policy import Policy
@@ -21,6 +22,7 @@ KINDS: tuple[Kind, ...] = (
     PaperChainKind(),
     CascadeKind("cascade", averaged=False),
     CascadeKind("cascade-averaged", averaged=True),
+    FrontKind(),
     EmbeddingKind(),
     MultiplexerKind(),
 )
@@ -81,6 +83,6 @@ def catalogue(models: Sequence[str], calibration: Calibration | None) -> dict[Cr
     }
     for kind in KINDS:
         if calibration is not None and kind.name in calibration.parts:
-            for criterion, policy in kind.make(calibration.parts[kind.name], calibration).items():
-                made[criterion][kind.name] = policy
+            for criterion, policies in kind.make(calibration.parts[kind.name], calibration).items():
+                made[criterion] |= policies
     return made

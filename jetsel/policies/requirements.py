@@ -80,9 +80,9 @@ class Requirements:
     """Chooses among all paths by what one request asks for.
 
     paths: those here cheapest first, then the edge's. saves: what the cheapest takes least of. no_accuracy, no_energy,
-    no_edge: why there is none, None if there is. left_out: models that are not to run, and why. reserve: what is
-    told if the battery runs low: then energy is saved, and a request that asks for nothing is answered in any case.
-    promised: which paths keep the promise that the request asks for, in words.
+    no_edge: why there is none, None if there is. reserve: why the battery asks to save energy; then the path of least
+    energy is taken, and a request that asks for nothing is answered in any case. promised: which paths keep the promise
+    that the request asks for, in words.
     """
 
     paths: tuple[Path, ...]
@@ -93,7 +93,6 @@ class Requirements:
     no_edge: str | None
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
-    left_out: Mapping[str, str] | None = None
     reserve: str | None = None
     promised: str | None = None
     name: str = NAME
@@ -118,7 +117,7 @@ class Requirements:
         """Take a path, and another one if that fails."""
         outlook, failure = photo.outlook, None
         assert outlook is not None
-        gone = {**outlook.unavailable, **(self.left_out or {})}
+        gone = dict(outlook.unavailable)
         while True:
             able = [path for path in self.paths if not gone.keys() & {path.policy.name, *path.policy.models}]
             offers = [self._offer(path, outlook) for path in able]

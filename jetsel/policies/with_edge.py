@@ -10,6 +10,7 @@ from jetsel.base.config import Edge
 from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
+from jetsel.policies.front import Front, front_of, points_of
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
@@ -60,22 +61,29 @@ def deadline_policies(
     here: Sequence[str],
     elsewhere: Sequence[str],
     edge: Edge,
+    least_accuracy: float | None = None,
 ) -> list[Deadline]:
     """Return the policy that goes by time, and the one that selects as MDInference published it.
 
     None if the calibration does not say how accurate what is here is. offered: the policies of the family. here,
-    elsewhere: names of models, cheapest first. Raises ConfigError if it is not known how accurate one of the edge
-    is.
+    elsewhere: names of models, cheapest first. least_accuracy: of what is chosen; if nothing here has it, the most
+    accurate is. Raises ConfigError if it is not known how accurate one of the edge is.
     """
-    paths = known_paths(criterion, offered, calibration, here)
-    if not paths:
+    figures = calibration.figures.get(criterion, {})
+    points = points_of(known_paths(criterion, offered, calibration, here), figures, calibration.costs_ms, criterion)
+    least = min(least_accuracy or 0.0, max((point.accuracy for point in points), default=0.0))
+    points = [point for point in points if point.accuracy >= least]
+    front = front_of(points)
+    if front is None:
         return []
-    accuracy = {name: calibration.figures[criterion][name][criterion] for name in paths}
-    accuracy |= _accuracy_of(criterion, calibration, elsewhere, edge)
-    otherwise, away = Single(here[-1]), tuple(elsewhere)
+    there = _accuracy_of(criterion, calibration, elsewhere, edge)
+    there = {name: known for name, known in there.items() if known >= least}
+    accuracy = {point.policy.name: point.accuracy for point in points} | there
+    every = Front(tuple(sorted(points, key=lambda point: -point.accuracy)), 0)
+    otherwise, away = Single(here[-1]), tuple(there)
     return [
         Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, as_published)
-        for as_published in (False, True)
+        for paths, as_published in ((front, False), (every, True))
     ]
 
 

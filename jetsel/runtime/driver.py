@@ -43,14 +43,15 @@ class Driver:
         self._now = now
         self.shared = SharedRuns(self.queues, self.waiting, events or Events(), now)
 
-    def floor_ms(self, policy: Policy) -> tuple[float, float]:
-        """The least time that any path of the policy needs: to run, and before that to load what is unloaded.
+    def floor_ms(self, *policies: Policy) -> tuple[float, float]:
+        """The least time that any path of these policies needs: to run, and before that to load what is unloaded.
 
         By the median of recent runs and the last load; 0 if none was measured. The load begins now, so that requests
         that cannot wait for it are not refused for ever.
         """
         now_s = self._now()
-        able = [queue for model in policy.first if (queue := self.queues[model]).reason is None]
+        first = dict.fromkeys(model for policy in policies for model in policy.first)
+        able = [queue for model in first if (queue := self.queues[model]).reason is None]
         times_ms = [(queue.expected_ms(0.5, now_s) or 0.0, queue.load_due_ms, queue) for queue in able]
         known = [times for times in times_ms if times[0] or times[1]]
         if not known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -50,6 +51,36 @@ class RunRecord:
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 FRESH_S = 1.0  # so long a time says how long the next run takes, whatever was calibrated
 RECENT = 256  # runs from which the next one's time is estimated: a few seconds under load
+SORT_EVERY = 16  # of them: each request reads percentiles, and they change little by one run
+
+
+class RecentTimes:
+    """The last times of one image, and their percentiles, up to SORT_EVERY runs old. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._kept: deque[float] = deque(maxlen=RECENT)
+        self._sorted: list[float] = []
+        self._added = 0
+
+    def append(self, took_ms: float) -> None:
+        """Note a time."""
+        self._kept.append(took_ms)
+        self._added += 1
+        if self._added >= min(SORT_EVERY, len(self._kept)):
+            self._sort()
+
+    def extend(self, times_ms: Iterable[float]) -> None:
+        """Note several."""
+        self._kept.extend(times_ms)
+        self._sort()
+
+    def _sort(self) -> None:
+        self._sorted, self._added = sorted(self._kept.copy()), 0
+
+    def percentile(self, share: float) -> float | None:
+        """The time that this share of them stayed below; None if there is none."""
+        known = self._sorted
+        return known[min(int(share * len(known)), len(known) - 1)] if known else None
 
 
 @dataclass(eq=False)
@@ -68,7 +99,7 @@ class ModelQueue:
     record: RunRecord = field(default_factory=RunRecord)
     runner: Runner | None = None
     estimate: Estimate = field(default_factory=Estimate)  # of one run, whatever its batch
-    times_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))  # of one image: a batch's, shared out
+    times_ms: RecentTimes = field(default_factory=RecentTimes)  # of one image: a batch's, shared out
 
     @property
     def reason(self) -> str | None:
@@ -115,7 +146,9 @@ class ModelQueue:
         return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
-        """How many runs may go out together, `most` if the engine has no limit of its own."""
+        """How many runs may go out together: one if batches are no faster, `most` if the engine has no limit."""
+        if isinstance(self.engine, OnDemandEngine) and not self.engine.gains_by_batches:
+            return 1
         limit = self.engine.max_batch if self.engine is not None else None
         return most if limit is None else min(most, limit)
 
@@ -141,5 +174,4 @@ class ModelQueue:
 
     def percentile_ms(self, share: float) -> float | None:
         """The time of one image that this share of the recent runs stayed below; None if none was measured."""
-        recent = sorted(self.times_ms)
-        return recent[min(int(share * len(recent)), len(recent) - 1)] if recent else None
+        return self.times_ms.percentile(share)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
+from jetsel.base.events import event
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.front import POINT, Front, front_of, points_of
 from jetsel.policies.registry import CRITERIA, no_such
+from jetsel.policies.with_edge import known_paths
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
 from jetsel.site.families import served_models
 from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
+
+log = logging.getLogger("jetsel.models")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +26,8 @@ class ConfiguredFamily:
     """One family as the configuration has it served; no model is loaded.
 
     models: those offered, by name, cheapest first. on_demand: those that are loaded when a request first needs them.
-    fallback: the model used in doubt. default_policy: by criterion; because: why, in words.
+    fallback: the model used in doubt. default_policy: by criterion; because: why, in words. fronts: by criterion, the
+    operating points of the default policy, if there is a latency target or a power budget, and a calibration.
     """
 
     family: Family
@@ -30,6 +37,7 @@ class ConfiguredFamily:
     fallback: str
     default_policy: dict[Criterion, str]
     because: str
+    fronts: dict[Criterion, Front]
 
 
 def configured(
@@ -54,10 +62,12 @@ def configured(
             )
         fallback = best
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
+    fronts = _fronts(family, config, in_use, defaults, models)
     needed = {fallback, *(model for way, name in defaults.items() for model in in_use.policies[way][name].models)}
+    needed |= {model for front in fronts.values() for model in front.models}
     in_8_bits = {name for name, model in models.items() if model.twin is not None}
     on_demand |= in_8_bits - needed  # twelve models are pulled: the others would only take memory
-    return ConfiguredFamily(family, models, in_use, on_demand, fallback, defaults, because)
+    return ConfiguredFamily(family, models, in_use, on_demand, fallback, defaults, because, fronts)
 
 
 def defaults_of(
@@ -85,6 +95,43 @@ def defaults_of(
         )
     single = f"single:{best}"
     return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"
+
+
+def _fronts(
+    family: Family,
+    config: Config,
+    in_use: CalibrationInUse,
+    defaults: Mapping[Criterion, str],
+    models: Collection[str],
+) -> dict[Criterion, Front]:
+    """Return the operating points of the default policies that are accurate enough for the configuration.
+
+    If the calibration was made before there were points of a front, single models and its cascades take their place.
+    """
+    calibration, least = in_use.calibration, config.policy.least_accuracy
+    if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
+        return {}
+    found = {}
+    for criterion, name in defaults.items():
+        offered, figures = in_use.policies[criterion], calibration.figures.get(criterion, {})
+        paths = known_paths(criterion, offered, calibration, tuple(models))
+        ways = {one: policy for one, policy in paths.items() if one.startswith(POINT)} or paths
+        known = {
+            one.policy.name: one
+            for one in points_of({**ways, name: offered[name]}, figures, calibration.costs_ms, criterion)
+        }
+        if name not in known:
+            continue
+        top = known.pop(name)
+        if least is not None and top.accuracy < least:
+            words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
+            log.warning(
+                words, least, name, family.name, top.accuracy, extra=event("front-too-weak", family=family.name)
+            )
+        front = front_of([one for one in known.values() if least is None or one.accuracy >= least], top)
+        if front is not None:
+            found[criterion] = front
+    return found
 
 
 def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:

@@ -133,7 +133,7 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
     """What the photograph shows, who said so, and what it took.
 
     `wrong_at_most` is the promised share of wrong answers, which counts those that are not `in_doubt`; null if nothing
-    was promised.
+    was promised. `operating_point` is the policy that load, deadline or power budget led to; null if they lead nowhere.
     """
 
     v: int
@@ -159,6 +159,7 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
     energy_estimated: bool = False
     out_of_conditions: list[str] = []
     wrong_at_most: float | None = None
+    operating_point: str | None = None
 
 
 class Failure(Struct, tag="failure", tag_field="type", frozen=True):

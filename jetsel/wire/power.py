@@ -13,10 +13,10 @@ class DroppedRail(Struct, frozen=True):
 
 
 class BudgetStatus(Struct, frozen=True):
-    """The power budget and what it does now: `level` most expensive models are left out of what policies choose."""
+    """The power budget and what it does now: `allowed_mj` is what one request may take, null if it is not limited."""
 
     budget_w: float
-    level: int
+    allowed_mj: float | None
     state: str
 
 

@@ -170,12 +170,38 @@ class OperatingPoint(Struct, frozen=True):
     mean_ms: float
 
 
+class FrontPoint(Struct, frozen=True):
+    """A policy of the front: what it gave on the calibration's images, held out, and its `answers`.
+
+    `energy_mj` is null if the calibration did not measure it.
+    """
+
+    policy: str
+    accuracy: float
+    mean_ms: float
+    energy_mj: float | None
+    answers: int
+
+
+class FrontStatus(Struct, frozen=True):
+    """The operating points of the default policy, the most accurate first.
+
+    `last` answered the last request, null if none did yet. `floor` is the cheapest one that load and power budget lead
+    to, in use for `cheapest_s` seconds; 0 if it is not in use, or the only one that they lead to.
+    """
+
+    points: list[FrontPoint]
+    last: str | None
+    floor: str
+    cheapest_s: float
+
+
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
     `escalated` of its `answers` took more than one model. `not_offered` has the models that this machine does not run
     faster in 8 bits, and why. `wrong_at_most` is what requests that do not say it get, null for no promise; `promises`
-    are those of the default policy.
+    are those of the default policy. `front` is that of top1, null without a latency target or power budget.
     """
 
     name: str
@@ -195,6 +221,7 @@ class FamilyStatus(Struct, frozen=True):
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
     wrong_at_most: float | None = None
+    front: FrontStatus | None = None
 
 
 class Histogram(Struct, frozen=True):

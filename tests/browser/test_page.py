@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +127,36 @@ def test_a_level_can_be_asked_for_and_an_answer_in_doubt_is_shown_as_unknown_wit
                 assert "cat is not sure enough" in said
             assert "Promised: at most 5 %" in asked(str(ANSWERED))
             assert "Promised" not in asked("1")
+            assert browser.width_px() <= PHONE_PX
+            assert browser.check("faint") == []
+        finally:
+            beside.process.kill()
+            beside.process.wait()
+            assert beside.process.stdout is not None
+            beside.process.stdout.close()
+
+
+@pytest.mark.browser
+def test_the_shares_of_the_operating_points_are_drawn_and_five_minutes_at_the_cheapest_give_notice(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving(tmp_path, "[policy]\nlatency_target_ms = 60000\n") as daemon:
+        beside = open_gateway(daemon.endpoint)
+        try:
+            browser.show(f"{beside.url}/", PHONE_PX, "light")
+            until(lambda: text(browser, "state").startswith("ready"))
+            with jetsel.Client(daemon.endpoint) as client:
+                used = [client.classify(picture).operating_point for picture in PICTURES]
+            chart = browser.driver.find_element(By.ID, "points-starter")
+            until(lambda: f"{used[0]} 100 %" in chart.accessible_name)
+            assert f"last: {used[0]}" in text(browser, "points-words-starter")
+            assert re.search(rf"{used[0]}: [\d.]+ % right", text(browser, "points-legend-starter"))
+            notice = browser.driver.find_element(By.ID, "cheapest")
+            assert not notice.is_displayed()
+            since = "before.families[0].front.cheapest_s = 301; showCheapest(before)"
+            said = browser.driver.execute_script(f"{since}; return document.getElementById('cheapest').innerText")
+            assert "starter has used its cheapest operating point" in said
+            assert "for 5 min" in said
             assert browser.width_px() <= PHONE_PX
             assert browser.check("faint") == []
         finally:

@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.coding import read
+from jetsel.policies.installed import install
+from jetsel.zoo import STARTER
 from tests.system.boards import Board, power_of
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 from tests.waiting import LIMIT_S, until
 
+DEAR_MJ, CHEAP_MJ = 40.0, 1.0
+
+
+def with_energies() -> Calibration:
+    """The starter's calibration, as if it had been made where power is measured."""
+    made = read(STARTER / "calibration")
+    figures = {
+        criterion: {
+            name: {**figure, "mean_mj": DEAR_MJ if name == made.default_policy[criterion] else CHEAP_MJ}
+            for name, figure in found.items()
+        }
+        for criterion, found in made.figures.items()
+    }
+    energies_mj = {model: DEAR_MJ if model in ("l", "xl") else CHEAP_MJ for model in made.costs_ms}
+    return msgspec.structs.replace(made, figures=figures, energies_mj=energies_mj)
+
 
 @pytest.mark.slow
-def test_the_budget_leaves_expensive_models_out_while_the_mean_is_above_it_and_takes_them_back(
-    board: Board, start: Start, connect: Connect, jpeg: bytes
+def test_cheaper_points_answer_while_the_mean_power_is_above_the_budget_and_the_default_after_it(
+    board: Board, start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
 ) -> None:
+    install(with_energies(), tmp_path / "calibrations", "starter")
     board.power(60.0)
-    daemon = start(board.config("budget_w = 50.0", "[policy]", 'default = "single:xl"'))
+    daemon = start(board.config("budget_w = 50.0", "[models]", f'calibrations = "{tmp_path / "calibrations"}"'))
     peer = connect(daemon)
     told = peer.classify(jpeg, explain=True)
-    assert (told["model"], told["explanation"]["budget"]["budget_w"]) == ("xl", 50.0)
-    level = until(lambda: power_of(peer)["budget"]["level"])
-    answer = peer.classify(jpeg, explain=True)
-    assert answer["explanation"]["objective"] == "time"
-    assert answer["explanation"]["budget"]["level"] >= level
-    assert answer["policy"] == "single:xl"
-    assert answer["model"] in ("l", "m", "s", "xs")
-    assert "power budget" in answer["because"]
+    assert (told["operating_point"], told["explanation"]["budget"]["budget_w"]) == ("cascade-averaged", 50.0)
+    until(lambda: peer.classify(jpeg)["operating_point"] != "cascade-averaged")
     assert peer.classify(jpeg, model="xl")["model"] == "xl", "what a request names is honoured"
-    assert peer.classify(jpeg, policy="single:xl")["model"] == "xl"
+    assert peer.classify(jpeg, policy="cascade-averaged")["policy"] == "cascade-averaged"
+    assert "power budget: 50 W; it leaves" in jetsel("status", "--endpoint", daemon.endpoint).stdout
     board.power(0.0)
-    until(lambda: power_of(peer)["budget"]["level"] < max(level, 1))
-    assert "power budget: 50 W; level" in jetsel("status", "--endpoint", daemon.endpoint).stdout
+    until(lambda: peer.classify(jpeg)["operating_point"] == "cascade-averaged")
     file = daemon.config
     file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 50"))
-    assert peer.ask({"type": "reload"})["changed"] == ["[power] budget_w"]
+    assert "[power] budget_w" in peer.ask({"type": "reload"})["changed"]
     assert power_of(peer)["budget"] is None
-    assert peer.classify(jpeg)["model"] == "xl"
+    assert peer.classify(jpeg)["operating_point"] is None
     assert "changes under [power] take effect at the next start" in daemon.log.read_text()
 
 

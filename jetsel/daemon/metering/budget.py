@@ -3,83 +3,90 @@
 from __future__ import annotations
 
 import math
+import threading
 
 from jetsel.power.machine import Battery, Known
 from jetsel.wire.power import BatteryStatus, BudgetStatus
 
 MEAN_OVER_S = 10.0
-"""Time constant of the running mean: long beside one request and the bursts that a supply bears, short beside the
+"""Time constant of the running means: long beside one request and the bursts that a supply bears, short beside the
 minutes in which a board grows hot or a battery runs down."""
-
-TIGHTEN_S = 10.0
-"""Least time between a step and the next tighter one: by then the mean shows 63 % of what the step changed. The first
-reading counts as a step, since one reading is no mean."""
-
-EASE_BELOW = 0.9
-"""Share of the budget below which a step back may be taken: a step would otherwise undo itself at once."""
-
-EASE_S = 20.0
-"""Least time between a step and one back: twice the time constant, so what was before the step has faded to 14 %."""
 
 
 class Budget:
-    """The running mean, and the level that it led to: how many of the most expensive models are left out.
+    """Running means of the power, of the requests that choose an operating point, and of what those take.
 
-    limit_w: None if there is no budget, and then the level is 0. most: the highest level there is, that at which
-    only the cheapest model is left. Time is passed in. One thread calls `look`; any thread may read, or `set`.
+    The rest of the power is what the board takes without them. What the budget leaves above it, shared among the
+    requests, is what each may take. limit_w: None if there is no budget. Time is passed in. One thread calls `look`;
+    any thread the rest.
     """
 
-    def __init__(self, limit_w: float | None, most: int) -> None:
-        """Begin at level 0."""
+    def __init__(self, limit_w: float | None) -> None:
+        """Begin without a limit on requests: nothing was measured."""
         self.limit_w = limit_w
         self.mean_w: float | None = None
-        self.level = 0
-        self._most = most
+        self.allowed_mj = math.inf
+        self._lock = threading.Lock()
+        self._requests = 0  # since the last look
+        self._spent_mj = 0.0
+        self._unknown = False  # the energy of one of them is not known
+        self._rate_hz = 0.0
+        self._spent_w = 0.0
         self._looked_s = 0.0
-        self._stepped_s = 0.0
 
-    def set(self, limit_w: float | None, most: int) -> None:
-        """Hold this budget from now on, with this number of levels."""
-        self.limit_w, self._most = limit_w, most
-        self.level = 0 if limit_w is None else min(self.level, most)
+    def set(self, limit_w: float | None) -> None:
+        """Hold this budget from now on."""
+        self.limit_w = limit_w
+        self._share_out()
 
-    def look(self, now_s: float, power_w: float | None) -> int:
-        """Take in the mean power since the last look, None if it is not known; return the step: -1, 0 or 1.
+    def spend(self, energy_mj: float | None) -> None:
+        """Count a request at an operating point of this mean energy, None if that is not known."""
+        with self._lock:
+            self._requests += 1
+            self._spent_mj += energy_mj or 0.0
+            self._unknown |= energy_mj is None
 
-        If it is not known, the mean and the level stay as they are.
-        """
+    def look(self, now_s: float, power_w: float | None) -> None:
+        """Take in the mean power since the last look; if it is None, the means stay as they are."""
+        with self._lock:
+            requests, spent_mj, self._requests, self._spent_mj = self._requests, self._spent_mj, 0, 0.0
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
         if power_w is None:
-            return 0
+            return
         if self.mean_w is None:
-            self.mean_w, self._stepped_s = power_w, now_s
+            self.mean_w = power_w  # the first look: nothing is known of how long requests were counted
+            return
+        share = 1 - math.exp(-passed_s / MEAN_OVER_S)
+        self.mean_w += (power_w - self.mean_w) * share
+        self._rate_hz += (requests / passed_s - self._rate_hz) * share
+        self._spent_w += (spent_mj / 1e3 / passed_s - self._spent_w) * share
+        self._share_out()
+
+    def _share_out(self) -> None:
+        if self.limit_w is None or self.mean_w is None or self._rate_hz <= 0 or self._unknown:
+            self.allowed_mj = math.inf
         else:
-            self.mean_w += (power_w - self.mean_w) * (1 - math.exp((self._looked_s - now_s) / MEAN_OVER_S))
-        self._looked_s = now_s
-        step = self._step(now_s - self._stepped_s, self.mean_w)
-        if step:
-            self.level, self._stepped_s = self.level + step, now_s
-        return step
+            without_w = max(0.0, self.mean_w - self._spent_w)
+            self.allowed_mj = 1e3 * (self.limit_w - without_w) / self._rate_hz
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the mean power is above the budget."""
+        return self.limit_w is not None and self.mean_w is not None and self.mean_w > self.limit_w
 
     @property
     def status(self) -> BudgetStatus | None:
         """The budget and what it does now, None if there is none."""
         if self.limit_w is None:
             return None
+        allowed_mj = None if math.isinf(self.allowed_mj) else max(0.0, self.allowed_mj)
         if self.mean_w is None:
-            return BudgetStatus(self.limit_w, self.level, "no model is left out: no power has been measured yet")
-        models = "most expensive model" if self.level == 1 else f"{self.level} most expensive models"
-        left_out = f"the {models} of each family run only if a request names them"
-        does = left_out if self.level else "no model is left out"
-        where = "above" if self.mean_w > self.limit_w else "within"
-        return BudgetStatus(self.limit_w, self.level, f"{does}: {where} the budget")
-
-    def _step(self, since_s: float, mean_w: float) -> int:
-        """Return where to go so long after the last step."""
-        if self.limit_w is None:
-            return 0
-        if mean_w > self.limit_w:
-            return int(self.level < self._most and since_s >= TIGHTEN_S)
-        return -int(self.level > 0 and mean_w < EASE_BELOW * self.limit_w and since_s >= EASE_S)
+            return BudgetStatus(self.limit_w, None, "limits nothing: no power has been measured yet")
+        if self._unknown:
+            return BudgetStatus(self.limit_w, None, "limits nothing: a family's calibration has no energies")
+        where = "above" if self.is_exceeded else "within"
+        limits = "limits nothing" if allowed_mj is None else f"leaves {allowed_mj:.1f} mJ for each request"
+        return BudgetStatus(self.limit_w, allowed_mj, f"{limits}: the mean power is {where} the budget")
 
 
 NO_STATE = "the battery does not report whether it is discharging"

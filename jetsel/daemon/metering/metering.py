@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
@@ -16,14 +15,13 @@ from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.policies import Policy
-from jetsel.policies.capped import capped
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
 from jetsel.power.integration import Sum
 from jetsel.power.machine import BoardFacts, Machine, differences, restored, throttled
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
-from jetsel.wire import Answer, Classify
+from jetsel.wire import Answer
 from jetsel.wire.power import BatteryStatus
 
 log = logging.getLogger("jetsel.power")
@@ -48,7 +46,7 @@ class Metering:
         self.machine = Machine(power.sysfs, power.jtop)
         self.facts = self.machine.facts(JTOP_WAIT_S if power.jtop else 0.0)
         self.conditions = ConditionsWatch()
-        self.budget = Budget(power.budget_w, 0)
+        self.budget = Budget(power.budget_w)
         self.estimates = Estimates()
         self.idle: Idle | None = None
         self.idle_reason: str | None = "searching for power sensors"
@@ -80,7 +78,7 @@ class Metering:
         """Tell of these families from now on, under this configuration's budget and energy of sending."""
         self._mj_per_kb = config.edge.mj_per_kb
         self._reserve_percent = config.power.battery_reserve_percent
-        self.budget.set(config.power.budget_w, max(len(family.models) for family in families.values()) - 1)
+        self.budget.set(config.power.budget_w)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
@@ -109,6 +107,14 @@ class Metering:
         best = self._best_mj.get(family.name, {}).get(answer.criterion)
         self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
 
+    def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
+        """Count an answer whose operating point was chosen, for the power budget.
+
+        By the calibrated energy, whatever the board's state: what that changes is in the power that is measured.
+        """
+        energy_mj, _ = estimated_mj(answer.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
+        self.budget.spend(energy_mj)
+
     def unused(self, family: ServedFamily, model: str) -> None:
         """Add up the energy of a run here whose result nobody waited for any more."""
         calibration = None if self.out_of_conditions(family.name) else family.in_use.calibration
@@ -130,20 +136,11 @@ class Metering:
         """The battery as it was last looked at, and what its reserve does."""
         return battery_status(self.facts.battery, self._reserve_percent)
 
-    def within_budget(self, family: ServedFamily, policy: Policy, request: Classify) -> Policy:
-        """Return the policy without what the budget leaves out; one that the request names is honoured as it is.
-
-        That of requirements counts on no energy while the board is not as it was calibrated.
-        """
+    def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
+        """Return the policy; that of requirements counts on no energy while the board is not as it was calibrated."""
         if isinstance(policy, Requirements) and (differing := self.out_of_conditions(family.name)):
-            policy = policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
-        level, limit_w = self.budget.level, self.budget.limit_w
-        if not level or limit_w is None or request.model is not None or request.policy is not None:
-            return policy
-        why, models = f"to keep the power budget of {limit_w:g} W", list(family.models)
-        if isinstance(policy, Requirements):
-            return replace(policy, left_out=dict.fromkeys(models[max(1, len(models) - level) :], f"left out {why}"))
-        return capped(policy, models, level, why)
+            return policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
+        return policy
 
     # What is done beside the requests.
 
@@ -168,9 +165,11 @@ class Metering:
         passed, self._seen_ns = self.sampler.since(self._seen_ns)
         if self.idle is not None and IDLE not in self.conditions.reasons:
             self.above_idle = _more(self.above_idle, passed, self.idle.mean_w)
-        if self.budget.look(now_s, passed.mean_w) and (now := self.budget.status) is not None:
-            told = event("power-budget", level=now.level, mean_w=self.budget.mean_w, limit_w=now.budget_w)
-            log.warning("power budget: level %d: %s", now.level, now.state, extra=told)
+        was_exceeded = self.budget.is_exceeded
+        self.budget.look(now_s, passed.mean_w)
+        if self.budget.is_exceeded != was_exceeded and (now := self.budget.status) is not None:
+            told = event("power-budget", mean_w=self.budget.mean_w, limit_w=now.budget_w)
+            log.warning("power budget of %g W: it %s", now.budget_w, now.state, extra=told)
 
     def _read_idle(self, sampler: Sampler) -> None:
         """Read what was measured on this board in its power mode of now; log if that is another than before."""

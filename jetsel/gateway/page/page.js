@@ -2,11 +2,13 @@
 "use strict";
 
 const HISTORY = 300; // seconds that charts over time show
+const SHARE_S = 10; // seconds whose answers a share of operating points is of
+const CHEAPEST_S = 300; // of the cheapest operating point in use, after which the page gives notice
 const SILENT_MS = 4000; // without an event for so long, something is wrong with the gateway itself
 const at = (id) => document.getElementById(id);
 const percent = (share) => (share > 0.9995 && share < 1 ? "over 99.9 %" : `${(100 * share).toFixed(share > 0.99 && share < 1 ? 1 : 0)} %`);
 const ms = (value) => (value === null || value === undefined ? "-" : `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`);
-const history = { at: [], rate: [], p50: [], p95: [], watts: [], mj: [] };
+const history = { at: [], rate: [], p50: [], p95: [], watts: [], mj: [], answers: [] };
 let before = null; // the last status
 let heardAt = Date.now();
 let shown = null; // the URL of the picture that is shown
@@ -63,6 +65,14 @@ function familyOf(status) {
   return status.families.find((one) => one.name === status.default_family) || status.families[0];
 }
 
+function adaptive(status) { // the families whose operating point changes with the load
+  return status.families.filter((one) => one.front && one.front.points.length > 1);
+}
+
+function pointAnswers(status) { // answers so far, by family and operating point
+  return Object.fromEntries(adaptive(status).map((family) => [family.name, Object.fromEntries(family.front.points.map((one) => [one.policy, one.answers]))]));
+}
+
 function remember(status) {
   const total = status.stages_ms && status.stages_ms.total;
   const power = status.power;
@@ -75,7 +85,7 @@ function remember(status) {
     const joules = (one) => (one.power && one.power.judged ? one.power.judged.estimated_j : null);
     if (answers > 0 && joules(status) !== null && joules(before) !== null) mj = (1e3 * (joules(status) - joules(before))) / answers;
   }
-  const row = { at: new Date(), rate, p50: total && total.p50_ms, p95: total && total.p95_ms, watts: power.watts ?? null, mj };
+  const row = { at: new Date(), rate, p50: total && total.p50_ms, p95: total && total.p95_ms, watts: power.watts ?? null, mj, answers: pointAnswers(status) };
   for (const [key, kept] of Object.entries(history)) {
     kept.push(row[key] ?? null);
     if (kept.length > HISTORY) kept.shift();
@@ -129,7 +139,7 @@ function showFront(status) {
     return none("front");
   }
   const used = family.default_policy.top1;
-  at("front-words").textContent = `Measured on held-out images of its calibration. In use: ${used}; ${family.because}.`;
+  at("front-words").textContent = `Measured on held-out images of its calibration. Default: ${used}; ${family.because}.`;
   const kind = (isUsed, name, size, symbol, tone) => {
     const chosen = points.filter((one) => (one.policy === used) === isUsed);
     return {
@@ -137,10 +147,50 @@ function showFront(status) {
       mode: "markers+text", textposition: isUsed ? "bottom center" : "top center", name, marker: { size, symbol, color: colour(tone) }, cliponaxis: false,
     };
   };
-  draw("front", [kind(false, "other policies and single models", 8, "circle", "quiet"), kind(true, "in use", 14, "star", "main")],
+  draw("front", [kind(false, "other policies and single models", 8, "circle", "quiet"), kind(true, "default", 14, "star", "main")],
     { xaxis: { title: { text: "mean time, ms" }, rangemode: "tozero" }, yaxis: { tickformat: ".0%", title: { text: "right" } } },
     points.map((one) => `${one.policy}: right on ${percent(one.accuracy)} in ${ms(one.mean_ms)}`).join("; "));
   return undefined;
+}
+
+function answersAt(i, family, point) { // in the last SHARE_S seconds; a restart of the daemon begins anew
+  const count = (place) => history.answers[place]?.[family]?.[point] ?? 0;
+  return Math.max(0, count(i) - count(Math.max(0, i - SHARE_S)));
+}
+
+function showPoints(status) {
+  const families = adaptive(status);
+  const names = families.map((one) => one.name).join("\n");
+  at("points-section").hidden = !families.length;
+  if (at("points").dataset.families !== names) { // at first, or after a reload
+    at("points").dataset.families = names;
+    at("points").replaceChildren(...families.flatMap(({ name }) => [
+      element("p", null, { id: `points-words-${name}` }),
+      element("div", null, { id: `points-${name}`, class: "chart", role: "img" }),
+      element("ul", null, { id: `points-legend-${name}`, class: "legend" }),
+    ]));
+  }
+  for (const { name, front: { points, last } } of families) {
+    const tone = (i) => `hsl(${210 - (180 * i) / (points.length - 1)}, 65%, 45%)`; // blue for the most accurate, orange for the cheapest
+    const sums = history.at.map((_, i) => points.reduce((sum, one) => sum + answersAt(i, name, one.policy), 0));
+    const shares = points.map((one) => sums.map((sum, i) => (sum ? answersAt(i, name, one.policy) / sum : 0)));
+    at(`points-words-${name}`).textContent = `Share of the answers of ${name} in the last ${SHARE_S} s by operating point${last ? `; last: ${last}` : ""}.`;
+    draw(`points-${name}`, points.map((one, i) => ({ x: history.at, y: shares[i], name: one.policy, mode: "lines", stackgroup: "shares", line: { width: 0, color: tone(i) }, fillcolor: tone(i) })),
+      { showlegend: false, yaxis: { tickformat: ".0%", range: [0, 1] } },
+      points.map((one, i) => `${one.policy} ${percent(shares[i][shares[i].length - 1])}`).join(", "));
+    at(`points-legend-${name}`).replaceChildren(...points.map((one, i) => {
+      const item = element("li");
+      const ink = element("span", null, { "aria-hidden": "true" });
+      ink.style.background = tone(i);
+      item.append(ink, `${one.policy}: ${(100 * one.accuracy).toFixed(1)} % right`);
+      return item;
+    }));
+  }
+}
+
+function showCheapest(status) {
+  const families = adaptive(status).filter((one) => one.front.cheapest_s >= CHEAPEST_S);
+  notice("cheapest", families.map(({ name, front }) => `Family ${name} has used its cheapest operating point, ${front.floor}, for ${Math.floor(front.cheapest_s / 60)} min: send fewer requests, raise the power budget, or use a faster device.`).join(" "));
 }
 
 function showPower(status) {
@@ -244,10 +294,14 @@ function showState(status) {
     `${status.families.length} famil${status.families.length === 1 ? "y" : "ies"}, jetsel ${status.version}, up ${Math.round(status.uptime_s)} s`;
 }
 
-function away(words) {
-  const box = at("away");
+function notice(id, words) {
+  const box = at(id);
   box.hidden = !words;
   if (box.textContent !== words) box.textContent = words;
+}
+
+function away(words) {
+  notice("away", words);
   if (words) at("state").textContent = "the daemon is not reachable";
 }
 
@@ -264,6 +318,8 @@ function listen() {
     showNow(status, rate);
     showShares(status);
     showFront(status);
+    showPoints(status);
+    showCheapest(status);
     showPower(status);
     showDrift(status);
     showRecent(status);

@@ -46,7 +46,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     energies = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
     calibrate(cats, "cats", **energies)
     models = f'[models]\npaths = ["{cats}"]\nbackends = {{ cat-s = "onnxruntime-hosted" }}'
-    rest = f'[host]\ninterpreter = "{sys.executable}"\n[observe]\ndrift_every = 1'
+    rest = f'[policy]\nlatency_target_ms = 60000\n[host]\ninterpreter = "{sys.executable}"\n[observe]\ndrift_every = 1'
     with serving(folder, board.config(models, rest)) as daemon:
         with jetsel.Client(daemon.endpoint) as client:
             ask(client, 200)  # from there on drift is told

@@ -23,6 +23,8 @@ from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.calibration import check
 from jetsel.policies.coding import read, save
+from jetsel.policies.front import NAME as FRONT
+from jetsel.policies.front import POINT
 from jetsel.policies.promise import Promise, Promises, Score
 from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.site.family_calibrations import Incumbent
@@ -96,7 +98,7 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features
     for comparison in findings.comparisons.values():
-        others = {kind.name for kind in KINDS} - {"chain-paper"}  # for want of features
+        others = {kind.name for kind in KINDS} - {"chain-paper", FRONT}  # for want of features; of operating points
         assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
@@ -117,7 +119,10 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     policies = catalogue(tuple(COSTS_MS), found_again)
     for criterion in CRITERIA:
         assert found_again.default_policy[criterion] in policies[criterion]
-        assert set(policies[criterion]) == set(found.findings.comparisons[criterion].policies)
+        points = {name for name in policies[criterion] if name.startswith(POINT)}
+        assert set(policies[criterion]) - points == set(found.findings.comparisons[criterion].policies)
+        assert points
+        assert all(name in found_again.figures[criterion] for name in points)
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
     assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features))
     chosen = found_again.figures["top1"][found.findings.winner]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from jetsel.calibrate.replay import replay_all
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
 from jetsel.premodel import select_models
@@ -49,8 +51,8 @@ def parted(recording: Recording) -> tuple[Learned, Recording]:
 
 
 def put_together(learned: Learned, **places: int) -> Calibration:
-    chosen = dict.fromkeys((kind.name for kind in KINDS if kind.name not in CHAINS), 0)
-    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | places})
+    chosen: dict[str, Any] = dict.fromkeys((kind.name for kind in KINDS if kind.name not in CHAINS), 0)
+    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | {FRONT: [0]} | places})
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
@@ -118,7 +120,7 @@ def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links
     learned = learn(told, "top1", plan, fit_temperatures(told))
     identity = dataclasses.replace(IDENTITY, identities=dict.fromkeys(four.models, "a" * 64))
     calibration = assemble(
-        identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {"chain": None, "chain-paper": None}}
+        identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {FRONT: [0], "chain": None, "chain-paper": None}}
     )
     policy = catalogue([], calibration)["top1"]["chain-paper"]
     assert isinstance(policy, ChainPolicy)

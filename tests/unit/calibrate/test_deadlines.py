@@ -9,6 +9,7 @@ from jetsel.calibrate.deadlines import Predicted, predict
 from jetsel.calibrate.simulation import Clock, World
 from jetsel.edge.networks import Network, Normal, TwoState
 from jetsel.policies.deadline import Deadline, Duplicate
+from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
 from jetsel.zoo import Family, scan
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
@@ -31,9 +32,9 @@ def predicted(
     """Answer with s and m on the device and, with a network, l on the edge server."""
     accuracy = {f"single:{name}": right for name, right in RIGHT.items()} | {"edge:l": RIGHT["l"]}
     config = Config(edge=Edge(url="http://edge", models={"l": EdgeModel(remote="cats.l")}))
-    paths = {name: Single(name.removeprefix("single:")) for name in ("single:s", "single:m")}
+    points = [Point(Single(name), RIGHT[name], COSTS_MS[name], {name: 1.0}, 0.0, None) for name in ("m", "s")]
     elsewhere = () if network is None else ("edge:l",)
-    policy = Deadline(paths, Single("m"), elsewhere, accuracy, "always", duplicate)
+    policy = Deadline(Front(tuple(points), 0), Single("m"), elsewhere, accuracy, "always", duplicate)
     known = (network or Normal(0, 0), [10_000] * IMAGES, [(64, 48)] * IMAGES, AROUND_MS)
     world = World(RECORDING, family, ("s", "m"), {}, None if network is None else config, *known)
     return predict(policy, world, deadline_ms, 7)

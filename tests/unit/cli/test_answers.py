@@ -87,6 +87,15 @@ def test_the_details_say_all_there_is() -> None:
     ]
 
 
+def test_the_operating_point_is_told_where_the_policy_is_another() -> None:
+    assert any("policy deadline, operating point cascade:3: " in line for line in by("deadline", "cascade:3"))
+    assert not any("operating point" in line for line in by("cascade:3", "cascade:3"))
+
+
+def by(policy: str, point: str) -> list[str]:
+    return details(outcome(policy=policy, operating_point=point))
+
+
 def test_energy_is_marked_as_estimated(printed: Printed) -> None:
     estimated = outcome(energy_mj=12.34, energy_reason=None, energy_estimated=True)
     assert any("12.3 mJ (estimated" in line for line in details(estimated))

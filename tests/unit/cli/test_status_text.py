@@ -30,6 +30,8 @@ from jetsel.wire.power import (
 from jetsel.wire.status import (
     CalibrationIdentity,
     DriftStatus,
+    FrontPoint,
+    FrontStatus,
     HostStatus,
     Percentiles,
     PromiseStatus,
@@ -166,6 +168,28 @@ def test_a_family_s_promise_and_its_levels_stand_on_one_line() -> None:
     assert told(None, []) == []
 
 
+@pytest.mark.parametrize(
+    ("last", "cheapest_s", "told"),
+    [
+        (None, 0.0, "none yet"),
+        ("cascade", 0.0, "cascade, number 1 of 2: 90.1% right in 12.4 ms"),
+        ("cascade:2", 65.0, "cascade:2, number 2 of 2: 70.0% right in 2.00 ms; cheapest in use for 1 min 5 s"),
+        ("edge:l", 0.0, "edge:l"),
+    ],
+    ids=["none", "first", "cheapest", "edge"],
+)
+def test_the_operating_point_in_use_is_told(last: str | None, cheapest_s: float, told: str) -> None:
+    points = [FrontPoint("cascade", 0.901, 12.4, 60.0, 5), FrontPoint("cascade:2", 0.7, 2.0, None, 3)]
+    family = msgspec.structs.replace(REPLY.families[0], front=FrontStatus(points, last, "cascade:2", cheapest_s))
+    assert f"operating point: {told}" in family_lines(family)
+
+
+def test_a_front_of_one_point_is_not_told() -> None:
+    front = FrontStatus([FrontPoint("cascade", 0.9, 12.4, 60.0, 5)], "cascade", "cascade", 0.0)
+    family = msgspec.structs.replace(REPLY.families[0], front=front)
+    assert family_lines(family) == family_lines(REPLY.families[0])
+
+
 def test_what_is_not_offered_is_named_with_its_reason() -> None:
     family = msgspec.structs.replace(REPLY.families[0], not_offered={"l-int8": "takes 1.3 times as long as l here"})
     assert any("l-int8 takes 1.3 times" in line for line in family_lines(family))
@@ -183,7 +207,7 @@ POWER = PowerStatus(
     dropped=[DroppedRail("VDD_4V0_WIFI", "Input/output error")],
     power_mode="0 MAXN",
     out_of_conditions=["idle power: power mode changed from '1 MAXQ' to '0 MAXN'"],
-    budget=BudgetStatus(6.0, 1, "the most expensive model of each family run only where a request names them"),
+    budget=BudgetStatus(6.0, 12.5, "leaves 12.5 mJ for each request: the mean power is above the budget"),
     models=[ModelEnergy("f", "m", 20, 1.25, 62.5), ModelEnergy("f", "[red]", 3, None, None)],
     policies=[
         PolicyEnergy("f", "cascade", 18, 1500.0, 83_333.0, -0.0204),
@@ -204,7 +228,7 @@ def test_all_that_is_known_is_told() -> None:
         "power: 7.26 W now, 6.50 W on average, 3.10 W idle, read 20 times a second (VDD_IN); power mode 0 MAXN",
         "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
-        "power budget: 6 W; level 1, the most expensive model of each family run only where a request names them",
+        "power budget: 6 W; it leaves 12.5 mJ for each request: the mean power is above the budget",
         "battery: 18 %, discharging; reserve 20 %: requests are answered with the least energy",
         "outside the conditions of the calibration: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
         "choosing took 110 mJ, 11% of the energy of choosing and runs",

@@ -8,11 +8,16 @@ import pytest
 
 from jetsel.base.config import Server
 from jetsel.base.errors import BusyError, DeadlineError, OverLimitError
-from jetsel.daemon.admission import Admission, Load
+from jetsel.daemon.admission import Admission, Load, Work
+from tests.unit.runtime.driving import Clock
 
 
 def admission(workers: int = 2, **limits: float) -> Admission:
     return Admission(Server(**limits), workers)  # type: ignore[arg-type]
+
+
+def took(models_ms: float = 1.0, of_limit: float | None = None) -> Work:
+    return Work(models_ms, models_ms, of_limit)
 
 
 def load(size_bytes: int = 0, pixels: int = 0, client: str = "uid 0") -> Load:
@@ -30,7 +35,7 @@ def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> 
     with pytest.raises(BusyError, match=r"3 requests, 0\.0 MB.*server\.queue_requests"):
         found.admit(load(10), None, 0.0)
     assert counts(found) == (3, 30)
-    found.release(load(10), 1.0)
+    found.release(load(10), took())
     found.admit(load(10), None, 0.0)
     assert counts(found) == (3, 30)
 
@@ -46,28 +51,73 @@ def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() 
 def test_the_waiting_ahead_counts_against_a_deadline() -> None:
     found = admission(workers=2)
     found.admit(load(0), None, 0.0)
-    found.release(load(0), 10.0)  # a request keeps a worker 10 ms
+    found.release(load(0), took(10.0))  # a request keeps a worker 10 ms
     for _ in range(5):
         found.admit(load(0), None, 0.0)
-    # Five are ahead on two workers: two rounds, so 20 ms of waiting, and 3 ms of inference after it.
+    # Five are ahead on two workers: four of them before one is free, so 20 ms, and 3 ms of inference after it.
     with pytest.raises(DeadlineError, match=r"the queue takes 20\.0 ms"):
         found.admit(load(0), 22.9, 3.0)
     found.admit(load(0), 23.0, 3.0)
-    # Now six are ahead: three rounds.
-    with pytest.raises(DeadlineError, match=r"the queue takes 30\.0 ms"):
-        found.admit(load(0), 32.9, 3.0)
+    with pytest.raises(DeadlineError, match=r"the queue takes 25\.0 ms"):  # now six are
+        found.admit(load(0), 27.9, 3.0)
     assert found.in_queue == 6
 
 
 def test_the_time_of_a_request_follows_slowly_and_failures_do_not_move_it() -> None:
     found = admission(workers=1)
-    for work_ms in (10.0, 30.0, None):  # the first counts whole, then a twentieth of the difference: 11 ms
+    for work in (took(10.0), took(30.0), None):  # the first counts whole, then a twentieth of the difference: 11 ms
         found.admit(load(0), None, 0.0)
-        found.release(load(0), work_ms)
+        found.release(load(0), work)
     found.admit(load(0), None, 0.0)
     with pytest.raises(DeadlineError, match=r"the queue takes 11\.0 ms"):
         found.admit(load(0), 10.9, 0.0)
     found.admit(load(0), 11.1, 0.0)
+
+
+def test_a_target_is_kept_by_refusals_where_even_the_cheapest_would_come_late() -> None:
+    found = admission(workers=1)
+    for _ in range(4):
+        found.admit(load(0), None, 0.0)
+    found.release(load(0), took(10.0))
+    # Three are ahead, 10 ms each as they come, and 2 ms each at the cheapest operating point.
+    with pytest.raises(BusyError, match=r"latency target of 20 ms: the queue takes 30\.0 ms.*least_accuracy"):
+        found.admit(load(0), None, 2.0, target_ms=20.0)
+    found.admit(load(0), None, 2.0, target_ms=20.0, adapts=True)
+    with pytest.raises(DeadlineError, match="within 5 ms"):
+        found.admit(load(0), 5.0, 2.0, target_ms=20.0, adapts=True)
+
+
+def test_what_a_worker_does_beside_the_models_is_what_passes_between_answers_while_it_always_has_work() -> None:
+    now = Clock()
+    found = Admission(Server(queue_requests=200), 1, now)
+    for _ in range(200):
+        found.admit(load(0), None, 0.0)
+    for _ in range(199):
+        now.now_s += 0.010
+        found.release(load(0), Work(5.0, 4.0))
+    assert found.around_ms == pytest.approx(6.0, rel=0.01), "1 ms is in the stages, 5 ms are not"
+    found.release(load(0), None)
+    now.now_s += 60.0
+    found.admit(load(0), None, 0.0)
+    found.release(load(0), Work(5.0, 4.0))
+    assert found.around_ms < 6.0, "a pause is nobody's work"
+
+
+@pytest.mark.parametrize(("late", "is_kept_free"), [(0.0, False), (0.04, False), (0.2, True)])
+def test_more_of_a_limit_is_kept_free_while_more_than_one_answer_in_twenty_comes_late(
+    late: float, is_kept_free: bool
+) -> None:
+    found = admission(workers=1)
+    for number in range(1000):
+        found.admit(load(0), None, 0.0)
+        is_late = int(number * late) != int((number + 1) * late)
+        found.release(load(0), took(1.0, of_limit=1.05 if is_late else 0.5))
+    if is_kept_free:
+        with pytest.raises(DeadlineError):
+            found.admit(load(0), 100.0, 31.0)
+        found.admit(load(0), 100.0, 29.0)
+    else:
+        found.admit(load(0), 100.0, 90.0)
 
 
 def test_pixels_are_admitted_up_to_the_limit() -> None:
@@ -77,7 +127,7 @@ def test_pixels_are_admitted_up_to_the_limit() -> None:
     with pytest.raises(BusyError, match=r"10\.0 megapixels.*server\.queue_megapixels"):
         found.admit(load(pixels=1), None, 0.0)
     assert found.queued_pixels == 10_000_000
-    found.release(load(pixels=6_000_000), 1.0)
+    found.release(load(pixels=6_000_000), took())
     found.admit(load(pixels=1), None, 0.0)
     assert (found.in_queue, found.queued_pixels) == (2, 4_000_001)
 
@@ -101,7 +151,7 @@ def test_the_clients_with_the_most_under_way_are_named() -> None:
             found.admit(load(client=name), None, 0.0)
     assert found.busiest(2) == [("uid 2", 3), ("uid 3", 2)]
     for _ in range(3):
-        found.release(load(client="uid 2"), 1.0)
+        found.release(load(client="uid 2"), took())
     assert found.busiest(9) == [("uid 3", 2), ("uid 1", 1)], "who has nothing under way is forgotten"
 
 

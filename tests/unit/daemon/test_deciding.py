@@ -65,6 +65,14 @@ def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(fol
             policy_for(family, asked(most_energy_mj=5.0, **named))
 
 
+def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    point = family.policies["top1"]["single:m"]
+    assert "led from cascade to this operating point" in why(family, asked(), point)
+    assert why(family, asked(), family.policies["top1"]["cascade"]) == family.because
+
+
 def test_a_battery_that_runs_low_decides_unless_the_request_names_who(folder: Path) -> None:
     family, low = served(folder), "the battery is at 5 %"
     policy = policy_for(family, asked(), low)

@@ -26,7 +26,9 @@ ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 
 def calibration(tmp_path: Path) -> Calibration:
     chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
     figures = {
-        criterion: {name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0} for name, one in ACCURACIES.items()}
+        criterion: {
+            name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0, "runs": {}} for name, one in ACCURACIES.items()
+        }
         for criterion in CRITERIA
     }
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
@@ -37,8 +39,14 @@ def calibration(tmp_path: Path) -> Calibration:
 def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
     assert "multiplexer" in offered
-    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[0]
-    assert set(timed.paths) == {"single:s", "single:m", "single:l", "multiplexer", "cascade"}
+    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[1]
+    assert {point.policy.name for point in timed.front.points} == {
+        "single:s",
+        "single:m",
+        "single:l",
+        "multiplexer",
+        "cascade",
+    }
 
 
 def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jetsel.base.config import Config, Policy
@@ -55,3 +56,42 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.because == "it is set in the configuration"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
     assert family.status(0, 0).fallback is None, "in doubt it refuses"
+
+
+FIGURES = {
+    name: {"top1": accuracy, "top5": 1.0, "mean_ms": ms, "mean_mj": mj, "runs": {}}
+    for name, accuracy, ms, mj in (
+        ("cascade", 0.9, 3.0, 60.0),
+        ("single:m", 0.8, 2.0, None),
+        ("single:s", 0.5, 1.5, None),
+    )
+}
+
+
+@pytest.fixture
+def adaptive(folder: Path) -> ServedFamily:
+    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
+    return served(folder, policy=Policy(latency_target_ms=100.0))
+
+
+def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
+    adaptive.points_used["top1"].answered("single:m", is_cheapest=True)
+    adaptive.points_used["top5"].answered("single:s", is_cheapest=False)
+    front = adaptive.status(0, 0).front
+    assert front is not None
+    assert [msgspec.structs.astuple(point) for point in front.points] == [
+        ("cascade", 0.9, 3.0, 60.0, 0),
+        ("single:m", 0.8, 2.0, None, 1),
+        ("single:s", 0.5, 1.5, None, 0),
+    ]
+    assert (front.last, front.floor) == ("single:m", "single:m")
+
+
+def test_status_has_no_operating_points_if_another_policy_stands_in(adaptive: ServedFamily) -> None:
+    adaptive.default_policy["top1"] = "single:m"
+    assert adaptive.status(0, 0).front is None
+
+
+def test_status_has_no_operating_points_without_a_target(folder: Path) -> None:
+    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
+    assert served(folder).status(0, 0).front is None

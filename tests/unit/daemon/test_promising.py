@@ -14,11 +14,13 @@ from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.policies.calibration import Expected
-from jetsel.policies.capped import capped
+from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
+from jetsel.policies.front import Front, Point
 from jetsel.policies.promise import Missing, Promise, Promises, Score
 from jetsel.policies.promised import Promised
 from jetsel.policies.requirements import Requirements
+from jetsel.policies.single import Single
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
 from jetsel.wire import Classify
@@ -81,23 +83,28 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     family = served(tmp_path)
     timed = wrapped(family, deadline_ms=50.0, wrong_at_most=0.05)
     assert isinstance(timed, Deadline)
-    assert list(timed.paths) == ["single:l", "cascade"]
-    assert timed.accuracy["single:l"] == 0.9, "what the promises answer was seen by the images that tested them"
-    assert all(isinstance(path, Promised) for path in (*timed.paths.values(), timed.otherwise))
+    points = timed.front.points
+    assert [point.policy.name for point in points] == ["single:l", "cascade"]
+    assert points[0].accuracy == 0.9, "what the promises answer was seen by the images that tested them"
+    assert all(isinstance(policy, Promised) for policy in (*(point.policy for point in points), timed.otherwise))
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
     assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
     assert "only single:l, cascade can promise" in (required.promised or "")
 
 
-def test_a_power_budget_that_leaves_out_a_model_breaks_the_promise_and_one_that_does_not_keeps_it(
-    tmp_path: Path,
-) -> None:
-    family = served(tmp_path)
-    cascade = family.policies["top1"]["cascade"]
-    with pytest.raises(RequirementsError, match="cannot be promised now: to keep the power budget, l may not run"):
-        family.promising.wrap(capped(cascade, ["s", "l"], 1, "to keep the power budget"), "top1", 0.05)
-    assert isinstance(family.promising.wrap(capped(cascade, ["s", "l"], 0, "for no reason"), "top1", 0.05), Promised)
+def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none(tmp_path: Path) -> None:
+    ways = (Single("l"), Cascade("cascade", rungs_of(["s", "l"], [0.8])), Single("s"))
+    costs_ms = (3.0, 2.0, 1.0)
+    found = [Point(way, 0.9, ms, {way.models[0]: 1.0}, 0.0, None) for way, ms in zip(ways, costs_ms, strict=True)]
+    family, front = served(tmp_path), Front(tuple(found), 2)
+    kept = family.promising.wrap_front(front, "top1", 0.05)
+    assert [point.policy.name for point in kept.points] == ["single:l", "cascade"]
+    assert all(isinstance(point.policy, Promised) for point in kept.points)
+    assert kept.floor == 1, "load leads to the cheapest that is left"
+    assert family.promising.wrap_front(front, "top1", 1.0) is front
+    with pytest.raises(RequirementsError, match="about 600 more images"):
+        family.promising.wrap_front(front, "top1", 0.01)
 
 
 def test_many_more_doubts_than_calibrated_are_drift() -> None:

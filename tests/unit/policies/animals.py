@@ -45,6 +45,7 @@ PARTS = {
     "chain-paper": Part({"top1": Links(("large",)), "top5": Links(("small",))}, SEVEN),
     "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
     "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
+    "front": Part({"top1": ((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),))}),
     "embedding": Part({"top1": Weighing(0.125, 3)}, {"points": np.eye(4, 2, dtype=np.float16)}),
     "multiplexer": multiplexer(np.full((4, 3), 0.5, np.float32), "top1"),
 }

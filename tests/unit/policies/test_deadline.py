@@ -10,19 +10,24 @@ import pytest
 from jetsel.base.errors import EngineDiedError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
+from jetsel.policies.front import Front, Point
 from jetsel.policies.policy import Evidence, Outlook, OutOfTime, Run
 from jetsel.policies.single import Single
 from tests.unit.policies.stepping import ended, said
 
 HERE = {"s": (5.0, 0.5), "m": (20.0, 2.0)}
 THERE = {"edge:l": (10.0, 1.0), "edge:xl": (60.0, 3.0)}
-PATHS = {f"single:{name}": Single(name) for name in HERE} | {"cascade": Cascade("cascade", rungs_of(["s", "m"], [0.8]))}
+PATHS = (
+    Point(Cascade("cascade", rungs_of(["s", "m"], [0.8])), 0.62, 15.0, {"s": 1.0, "m": 0.5}, 0.0, None),
+    Point(Single("m"), 0.6, 20.0, {"m": 1.0}, 0.0, None),
+    Point(Single("s"), 0.4, 5.0, {"s": 1.0}, 0.0, None),
+)
 ACCURACY = {"single:s": 0.4, "single:m": 0.6, "cascade": 0.62, "edge:l": 0.75, "edge:xl": 0.9}
 
 
 def policy(**change: Any) -> Deadline:
     settings: dict[str, Any] = {"allow": "always", "duplicate": "when-needed"} | change
-    return Deadline(PATHS, Single("m"), tuple(THERE), ACCURACY, **settings)
+    return Deadline(Front(PATHS, 0), Single("m"), tuple(THERE), ACCURACY, **settings)
 
 
 def outlook(budget_ms: float, network_ms: tuple[float, float] | None = (30.0, 2.0), **change: Any) -> Evidence:
@@ -53,7 +58,7 @@ def test_a_path_whose_model_is_away_is_not_chosen() -> None:
 
 def test_a_photograph_is_reduced_where_the_whole_would_come_too_late() -> None:
     there = {"edge:l": 0.75, "edge:xl": 0.9, "edge:xl@224": 0.85}
-    timed = Deadline(PATHS, Single("m"), tuple(there), ACCURACY | there, "always", "always")
+    timed = Deadline(Front(PATHS, 0), Single("m"), tuple(there), ACCURACY | there, "always", "always")
     smaller = {"edge:xl@224": (20.0, 1.0)}  # less what a smaller file saves on its way
     for budget_ms, expected in ((150.0, "edge:xl"), (70.0, "edge:xl@224")):
         steps = timed(outlook(budget_ms, **smaller))
@@ -71,7 +76,7 @@ def test_of_two_that_fit_the_more_accurate_is_taken_and_the_paper_s_third_stage_
 
 
 def test_a_path_here_that_is_as_accurate_is_taken_before_the_edge() -> None:
-    timed = replace(policy(), accuracy=ACCURACY | {"cascade": 0.95})
+    timed = replace(policy(), front=Front((replace(PATHS[0], accuracy=0.95), *PATHS[1:]), 0))
     assert next(timed(outlook(300.0))).models == ("s",)
 
 
@@ -143,5 +148,6 @@ def test_a_model_there_that_slowed_down_is_left() -> None:
 
 def test_nothing_is_sent_where_the_edge_is_hardly_more_accurate_than_a_path_here() -> None:
     for accuracy, expected in ((0.89, ("s",)), (0.87, ("m", "edge:xl"))):  # the edge's is 0.9, and all but certain
-        timed = replace(policy(duplicate="always"), accuracy=ACCURACY | {"cascade": accuracy})
+        front = Front((replace(PATHS[0], accuracy=accuracy), *PATHS[1:]), 0)
+        timed = replace(policy(duplicate="always"), front=front)
         assert next(timed(outlook(300.0))).models == expected

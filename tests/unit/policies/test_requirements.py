@@ -101,8 +101,7 @@ def test_what_is_not_known_meets_no_requirement() -> None:
 def test_a_path_that_lacks_a_model_or_fails_leaves_it_to_another() -> None:
     asks = replace(POLICY, least_accuracy=0.5)
     assert taken(asks, photo(unavailable={"s": "its file is damaged"})) == "m"
-    without = replace(asks, left_out={"m": "left out"})
-    assert taken(without, photo()) == "edge:l"
+    assert taken(asks, photo(unavailable={"m": "its file is damaged"})) == "edge:l"
     steps = replace(asks, paths=(*PATHS[:2], AWAY[0]))(photo())
     assert next(steps).models == ("m",)
     assert steps.throw(ModelUnavailableError("m failed")).models == ("edge:l",)

@@ -51,9 +51,7 @@ def test_only_while_idle_power_holds_is_anything_measured_above_it(tmp_path: Pat
         metering.stop()
 
 
-def test_requirements_count_on_no_model_that_the_budget_leaves_out_and_on_no_energy_that_does_not_hold(
-    tmp_path: Path,
-) -> None:
+def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> None:
     board = Board(tmp_path)
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     calibrate(folder, "cats", machine=kept(board.facts()), energies_mj={"s": 1.0, "m": 2.0, "l": 3.0})
@@ -65,15 +63,13 @@ def test_requirements_count_on_no_model_that_the_budget_leaves_out_and_on_no_ene
 
     def deciding() -> Requirements:
         metering.look(1.0)
-        policy = metering.within_budget(family, policy_for(family, request), request)
+        policy = metering.in_conditions(family, policy_for(family, request))
         assert isinstance(policy, Requirements)
         return policy
 
     try:
-        metering.serve({"cats": family}, Config(power=Power(budget_w=5.0)))
-        assert (deciding().left_out, deciding().no_energy) == (None, None)
-        metering.budget.level = 1
-        assert list(deciding().left_out or {}) == ["l"]
+        metering.serve({"cats": family}, Config())
+        assert deciding().no_energy is None
         board.mode(1)
         assert "power mode changed" in (deciding().no_energy or "")
         assert all(path.energy_mj is None for path in deciding().paths)

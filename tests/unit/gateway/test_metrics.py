@@ -1,0 +1,31 @@
+"""/metrics of one status: what the operating points of a family become."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jetsel import wire
+from jetsel.gateway.metrics import metrics
+from jetsel.wire.status import FrontPoint, FrontStatus
+from tests.unit.client.peer import Seen, status
+
+REPLY = status(Seen(wire.Status(1, "x"), None))
+
+
+def samples(front: FrontStatus | None) -> dict[tuple[str, str], float]:
+    """Return the values of family f by name and operating point."""
+    family = msgspec.structs.replace(REPLY.families[0], front=front)
+    found = metrics(msgspec.structs.replace(REPLY, families=[family]))
+    return {(one.name, one.labels.get("point", "")): one.value for kind in found for one in kind.samples}
+
+
+def test_answers_are_counted_by_operating_point_and_the_time_at_the_cheapest_is_known() -> None:
+    points = [FrontPoint("cascade", 0.9, 12.4, 60.0, 5), FrontPoint("cascade:2", 0.7, 2.0, None, 3)]
+    found = samples(FrontStatus(points, "cascade:2", "cascade:2", 301.0))
+    assert found["jetsel_operating_point_answers_total", "cascade"] == 5
+    assert found["jetsel_operating_point_answers_total", "cascade:2"] == 3
+    assert found["jetsel_cheapest_point_seconds", ""] == 301.0
+
+
+def test_a_family_without_a_front_has_no_operating_points() -> None:
+    assert not any("point" in name for name, _ in samples(None))
