@@ -30,12 +30,14 @@ class Channel(Protocol):
 class ZmqChannel:
     """A DEALER that speaks jetsel's protocol. The photographs are shared with ZeroMQ and never copied by us."""
 
-    def __init__(self, context: zmq.Context[Any], endpoint: str, model: str | None, files: list[bytes]) -> None:
+    def __init__(
+        self, context: zmq.Context[Any], endpoint: str, model: str | None, files: list[bytes], policy: str | None = None
+    ) -> None:
         self.pollable = context.socket(zmq.DEALER)
         self.pollable.setsockopt(zmq.LINGER, 0)
         self.pollable.connect(endpoint)
         self._frames = [zmq.Frame(data, copy=False) for data in files]
-        self._head = encode(Classify(PROTOCOL_VERSION, "1", model=model))
+        self._head = encode(Classify(PROTOCOL_VERSION, "1", model=model, policy=policy))
 
     def send(self, number: int) -> None:
         """See Channel."""
@@ -77,17 +79,22 @@ class HttpChannel:
 
     def receive(self) -> bool:
         """See Channel."""
+        reply = self.take()
+        if reply is not None and reply[0] != b"200":
+            raise RuntimeError(f"the HTTP server refused: {reply!r}")
+        return reply is not None
+
+    def take(self) -> tuple[bytes, bytes] | None:
+        """Take what has come; return status and body of the answer once it is whole."""
         piece = self._socket.recv(65_536)
         if not piece:
             raise RuntimeError("the HTTP server hung up")
         self._come += piece
         head, separator, body = self._come.partition(b"\r\n\r\n")
         if not separator or len(body) < _content_length(head):
-            return False
-        if not head.startswith(b"HTTP/1.1 200 "):
-            raise RuntimeError(f"the HTTP server refused: {self._come!r}")
+            return None
         self._come = b""
-        return True
+        return head.split(b" ", 2)[1], body
 
     def close(self) -> None:
         """See Channel."""

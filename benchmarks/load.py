@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import zmq
@@ -19,6 +20,7 @@ import zmq
 from benchmarks.channels import Channel, HttpChannel, ZmqChannel
 from benchmarks.window import CpuClock, Window
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[1]
 PATIENCE_MS = 60_000
 
@@ -32,6 +34,7 @@ class Job(msgspec.Struct, frozen=True):
     requests: int
     warm_up: int
     pids: list[int]
+    policy: str | None = None  # in place of a pinned model
 
 
 class Generator:
@@ -42,6 +45,10 @@ class Generator:
 
     def measure(self, job: Job) -> Window:
         """Run one job; raises RuntimeError where the generator failed, whose reason stands on stderr."""
+        return self.result(job, Window)
+
+    def result(self, job: msgspec.Struct, kind: type[T]) -> T:
+        """Run one job of any generator, which answers with this kind; raises as `measure`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -49,15 +56,15 @@ class Generator:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the load generator ended with status {self._process.wait()}")
-        return msgspec.json.decode(line, type=Window)
+        return msgspec.json.decode(line, type=kind)
 
 
 @contextmanager
-def generator(files: list[bytes], folder: Path) -> Iterator[Generator]:
-    """Start the generator with these photographs, which are left in `folder` for it."""
+def generator(files: list[bytes], folder: Path, module: str = "benchmarks.load") -> Iterator[Generator]:
+    """Start a generator with these photographs, which are left in `folder` for it."""
     path = folder / "photographs"
     path.write_bytes(msgspec.msgpack.encode(files))
-    command = [sys.executable, "-m", "benchmarks.load", str(path)]
+    command = [sys.executable, "-m", module, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
         try:
             yield Generator(process)
@@ -73,7 +80,9 @@ def run(job: Job, files: list[bytes]) -> Window:
         for _ in range(job.clients):
             is_http = job.address.startswith("http:")
             channels.append(
-                HttpChannel(job.address, files) if is_http else ZmqChannel(context, job.address, job.model, files)
+                HttpChannel(job.address, files)
+                if is_http
+                else ZmqChannel(context, job.address, job.model or None, files, job.policy)
             )
         closed_loop(channels, max(job.warm_up, job.clients))
         server = CpuClock(job.pids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -15,7 +16,7 @@ from jetsel import image
 from jetsel.engines import warm_up
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.wire import Ranked
-from jetsel.zoo import STARTER, scan
+from jetsel.zoo import scan
 
 TOP_K = 5
 
@@ -34,7 +35,7 @@ class Classifier(Worker):
 
     def __init__(self) -> None:
         cv2.setNumThreads(1)
-        (family,) = scan([STARTER]).families.values()
+        (family,) = scan([Path(os.environ["BENCHMARKS_MODELS"])]).families.values()
         (model,) = (m for m in family.models if m.manifest.name == os.environ["BENCHMARKS_MODEL"])
         self._labels = family.labels
         self._spec = model.manifest.input

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 WIDTH_PX, HEIGHT_PX = 500, 375
 JPEG_QUALITY = 90
@@ -69,12 +70,25 @@ def _encoded(path: Path) -> bytes:
     """Bring one photograph to 500 x 375: scaled until it covers them, its middle cut out, encoded as JPEG."""
     picture = cv2.imread(str(path))
     assert picture is not None, path
+    return _as_jpeg(_covering(picture))
+
+
+def brought_to(data: bytes, size: tuple[int, int]) -> bytes:
+    """Return an encoded image stretched to width and height in pixels, encoded as JPEG."""
+    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    return _as_jpeg(cv2.resize(picture, size, interpolation=cv2.INTER_CUBIC))
+
+
+def _covering(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     height, width = picture.shape[:2]
     scale = max(WIDTH_PX / width, HEIGHT_PX / height)
     size = (max(WIDTH_PX, round(width * scale)), max(HEIGHT_PX, round(height * scale)))
     scaled = cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
     left, top = (size[0] - WIDTH_PX) // 2, (size[1] - HEIGHT_PX) // 2
-    cut = np.ascontiguousarray(scaled[top : top + HEIGHT_PX, left : left + WIDTH_PX])
-    is_good, data = cv2.imencode(".jpg", cut, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-    assert is_good, path
+    return np.ascontiguousarray(scaled[top : top + HEIGHT_PX, left : left + WIDTH_PX])
+
+
+def _as_jpeg(picture: NDArray[np.uint8]) -> bytes:
+    is_good, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    assert is_good
     return data.tobytes()

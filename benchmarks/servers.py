@@ -58,10 +58,16 @@ def daemon(
 
 
 @contextmanager
-def fitted_daemon(folder: Path, models: Path) -> Iterator[Server]:
-    """Run `jetsel serve` with one family, whose shipped calibration has been fitted to this machine's times."""
+def fitted_daemon(
+    folder: Path, models: Path, settings: str = "", like: Path | None = None, python: str = sys.executable
+) -> Iterator[Server]:
+    """Run `jetsel serve` with one family, whose shipped calibration has been fitted to this machine's times.
+
+    settings: more sections. like: the folder of another one whose calibration is used. python: see `daemon`.
+    """
     own = "" if models == STARTER else f'starter = false\npaths = ["{models.resolve()}"]\n'
-    with daemon(folder, f'[models]\n{own}calibrations = "{folder}/calibrations"\n') as server:
+    calibrations = (like or folder) / "calibrations"
+    with daemon(folder, f'[models]\n{own}calibrations = "{calibrations}"\n{settings}', python) as server:
         if own:
             with Client(server.address) as client:
                 until(lambda: str(client.status().families[0].calibration).startswith("number"))
@@ -89,17 +95,23 @@ def has_mosec() -> bool:
 
 
 @contextmanager
-def mosec(folder: Path, model: str, workers: int, photograph: bytes) -> Iterator[Server]:
-    """Run mosec with this model in so many worker processes, batching off, on a TCP port of the loopback."""
+def mosec(
+    folder: Path, model: str, workers: int, photograph: bytes, *options: str, models: Path = STARTER
+) -> Iterator[Server]:
+    """Run mosec with this model in so many worker processes, batching off, on a TCP port of the loopback.
+
+    options: of mosec's command line. models: the folder with the model's family.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = ["--address", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
-    log = folder / "mosec.log"
+    where = ["--address", "127.0.0.1", "--port", str(port), "--log-level", "error"]
+    log = folder / f"mosec-{model}.log"
     address = f"http://127.0.0.1:{port}/inference"
-    settings = {"BENCHMARKS_MODEL": model, "BENCHMARKS_WORKERS": str(workers)}
+    settings = {"BENCHMARKS_MODEL": model, "BENCHMARKS_MODELS": str(models.resolve())}
+    settings["BENCHMARKS_WORKERS"] = str(workers)
     began_s = time.perf_counter()
-    with _process([sys.executable, "-m", "benchmarks.mosec_server", *options], log, settings) as process:
+    with _process([sys.executable, "-m", "benchmarks.mosec_server", *where, *options], log, settings) as process:
         while not _answers(address, photograph):
             _check(process, log, began_s)
         yield Server(address, _family_of(process.pid), time.perf_counter() - began_s)
