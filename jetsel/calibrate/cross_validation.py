@@ -17,7 +17,7 @@ from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.recording import Objective, Recording
 from jetsel.calibrate.replay import Run, Sights, replay_all
 from jetsel.policies.front import NAME as FRONT
-from jetsel.policies.front import POINT, most_worth
+from jetsel.policies.front import POINT
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KINDS, catalogue
 from jetsel.premodel import Soundness
@@ -122,18 +122,14 @@ APART = 0.94  # of the cost of the point before: closer ones would only make the
 
 
 def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
-    """Return the places of the points that none beats on held-out images, the most expensive one first.
-
-    The last is the one of the most right answers for what they cost: with a cheaper one, fewer would come in the same
-    time, and refusing requests serves those who ask better.
-    """
+    """Return the places of the points that none beats on held-out images, the most expensive one first."""
     cost = [float(point.cost(objective).mean()) for point in points]
     accuracy = [float(point.correct.mean()) for point in points]
     found: list[int] = []
     for place in sorted(range(len(points)), key=lambda place: (cost[place], -accuracy[place])):
         if not found or (accuracy[place] > accuracy[found[-1]] and APART * cost[place] >= cost[found[-1]]):
             found.append(place)
-    return found[most_worth([accuracy[place] for place in found], [cost[place] for place in found]) :][::-1]
+    return found[::-1]
 
 
 def _chain_right(
