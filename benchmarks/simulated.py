@@ -1,6 +1,6 @@
 """The daemon under load on a virtual clock: its driver, admission, pace and policies, with recorded answers.
 
-What a request and each model take is measured on the real daemon in a closed loop; the rest is the daemon's own code.
+What a request and each model take is measured on the real daemon; the rest is the daemon's own code.
 """
 
 from __future__ import annotations
