@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,6 +45,13 @@ def served_models(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+class BoxesUnit(str, Enum):
+    """The unit of --box."""
+
+    pixels = "pixels"
+    shares = "shares"
+
+
 class OnDoubt(str, Enum):
     """What to do if no model is expected to be right."""
 
@@ -70,6 +77,13 @@ def classify(
     on_doubt: Annotated[
         OnDoubt | None, typer.Option(help="Action if no model is likely to be right: use the fallback, or refuse.")
     ] = None,
+    box: Annotated[
+        list[str] | None,
+        typer.Option(metavar="X,Y,W,H", help="Classify this part of each image; repeat the option for more parts."),
+    ] = None,
+    boxes_unit: Annotated[
+        BoxesUnit, typer.Option(help="Unit of --box: pixels, or shares of the image's sides (0 to 1).")
+    ] = BoxesUnit.pixels,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each choice was made.")] = False,
     on_device: Annotated[bool, typer.Option("--on-device", help="Do not send the image to an edge server.")] = False,
     least_accuracy: Annotated[
@@ -105,10 +119,12 @@ def classify(
     settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
     settings |= {"on_doubt": on_doubt.value if on_doubt else None, "on_device": on_device}
     settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
+    if box:
+        settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit.value}
     images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table
-    if json or explain or len(images) == 1:
+    if json or explain or (len(images) == 1 and len(box or ()) < 2):
         show = _print_json if json else _print_details
     client = AsyncClient(endpoint_of(endpoint, config), timeout_ms=timeout_ms, max_image_mb=max_image_mb)
     failed = asyncio.run(_all(client, images, settings, jobs, show))
@@ -118,6 +134,15 @@ def classify(
         print_table(rows)
     if failed:
         raise typer.Exit(1)
+
+
+def _box(text: str) -> list[float]:
+    """Return the numbers of --box."""
+    try:
+        x, y, width, height = (float(number) for number in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text}: write X,Y,W,H: 10,20,100,80", param_hint="--box") from None
+    return [x, y, width, height]
 
 
 def _files(images: list[Path]) -> list[Path]:
@@ -142,9 +167,9 @@ async def _all(
 
     room = asyncio.Semaphore(jobs)
 
-    async def one(path: Path) -> Outcome:
+    async def one(path: Path) -> list[Outcome]:
         async with room:
-            return await _outcome(client, path, settings)
+            return await _outcomes(client, path, settings)
 
     failed = 0
     async with client:
@@ -152,26 +177,31 @@ async def _all(
         tasks = [asyncio.create_task(one(path)) for path in images]
         try:
             for task in tasks:
-                outcome = await task
-                failed += isinstance(outcome.result, Exception)
-                show(outcome)
+                for outcome in await task:
+                    failed += isinstance(outcome.result, Exception)
+                    show(outcome)
         finally:
             for task in tasks:
                 task.cancel()
     return failed
 
 
-async def _outcome(client: AsyncClient, path: Path, settings: dict[str, Any]) -> Outcome:
+async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -> list[Outcome]:
+    """Return the outcome of an image, or of each of its boxes."""
     from jetsel.cli.answers import Outcome
 
     name = os.fsencode(path).decode("utf-8", "replace")  # a name that is not UTF-8 could not be printed
+    boxes = settings.get("boxes")
     began = time.perf_counter()
-    result: Answer | JetselError | OSError
+    results: Sequence[Answer | JetselError | OSError]
     try:
-        result = await client.classify(path, **settings)
+        found = await client.classify(path, **settings)
+        results = found if isinstance(found, list) else [found]
     except (JetselError, OSError) as error:
-        result = error
-    return Outcome(name, (time.perf_counter() - began) * 1e3, result)
+        results, boxes = [error], None
+    took_ms = (time.perf_counter() - began) * 1e3
+    names = [name] if boxes is None else [f"{name} {','.join(f'{number:g}' for number in box)}" for box in boxes]
+    return [Outcome(one, took_ms, result) for one, result in zip(names, results, strict=True)]
 
 
 def _print_json(outcome: Outcome) -> None:

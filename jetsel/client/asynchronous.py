@@ -7,15 +7,27 @@ import os
 from collections import deque
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from jetsel.base.errors import JetselError, NoReplyError
 from jetsel.client.link import Attempts, Connection
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.settings import ClientSettings, R, end_of, error_of, result, too_late
+from jetsel.client.settings import (
+    BoxesXywh,
+    ClientSettings,
+    Options,
+    R,
+    boxes_of,
+    end_of,
+    error_of,
+    outcomes,
+    result,
+    too_late,
+)
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
+    Answers,
     Classify,
     Criterion,
     Failure,
@@ -27,6 +39,9 @@ from jetsel.wire import (
     StatusReply,
     decode_reply,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # of the type checker: nothing is installed for it
 
 
 class ClosedError(NoReplyError):
@@ -141,6 +156,19 @@ class AsyncClient(ClientSettings):
             self._exchange.close()
             self._exchange = None
 
+    @overload
+    async def classify(self, image: Photograph, *, boxes: None = None, **options: Unpack[Options]) -> Answer: ...
+
+    @overload
+    async def classify(
+        self,
+        image: Photograph,
+        *,
+        boxes: BoxesXywh,
+        boxes_unit: Literal["pixels", "shares"] = "pixels",
+        **options: Unpack[Options],
+    ) -> list[Answer | JetselError]: ...
+
     async def classify(
         self,
         image: Photograph,
@@ -157,16 +185,21 @@ class AsyncClient(ClientSettings):
         least_accuracy: float | None = None,
         most_energy_mj: float | None = None,
         wrong_at_most: float | None = None,
+        boxes: BoxesXywh | None = None,
+        boxes_unit: Literal["pixels", "shares"] = "pixels",
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
-    ) -> Answer:
-        """Return what the photograph shows.
+    ) -> Answer | list[Answer | JetselError]:
+        """Return what the photograph shows; with `boxes`, what each of them shows, or the error that it has instead.
 
         image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
         gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. An array must stay as it is until the answer has come. Raises OSError if a path cannot be
-        read, BadImageError and ImageTooLargeError before sending, and what every call raises.
+        every setting. boxes: at most 64, each x, y, width, height from the upper left of the upright image, in pixels
+        or in shares of its sides. An array must stay as it is until the answer has come. Raises OSError if a path
+        cannot be read, BadImageError and ImageTooLargeError before sending, and what every call raises.
         """
+        if boxes is not None and not len(boxes):
+            return []
         if isinstance(image, str | os.PathLike):
             data, pixels = await asyncio.to_thread(payload_of, image, channels, self.max_image_mb)
         else:
@@ -187,7 +220,10 @@ class AsyncClient(ClientSettings):
             least_accuracy,
             most_energy_mj,
             wrong_at_most,
+            boxes_of(boxes, boxes_unit),
         )
+        if request.boxes is not None:
+            return outcomes(await self._ask(request, data, timeout_ms, Answers))
         return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:

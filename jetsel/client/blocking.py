@@ -6,15 +6,16 @@ import threading
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from jetsel.base.errors import JetselError, NoReplyError
 from jetsel.client.link import Attempts, Connection
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.settings import ClientSettings, R, end_of, result, too_late
+from jetsel.client.settings import BoxesXywh, ClientSettings, Options, R, boxes_of, end_of, outcomes, result, too_late
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
+    Answers,
     Classify,
     Criterion,
     Reload,
@@ -24,6 +25,9 @@ from jetsel.wire import (
     StatusReply,
     decode_reply,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # of the type checker: nothing is installed for it
 
 
 @dataclass(eq=False)
@@ -52,6 +56,19 @@ class Client(ClientSettings):
         with self._turn:
             self._hang_up()
 
+    @overload
+    def classify(self, image: Photograph, *, boxes: None = None, **options: Unpack[Options]) -> Answer: ...
+
+    @overload
+    def classify(
+        self,
+        image: Photograph,
+        *,
+        boxes: BoxesXywh,
+        boxes_unit: Literal["pixels", "shares"] = "pixels",
+        **options: Unpack[Options],
+    ) -> list[Answer | JetselError]: ...
+
     def classify(
         self,
         image: Photograph,
@@ -68,16 +85,21 @@ class Client(ClientSettings):
         least_accuracy: float | None = None,
         most_energy_mj: float | None = None,
         wrong_at_most: float | None = None,
+        boxes: BoxesXywh | None = None,
+        boxes_unit: Literal["pixels", "shares"] = "pixels",
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
-    ) -> Answer:
-        """Return what the photograph shows.
+    ) -> Answer | list[Answer | JetselError]:
+        """Return what the photograph shows; with `boxes`, what each of them shows, or the error that it has instead.
 
         image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
         gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. Raises OSError if a path cannot be read, BadImageError and ImageTooLargeError before sending,
-        and what every call raises.
+        every setting. boxes: at most 64, each x, y, width, height from the upper left of the upright image, in pixels
+        or in shares of its sides. Raises OSError if a path cannot be read, BadImageError and ImageTooLargeError before
+        sending, and what every call raises.
         """
+        if boxes is not None and not len(boxes):
+            return []
         data, pixels = payload_of(image, channels, self.max_image_mb)
         request = Classify(
             PROTOCOL_VERSION,
@@ -95,7 +117,10 @@ class Client(ClientSettings):
             least_accuracy,
             most_energy_mj,
             wrong_at_most,
+            boxes_of(boxes, boxes_unit),
         )
+        if request.boxes is not None:
+            return outcomes(self._ask(request, data, timeout_ms, Answers))
         return self._ask(request, data, timeout_ms, Answer)
 
     def status(self, *, timeout_ms: float | None = None) -> StatusReply:

@@ -4,18 +4,54 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TypeVar
+from typing import Literal, TypedDict, TypeVar
 
 import msgspec
 
 from jetsel.base.endpoint import find, why_absent
 from jetsel.base.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
 from jetsel.client.link import Attempts, Connection, CrowdedError
-from jetsel.wire import MAX_JSON_BYTES, Answer, Classify, Failure, Reloaded, Reply, Request, StatusReply, encode
+from jetsel.client.photograph import Channels
+from jetsel.wire import (
+    MAX_JSON_BYTES,
+    Answer,
+    Answers,
+    Boxes,
+    Classify,
+    Criterion,
+    Failure,
+    Reloaded,
+    Reply,
+    Request,
+    StatusReply,
+    encode,
+)
 
-R = TypeVar("R", Answer, StatusReply, Reloaded)
+R = TypeVar("R", Answer, Answers, StatusReply, Reloaded)
+
+BoxesXywh = Sequence[Sequence[float]]
+"""x, y, width and height of each; an array of (n, 4) is one, too."""
+
+
+class Options(TypedDict, total=False):
+    """What `classify` takes besides the image and its boxes."""
+
+    family: str | None
+    top_k: int
+    policy: str | None
+    model: str | None
+    deadline_ms: float | None
+    criterion: Criterion
+    on_doubt: Literal["use", "refuse"] | None
+    explain: bool
+    on_device: bool
+    least_accuracy: float | None
+    most_energy_mj: float | None
+    wrong_at_most: float | None
+    channels: Channels
+    timeout_ms: float | None
 
 
 @dataclass(eq=False)
@@ -70,6 +106,16 @@ def result(reply: Reply, kind: type[R]) -> R:
     if isinstance(reply, Failure):
         raise error_of(reply)
     raise BadRequestError(f"the peer replied to {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
+
+
+def boxes_of(boxes: BoxesXywh | None, unit: Literal["pixels", "shares"]) -> Boxes | None:
+    """Return the boxes as the request carries them."""
+    return None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
+
+
+def outcomes(reply: Answers) -> list[Answer | JetselError]:
+    """Return each box's answer, or the error that it has instead."""
+    return [one if isinstance(one, Answer) else error_of(one) for one in reply.answers]
 
 
 def error_of(failure: Failure) -> JetselError:

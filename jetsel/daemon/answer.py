@@ -110,6 +110,7 @@ def log_reply(job: Job, reply: Answer | Failure) -> None:
         "request",
         request_id=job.request.id,
         outcome="ok" if isinstance(reply, Answer) else reply.code,
+        box=None if job.crop is None else job.crop.number,
         client=job.load.client,
         family=job.family.name,
         policy=job.policy.name,

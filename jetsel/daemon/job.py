@@ -6,11 +6,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from jetsel import image
 from jetsel.daemon.admission import Load
+from jetsel.daemon.crops import Crop
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot
 from jetsel.image import Measured, Photograph
+from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.runtime import RequestRun
@@ -40,3 +43,21 @@ class Job(Struct, eq=False):
     features: NDArray[np.float32] | None = None
     photograph: Photograph | None = None
     run: RequestRun | None = None
+    crop: Crop | None = None  # the box that it is about; None: the whole image
+
+    @property
+    def is_file(self) -> bool:
+        """Whether `data` is an image file of just what this request is about."""
+        return self.request.pixels is None and self.crop is None
+
+    def decoded(self, needed_px: int) -> Photograph:
+        """Return what the request is about, decoded so that its shorter side has so many pixels if it has them.
+
+        Raises as `jetsel.image.decode` and `from_pixels` do, and BadRequestError for a bad box.
+        """
+        return self._whole(needed_px) if self.crop is None else self.crop.photograph(lambda: self._whole(MAX_SIDE_PX))
+
+    def _whole(self, needed_px: int) -> Photograph:
+        if self.request.pixels is not None:
+            return image.from_pixels(self.data, self.request.pixels, self.snapshot.limits)
+        return image.decode(self.data, self.snapshot.limits, needed_px, self.measured)

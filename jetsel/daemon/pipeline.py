@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jetsel import image
@@ -15,6 +16,7 @@ from jetsel.base.errors import BadRequestError, InDoubtError, JetselError, Loadi
 from jetsel.base.events import run_about
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
+from jetsel.daemon.crops import Crop, Crops
 from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
@@ -24,6 +26,7 @@ from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.features import extract
+from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies import Decision, Evidence
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.requirements import Requirements
@@ -31,6 +34,7 @@ from jetsel.runtime import Driver, RequestRun
 from jetsel.wire import (
     MAX_JSON_BYTES,
     Answer,
+    Boxes,
     Classify,
     Failure,
     Reload,
@@ -68,8 +72,8 @@ class Pipeline:
 
     # The message becomes a job, or is answered at once.
 
-    def take_in(self, message: Message) -> Job | None:
-        """Return the job that a message asks for; None if it was answered, or will be, without one."""
+    def take_in(self, message: Message) -> list[Job]:
+        """Return the jobs that a message asks for; none if it was answered, or will be, without one."""
         # One byte more than is read is refused as too long; the socket takes frames as large as an image.
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
@@ -77,9 +81,9 @@ class Pipeline:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)
             if isinstance(request, Classify):
-                job = self._admit(message, request)
-                self._unanswered.add(job)
-                return job
+                jobs = self._admit(message, request)
+                self._unanswered.update(jobs)
+                return jobs
             if len(message.frames) == 2:
                 raise BadRequestError("only classify takes a second frame: send this request without one")
             self._serve_other(message, request)
@@ -87,10 +91,14 @@ class Pipeline:
             self._refuse(message, frame, error)
         except Exception as error:  # whatever one message breaks, the next is read
             self._refuse(message, frame, unexpected(error, read_id(frame)))
-        return None
+        return []
 
-    def _admit(self, message: Message, request: Classify) -> Job:
-        """Return the job, counted in; raises the JetselError that refuses it before any work is done for it."""
+    def _admit(self, message: Message, request: Classify) -> list[Job]:
+        """Return the job, or one for each box, counted in.
+
+        Raises the JetselError that refuses it before any work is done for it. What refuses a later box than the first
+        is the reply to that box.
+        """
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
@@ -115,8 +123,10 @@ class Pipeline:
             floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
-            measured = image.measure(data, request.pixels, snapshot.limits, family.decode_px)
-            load = Load(client, data.nbytes, measured.pixels)
+            decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
+            measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
+            boxes = 1 if request.boxes is None else len(request.boxes.xywh)
+            load = Load(client, data.nbytes // boxes, measured.pixels // boxes)
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
             fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
             target_s = None if limit_ms is None else received_s + limit_ms / 1e3
@@ -136,11 +146,31 @@ class Pipeline:
                 measured,
             )
             adapts = front is not None or isinstance(policy, Deadline)
-            self._admission.admit(load, request.deadline_ms, floor_ms, loading_ms, target_ms=target_ms, adapts=adapts)
+            limits_ms = request.deadline_ms, floor_ms, loading_ms
+            admit = partial(self._admission.admit, load, *limits_ms, target_ms=target_ms, adapts=adapts)
+            admit()
         except BaseException:
             current.leave(snapshot)
             raise
-        return job
+        return [job] if request.boxes is None else self._for_boxes(job, request.boxes, admit)
+
+    def _for_boxes(self, first: Job, boxes: Boxes, admit: Callable[[], None]) -> list[Job]:
+        """Return a job for each box that is let in: the first, which is, and others like it."""
+        crops = Crops(first.request.id, boxes)
+        first.crop = Crop(crops, 0)
+        jobs = [first]
+        for number in range(1, len(boxes.xywh)):
+            crop = Crop(crops, number)
+            try:
+                admit()
+            except JetselError as error:
+                self._tally.count(error.code)
+                warn_of_limit(error, first.load.client)
+                crop.answered(failure(first.request.id, error))
+                continue
+            self._current.enter_again(first.snapshot)
+            jobs.append(replace(first, crop=crop))
+        return jobs
 
     def take_in_probe(self, job: Job) -> None:
         """Take in the daemon's own request, which nothing counts."""
@@ -186,16 +216,13 @@ class Pipeline:
         """
         began = time.monotonic()
         request, family, limits = job.request, job.family, job.snapshot.limits
-        if request.pixels is None:
-            photograph = image.decode(job.data, limits, family.decode_px, job.measured)
-        else:
-            photograph = image.from_pixels(job.data, request.pixels, limits)
+        photograph = job.decoded(family.decode_px)
         decoded = time.monotonic()
         job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
         ahead = None
         if job.target_s is not None or job.front is not None or isinstance(job.policy, Requirements):
             queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
-            sent = len(job.data) if request.pixels is None else None
+            sent = len(job.data) if job.is_file else None
             ahead = outlook(
                 queues,
                 math.inf if job.target_s is None else job.target_s,
@@ -276,7 +303,9 @@ class Pipeline:
             self._admission.release(job.load, None)
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
-        self.reply(job.route, reply)
+        whole = reply if job.crop is None else job.crop.answered(reply)
+        if whole is not None:
+            self.reply(job.route, whole)
         self._notice_drift(job, reply)
         job.run = None  # which names the job: a circle would keep the photograph until the next garbage collection
 

@@ -166,6 +166,11 @@ class Current:
             self._requests[self.snapshot] += 1
             return self.snapshot
 
+    def enter_again(self, snapshot: Snapshot) -> None:
+        """Count in one more request of a message that began with this snapshot and has one counted in."""
+        with self._lock:
+            self._requests[snapshot] += 1
+
     def leave(self, snapshot: Snapshot) -> None:
         """Count out a request that has ended."""
         with self._lock:

@@ -113,9 +113,7 @@ class WorkerPool:
 
     def _take_in(self, messages: list[Message]) -> None:
         for message in messages:
-            job = self._pipeline.take_in(message)
-            if job is not None:
-                self._jobs.append(job)
+            self._jobs.extend(self._pipeline.take_in(message))
 
     def _drain_socket(self) -> None:
         """Take in all that has come while this thread worked, if others wait already.

@@ -28,7 +28,6 @@ from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
 from jetsel.runtime.request_run import Handle
 from jetsel.runtime.runner import Arrived, Traffic
-from jetsel.wire import Classify
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in five 0.2 to 0.6
@@ -37,9 +36,12 @@ BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in f
 class Owner(Protocol):
     """The owner of a request run, as far as its image goes to the edge server: as it came, and decoded."""
 
-    request: Classify
     data: memoryview
     photograph: image.Photograph | None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether `data` is an image file of just the photograph."""
 
 
 class EdgeServers(Protocol):
@@ -95,7 +97,7 @@ class EdgeRunner:
         assert owner.photograph is not None
         if self.spec is not None:
             return tensor(model_input(owner.photograph, self.spec))
-        if self.shorter_px is None and owner.request.pixels is None:
+        if self.shorter_px is None and owner.is_file:
             return Photograph(bytes(owner.data))
         return Photograph(jpeg(owner.photograph.bgr, self.shorter_px))
 

@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jetsel.base.errors import BadRequestError
-from jetsel.gateway.sender import AnswerOptions, Sender
+from jetsel.gateway.boxes import BoxOptions, read_boxes, told
+from jetsel.gateway.sender import Sender
 from jetsel.wire import encode
 
 IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
 
 
-class Query(AnswerOptions, frozen=True):
+class Query(BoxOptions, frozen=True):
     """What the query may say."""
 
     family: str | None = None
@@ -37,8 +38,14 @@ class ClassifyApi:
         except msgspec.ValidationError as error:
             raise BadRequestError(f"the query: {error}") from None
         image = await _image(request)
-        answer = await self._sender.classify(image, **msgspec.structs.asdict(query))
-        return Response(encode(answer), media_type="application/json")
+        options = msgspec.structs.asdict(query)
+        boxes, unit = options.pop("boxes"), options.pop("boxes_unit")
+        if boxes is None:
+            body = encode(await self._sender.classify(image, **options))
+        else:
+            outcomes = await self._sender.classify_boxes(image, read_boxes(boxes), unit, **options)
+            body = msgspec.json.encode({"answers": [told(outcome) for outcome in outcomes]})
+        return Response(body, media_type="application/json")
 
 
 async def _image(request: Request) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -12,6 +13,7 @@ from jetsel import __version__
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import tensors
+from jetsel.gateway.boxes import read_boxes
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
@@ -105,9 +107,14 @@ class InferenceApi:
 
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
-    ) -> list[Answer]:
-        """Ask about every photograph at once; the first failure ends them all and is raised."""
+    ) -> Sequence[Answer | JetselError]:
+        """Ask about every photograph at once; the first failure ends them all and is raised. A box fails alone."""
         choice = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
+        if options.boxes is not None:
+            if len(images) != 1:
+                raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
+            boxes, unit = read_boxes(options.boxes), options.boxes_unit
+            return await self._sender.classify_boxes(images[0], boxes, unit, family=family, model=model, **choice)
         sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
         if len(sent) == 1:
             return [await sent[0]]

@@ -60,7 +60,10 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
         "summary": "What an image shows",
         "parameters": [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()],
         "requestBody": {"required": True, "content": content | {"multipart/form-data": {"schema": file}}},
-        "responses": {"200": _content("The answer", "application/json", answer), **_errors()},
+        "responses": {
+            "200": _content("The answer; with boxes, one for each in `answers`", "application/json", answer),
+            **_errors(),
+        },
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from jetsel.base.errors import ImageTooLargeError
+from jetsel.base.errors import ImageTooLargeError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.page import Thumbnails
@@ -42,19 +42,32 @@ class Sender:
 
     async def classify(self, image: Any, **options: Any) -> Answer:
         """Return the answer for bytes or pixels. Raises ImageTooLargeError, and what AsyncClient.classify raises."""
-        size, client = memoryview(image).nbytes, self._client
-        if size >= LARGE_BYTES:
-            client = self._for_large
-            await self._catalogue.all()
-            client.max_image_mb = self._catalogue.max_image_mb
-            if size > client.max_image_mb * 1e6:
-                raise ImageTooLargeError(
-                    f"the image has {size / 1e6:.1f} MB, and the daemon takes {client.max_image_mb:g} MB: "
-                    "send a smaller one, or raise [server] max_image_mb"
-                )
-        answer = await client.classify(image, **options)
+        client = await self._client_for(image)
+        answer: Answer = await client.classify(image, **options)
         await self._thumbnails.keep(answer.id, image)
         return answer
+
+    async def classify_boxes(
+        self, image: Any, boxes: list[list[float]], unit: Literal["pixels", "shares"], **options: Any
+    ) -> list[Answer | JetselError]:
+        """Return each box's answer or error; raises as `classify` does."""
+        client = await self._client_for(image)
+        return await client.classify(image, boxes=boxes, boxes_unit=unit, **options)
+
+    async def _client_for(self, image: Any) -> AsyncClient:
+        """Return the connection that an image of this size is sent on; raises ImageTooLargeError."""
+        size = memoryview(image).nbytes
+        if size < LARGE_BYTES:
+            return self._client
+        client = self._for_large
+        await self._catalogue.all()
+        client.max_image_mb = self._catalogue.max_image_mb
+        if size > client.max_image_mb * 1e6:
+            raise ImageTooLargeError(
+                f"the image has {size / 1e6:.1f} MB, and the daemon takes {client.max_image_mb:g} MB: "
+                "send a smaller one, or raise [server] max_image_mb"
+            )
+        return client
 
     def close(self) -> None:
         """Close the connection for large images; the other is the caller's."""

@@ -15,8 +15,9 @@ import numpy as np
 from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
-from jetsel.base.errors import BadRequestError
-from jetsel.gateway.sender import AnswerOptions
+from jetsel.base.errors import BadRequestError, JetselError
+from jetsel.gateway.boxes import BoxOptions
+from jetsel.gateway.errors import body_of
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
@@ -55,7 +56,7 @@ class RequestedOutput(Struct, frozen=True):
     parameters: dict[str, Any] = {}
 
 
-class InferenceParameters(AnswerOptions, frozen=True):
+class InferenceParameters(BoxOptions, frozen=True):
     """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say."""
 
     channels: Literal["rgb", "bgr"] = "rgb"
@@ -189,23 +190,28 @@ def metadata() -> dict[str, Any]:
 
 
 Columns = dict[str, tuple[str, list[int], list[Any]]]
-"""Outputs by name: datatype, shape and values, flat."""
+"""Outputs by name: datatype, shape and values, flat. A box without an answer has null: NaN or no bytes, in binary."""
 
 
-def write(name: str, version: str | None, request: Inference, answers: Sequence[Answer]) -> tuple[bytes, int | None]:
+def write(
+    name: str, version: str | None, request: Inference, outcomes: Sequence[Answer | JetselError]
+) -> tuple[bytes, int | None]:
     """Return the reply's body, and how many bytes of it are JSON if binary tensors follow, else None.
 
     top_k: "PROBABILITY:WNID:LABEL" by falling probability, as Triton's classification extension writes them. Raises
     BadRequestError for an output that there is not.
     """
-    n = len(answers)
-    top = [[f"{one.probability:.6f}:{one.wnid}:{one.label}" for one in answer.top_k] for answer in answers]
+    n, answers = len(outcomes), [one if isinstance(one, Answer) else None for one in outcomes]
+    k = max((len(one.top_k) for one in answers if one is not None), default=0)
+    top: list[Any] = []
+    for one in answers:
+        top += [None] * k if one is None else [f"{best.probability:.6f}:{best.wnid}:{best.label}" for best in one.top_k]
     columns: Columns = {
-        "label": ("BYTES", [n], [answer.label for answer in answers]),
-        "probability": ("FP32", [n], [answer.probability for answer in answers]),
-        "top_k": ("BYTES", [n, len(top[0])], [entry for row in top for entry in row]),
+        "label": ("BYTES", [n], [one and one.label for one in answers]),
+        "probability": ("FP32", [n], [one and one.probability for one in answers]),
+        "top_k": ("BYTES", [n, k], top),
     }
-    return pack(name, version, request, columns, _told(answers))
+    return pack(name, version, request, columns, _told(outcomes))
 
 
 def pack(
@@ -236,27 +242,31 @@ def pack(
 
 def _packed(datatype: str, values: list[Any]) -> bytes:
     if datatype == "FP32":
-        return np.array(values, "<f4").tobytes()
-    return b"".join(struct.pack("<I", len(data)) + data for data in (value.encode() for value in values))
+        return np.array(values, "<f4").tobytes()  # None becomes NaN
+    return b"".join(struct.pack("<I", len(data)) + data for data in ((value or "").encode() for value in values))
 
 
-def _told(answers: Sequence[Answer]) -> dict[str, Any]:
-    """What is known beside the outputs; of several images, as lists in JSON, since a parameter is no list."""
-    rows = [
-        {
-            "model": answer.model,
-            "policy": answer.policy,
-            "ran": ",".join(ran.model for ran in answer.ran),
-            "because": answer.because,
-            "in_doubt": answer.in_doubt,
-            "wrong_at_most": answer.wrong_at_most,
-            "cut_short": answer.cut_short,
-            "energy_mj": answer.energy_mj,
-            "inference_ms": sum(answer.stages_ms.inference),
-            "total_ms": answer.stages_ms.total,
-        }
-        for answer in answers
-    ]
+def _told(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
+    """What is known beside the outputs; of several images or boxes, as lists in JSON, since a parameter is no list."""
+    rows = [_of_one(outcome) for outcome in outcomes]
     if len(rows) == 1:
         return {name: value for name, value in rows[0].items() if value is not None}
-    return {name: msgspec.json.encode([row[name] for row in rows]).decode() for name in rows[0]}
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: msgspec.json.encode([row.get(name) for row in rows]).decode() for name in names}
+
+
+def _of_one(outcome: Answer | JetselError) -> dict[str, Any]:
+    if isinstance(outcome, JetselError):
+        return body_of(outcome)
+    return {
+        "model": outcome.model,
+        "policy": outcome.policy,
+        "ran": ",".join(ran.model for ran in outcome.ran),
+        "because": outcome.because,
+        "in_doubt": outcome.in_doubt,
+        "wrong_at_most": outcome.wrong_at_most,
+        "cut_short": outcome.cut_short,
+        "energy_mj": outcome.energy_mj,
+        "inference_ms": sum(outcome.stages_ms.inference),
+        "total_ms": outcome.stages_ms.total,
+    }

@@ -1,5 +1,6 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
+from jetsel.image.crop import crop
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
@@ -11,6 +12,7 @@ __all__ = [
     "Limits",
     "Measured",
     "Photograph",
+    "crop",
     "decode",
     "from_pixels",
     "jpeg",

@@ -14,6 +14,8 @@ from jetsel.wire.codec import (
 )
 from jetsel.wire.messages import (
     Answer,
+    Answers,
+    Boxes,
     Classify,
     Criterion,
     Explanation,
@@ -34,6 +36,8 @@ __all__ = [
     "MAX_JSON_BYTES",
     "PROTOCOL_VERSION",
     "Answer",
+    "Answers",
+    "Boxes",
     "Classify",
     "Criterion",
     "Explanation",

@@ -25,6 +25,17 @@ class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
     stride: int
 
 
+class Boxes(Struct, frozen=True, forbid_unknown_fields=True):
+    """Parts of the image, each to be classified: x, y, width and height of each, from the upright image's upper left.
+
+    unit: pixels, or shares of the image's width and height. A box that is not four numbers fails alone; null stands for
+    a number that JSON does not have.
+    """
+
+    unit: Literal["pixels", "shares"]
+    xywh: Annotated[list[list[float | None]], Meta(min_length=1, max_length=64)]
+
+
 class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Asks what the photograph in frame two shows. What is left out is decided by the daemon's configuration.
 
@@ -46,6 +57,7 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     least_accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None
     most_energy_mj: Annotated[float, Meta(gt=0)] | None = None
     wrong_at_most: Annotated[float, Meta(gt=0, le=1)] | None = None
+    boxes: Boxes | None = None
 
     def __post_init__(self) -> None:
         """Reject what JSON has no number for: it would be sent as null, which is no limit."""
@@ -172,6 +184,14 @@ class Failure(Struct, tag="failure", tag_field="type", frozen=True):
     message: str
 
 
+class Answers(Struct, tag="answers", tag_field="type", frozen=True):
+    """What each box of a request shows, in their order, or why it has no answer."""
+
+    v: int
+    id: str
+    answers: list[Answer | Failure]
+
+
 class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
     """The daemon serves what its files say now; `changed` names what is different."""
 
@@ -180,4 +200,4 @@ class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
     changed: list[str]
 
 
-Reply = Answer | Failure | StatusReply | Reloaded
+Reply = Answer | Answers | Failure | StatusReply | Reloaded

@@ -25,6 +25,7 @@ TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 TABLES: dict[str, type[msgspec.Struct]] = {
     "### `classify`": wire.Classify,
     "### `answer`": wire.Answer,
+    "### `answers`": wire.Answers,
     "### `failure`": wire.Failure,
     "### `reloaded`": wire.Reloaded,
 }
@@ -46,8 +47,9 @@ def table(heading: str) -> dict[str, list[str]]:
 
 
 def described(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
-    """What the page describes of a message: the budget of an explanation is that of status-fields.md."""
-    return {path: field for path, field in fields(kind) if not path.startswith("explanation.budget.")}
+    """What the page describes of a message: a budget is that of status-fields.md, and an answer has its own table."""
+    elsewhere = ("explanation.budget.", "answers[].")
+    return {path: field for path, field in fields(kind) if not path.startswith(elsewhere)}
 
 
 @pytest.mark.parametrize("heading", TABLES)
@@ -153,6 +155,10 @@ def test_the_c_client_works(shared_daemon: Daemon, picture: Path, c_client: Path
     assert (done.returncode, done.stderr) == (0, "")
     reply: dict[str, Any] = json.loads(done.stdout)
     assert (reply["type"], reply["id"], len(reply["top_k"])) == ("answer", "1", 3)
+    done = run(
+        c_client, shared_daemon.endpoint, picture, '{"unit": "shares", "xywh": [[0, 0, 0.5, 0.5], [2, 0, 1, 1]]}'
+    )
+    assert [one["type"] for one in json.loads(done.stdout)["answers"]] == ["answer", "failure"]
     done = run(c_client, shared_daemon.endpoint, picture.with_name("nowhere.jpg"))
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")

@@ -203,7 +203,7 @@ class Watch:
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         self._n_asked += 1
         try:
-            answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._settings.asks)
+            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._settings.asks)
         except _AWAY as error:
             self._health.lost(str(error))
             raise _AskAgainError from None

@@ -66,9 +66,7 @@ class Rig(NamedTuple):
         """What the daemon's threads do when there is news."""
         for _ in range(2 * PEERS):  # each hears of one peer, or of one that comes
             for come in self.port.receive(0.0) or []:
-                job = self.dispatcher.pipeline.take_in(come)
-                if job is not None:
-                    self.dispatcher.pipeline.carry(job)
+                self.dispatcher.pipeline.carry(*self.dispatcher.pipeline.take_in(come))
 
 
 @functools.cache

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 import jetsel
+from jetsel import image
 from jetsel.base.errors import BadRequestError, JetselError, ModelUnavailableError, RequirementsError
 from jetsel.cli.status_text import edge_lines
 from jetsel.gateway.metrics import metrics
+from jetsel.wire import Answer
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.edge.conftest import PICTURES
 from tests.system.gateway.gateways import Gateway, launch
@@ -49,6 +51,10 @@ def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
             assert found.probability == pytest.approx(expected.probability, abs=1e-4)
         frame = here.classify(drawn(3), model="edge:xl")
         assert frame.probability == pytest.approx(there.classify(drawn(3), model="xl").probability, abs=0.2)
+        (crop,) = here.classify(drawn(3), boxes=[(8, 16, 64, 48)], model="edge:xl")
+        sent = image.jpeg(drawn(3)[16:64, 8:72])
+        assert isinstance(crop, Answer)
+        assert crop.probability == pytest.approx(there.classify(sent, model="xl").probability, abs=1e-4)
         assert [model.name for model in here.status().families[0].models] == ["xs", "s"], "it is none of the device's"
         assert here.status().families[0].fallback == "s"
         family = here.status().families[0]

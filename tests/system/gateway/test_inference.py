@@ -65,6 +65,21 @@ def test_its_labels_and_probabilities_are_those_of_the_socket(
     assert json.loads(told["parameters"]["ran"]) == [",".join(ran.model for ran in one.ran) for one in expected]
 
 
+def test_boxes_give_a_row_each_and_one_that_fails_says_why(client: Any, shared_daemon: Daemon) -> None:
+    with jetsel.Client(shared_daemon.endpoint) as socket:
+        expected, error = socket.classify(PICTURES[0], boxes=[(0, 0, 60, 60), (9999, 0, 9, 9)], model="m", top_k=2)
+    parameters = {"boxes": "0,0,60,60;9999,0,9,9", "top_k": 2}
+    found = client.infer("starter.m", [images(PICTURES[:1])], parameters=parameters)
+    assert found.as_numpy("label").tolist() == [expected.label.encode(), b""]
+    assert found.as_numpy("probability") == pytest.approx([expected.probability, float("nan")], nan_ok=True)
+    assert found.as_numpy("top_k").shape == (2, 2)
+    told = found.get_response()["parameters"]
+    assert json.loads(told["error"]) == [None, str(error)]
+    assert json.loads(told["model"]) == ["m", None]
+    with pytest.raises(InferenceServerException, match="send one with its boxes"):
+        client.infer("starter.m", [images(PICTURES[:2])], parameters=parameters)
+
+
 def test_a_pinned_model_answers_alone_and_pixels_are_read_in_their_order(client: Any, shared_daemon: Daemon) -> None:
     bgr = drawn(3)
     with jetsel.Client(shared_daemon.endpoint) as socket:

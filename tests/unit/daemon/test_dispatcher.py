@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.config import Config, Models, Power, host_settings
 from jetsel.base.notify import Notifier
-from jetsel.daemon import pipeline
+from jetsel.daemon import job as job_module
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.metering.metering import Metering
@@ -82,15 +82,14 @@ def test_a_photograph_is_freed_with_its_reply_and_no_garbage_collection(
         decoded.append(weakref.ref(found.bgr))
         return found
 
-    monkeypatch.setattr(pipeline, "image", SimpleNamespace(**{**vars(image), "decode": decode}))
+    monkeypatch.setattr(job_module, "image", SimpleNamespace(**{**vars(image), "decode": decode}))
     ours, theirs = socket.socketpair()
     with ours, theirs:
         route = Route(Connection(ours, Identity(0, 0), 1_000_000))
         frames = [memoryview(frame) for frame in photograph("t", **fields)]
         gc.disable()
         try:
-            job = dispatcher.pipeline.take_in(Message(route, frames, Identity(0, 0)))
-            assert job is not None
+            (job,) = dispatcher.pipeline.take_in(Message(route, frames, Identity(0, 0)))
             dispatcher.pipeline.carry(job)
             assert theirs.recv(1), "it is answered"
             del job
