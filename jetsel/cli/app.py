@@ -105,7 +105,7 @@ def _options(
 
 
 app.command(rich_help_panel="Use")(classify)
-app.command(rich_help_panel="Use")(watch)
+app.add_typer(watch, name="watch", rich_help_panel="Use")
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(gateway)

@@ -14,7 +14,7 @@ import numpy as np
 from jetsel import image
 from jetsel.base import errors
 from jetsel.client import Client
-from jetsel.gateway.cameras.gate import Gate
+from jetsel.gateway.cameras.gate import Gate, GateSetting
 from jetsel.gateway.cameras.health import Health
 from jetsel.gateway.cameras.newest import Newest
 from jetsel.gateway.cameras.region import Region, fitting
@@ -47,13 +47,18 @@ class Change(NamedTuple):
 
 
 class Labels:
-    """Takes in frames one after the other. stay: how many in a row a new label needs."""
+    """Takes in answers one after the other. stay: how many in a row a new label needs."""
 
     def __init__(self, stay: int) -> None:
         self._stay = stay
         self._holds: Answer | None = None
         self._next: Answer | None = None
         self._since_s, self._n = 0.0, 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no other label is on its way: until then each frame is a vote, however little it differs."""
+        return self._holds is not None and self._next is None
 
     def see(self, answer: Answer, now_s: float) -> Change | None:
         """Take in a frame's answer, and return the change that it completes."""
@@ -63,12 +68,8 @@ class Labels:
         if self._next is None or reported_label(answer).id != reported_label(self._next).id:
             self._since_s, self._n = now_s, 0
         self._next = answer
-        return self.see_again()
-
-    def see_again(self) -> Change | None:
-        """Take in a frame that hardly differs from the last one, so that its label is the same."""
         self._n += 1
-        if self._next is None or self._n < self._stay:
+        if self._n < self._stay:
             return None
         previous = None if self._holds is None else reported_label(self._holds).label
         self._holds, self._next = self._next, None
@@ -103,7 +104,8 @@ class WatchSettings:
     asks: dict[str, Any]
     """Options of `Client.classify`."""
     every_s: float
-    skip_below: float
+    gate: GateSetting | None
+    ask_again_s: float
     stay: int
     stall_s: float
     timeout_ms: float
@@ -133,7 +135,11 @@ class Watch:
         # A frame that is refused is out of date before it could be tried again.
         client = Client(settings.endpoint, timeout_ms=settings.timeout_ms, max_image_mb=settings.max_image_mb)
         client.retry = False
-        self._client, self._gate, self._labels = client, Gate(settings.skip_below), Labels(settings.stay)
+        self._client, self._gate, self._labels = (
+            client,
+            Gate(settings.gate, settings.ask_again_s),
+            Labels(settings.stay),
+        )
         self._refusals: set[str] = set()
         self._n_asked = self._n_changes = 0
         self._health = Health(settings.endpoint, settings.asks.get("family"), self._daemon_changed)
@@ -175,16 +181,16 @@ class Watch:
         return has_ended
 
     def _look(self, frame: np.ndarray) -> None:
-        if self._gate.skips(frame):
-            change = self._labels.see_again()
-        else:
-            answer = self._ask(frame)
-            if answer is None:
-                return
-            self._gate.answered(answer.stages_ms.total, answer.energy_mj)
-            change = self._labels.see(answer, time.time())
-            if self._saver is not None:
-                self._saver.look(frame, answer)
+        if self._gate.skips(frame, time.monotonic()) and self._labels.is_settled:
+            self._gate.n_skipped += 1
+            return
+        answer = self._ask(frame)
+        if answer is None:
+            return
+        self._gate.answered(answer.stages_ms.total, answer.energy_mj)
+        change = self._labels.see(answer, time.time())
+        if self._saver is not None:
+            self._saver.look(frame, answer)
         if change is None:
             return
         self._n_changes += 1

@@ -66,7 +66,7 @@ def test_a_region_is_asked_about_and_not_the_rest(shared_daemon: Daemon, watch: 
 @pytest.mark.slow
 def test_questions_are_no_closer_than_every_says(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
     video = film(tmp_path / "day.avi", PICTURES, 20)
-    watcher = watch(video, shared_daemon.endpoint, "--every", "3600", "--skip-below", "0", "--stay", "1")
+    watcher = watch(video, shared_daemon.endpoint, "--every", "3600", "--gate", "none", "--stay", "1")
     assert watcher.process.wait(60) == 0, watcher.said()
     summary = watcher.events("summary")[0]
     assert (summary["frames_read"], summary["frames_answered"], summary["label_changes"]) == (60, 1, 1), watcher.said()
@@ -89,7 +89,7 @@ def test_large_frames_are_sent_smaller_and_that_is_told_once(
     shared_daemon: Daemon, watch: Open, tmp_path: Path
 ) -> None:
     video = film(tmp_path / "day.avi", [drawn(0, 480, 640)], 20)
-    watcher = watch(video, shared_daemon.endpoint, "--max-image-mb", "0.3", "--stay", "1", "--skip-below", "0")
+    watcher = watch(video, shared_daemon.endpoint, "--max-image-mb", "0.3", "--stay", "1", "--gate", "none")
     assert watcher.process.wait(60) == 0, watcher.said()
     assert len(watcher.events("label")) == 1
     assert watcher.said().count("640 x 480 pixels are sent as 320 x 240") == 1

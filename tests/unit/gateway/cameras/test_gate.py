@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.gateway.cameras.gate import Gate
+from jetsel.base.errors import ConfigError
+from jetsel.gateway.cameras.gate import Gate, GateSetting, gate_of
+
+TWO_LEVELS = GateSetting("blocks", 2.0)
 
 
 def gray(level: int) -> np.ndarray:
@@ -13,58 +16,76 @@ def gray(level: int) -> np.ndarray:
 
 
 def test_what_hardly_differs_from_the_answered_frame_is_skipped() -> None:
-    gate = Gate(2.0)
-    assert not gate.skips(gray(100))
+    gate = Gate(TWO_LEVELS, 30.0)
+    assert not gate.skips(gray(100), 0.0)
     gate.answered(5.0, None)
-    assert [gate.skips(gray(level)) for level in (100, 101, 98)] == [True, True, False]
+    assert [gate.skips(gray(level), 0.0) for level in (100, 101, 98)] == [True, True, False]
 
 
 def test_a_slow_change_adds_up_as_frames_are_compared_with_the_answered_one() -> None:
-    gate = Gate(2.0)
-    gate.skips(gray(100))
+    gate = Gate(TWO_LEVELS, 30.0)
+    gate.skips(gray(100), 0.0)
     gate.answered(5.0, None)
-    assert [gate.skips(gray(level)) for level in (101, 102)] == [True, False]
+    assert [gate.skips(gray(level), 0.0) for level in (101, 102)] == [True, False]
 
 
 def test_a_frame_without_an_answer_is_asked_about_again() -> None:
-    gate = Gate(2.0)
-    assert not gate.skips(gray(100))
-    assert not gate.skips(gray(100))
+    gate = Gate(TWO_LEVELS, 30.0)
+    assert not gate.skips(gray(100), 0.0)
+    assert not gate.skips(gray(100), 0.0)
 
 
-def test_nothing_is_skipped_at_0_nor_after_forgetting() -> None:
-    off, on = Gate(0.0), Gate(2.0)
+def test_nothing_is_skipped_without_a_setting_nor_after_forgetting() -> None:
+    off, on = Gate(None, 30.0), Gate(TWO_LEVELS, 30.0)
     for gate in (off, on):
-        gate.skips(gray(100))
+        gate.skips(gray(100), 0.0)
         gate.answered(5.0, None)
     on.forget()
-    assert not off.skips(gray(100))
-    assert not on.skips(gray(100))
+    assert not off.skips(gray(100), 0.0)
+    assert not on.skips(gray(100), 0.0)
 
 
-def test_a_small_part_that_changes_counts_by_its_share_of_the_frame() -> None:
-    gate = Gate(2.0)
-    gate.skips(gray(100))
+def test_a_small_object_is_seen_wherever_it_is_and_noise_is_not() -> None:
+    drawn = np.random.default_rng(0)
+    for _ in range(20):
+        gate = Gate(GateSetting("blocks", 6.0), 30.0)
+        noise = drawn.normal(0, 5, (2, 480, 640, 3))
+        still, next_still = np.clip(100 + noise, 0, 255).astype(np.uint8)
+        gate.skips(still, 0.0)
+        gate.answered(5.0, None)
+        assert gate.skips(next_still, 0.1)
+        left, top = drawn.integers(0, 640 - 48), drawn.integers(0, 480 - 48)
+        next_still[top : top + 48, left : left + 48] += 40  # 0.75 % of the frame
+        assert not gate.skips(next_still, 0.2)
+
+
+def test_an_unchanged_scene_is_asked_about_again_after_its_time() -> None:
+    gate = Gate(TWO_LEVELS, 30.0)
+    gate.skips(gray(100), 0.0)
     gate.answered(5.0, None)
-    moved = gray(100)
-    moved[:60, :80] = 107  # a quarter, 7 levels: 1.75 in the mean
-    assert gate.skips(moved)
-    moved[:60, :80] = 110  # 2.5
-    assert not gate.skips(moved)
+    assert [gate.skips(gray(100), now_s) for now_s in (29.9, 30.0)] == [True, False]
+
+
+def test_a_setting_is_read_as_it_is_printed_and_what_is_none_is_named() -> None:
+    assert gate_of(str(TWO_LEVELS), "--gate") == TWO_LEVELS
+    assert gate_of("none", "--gate") is None
+    for text in ("blocks", "blocks:0", "blocks:nan", "bricks:3", "3"):
+        with pytest.raises(ConfigError, match=f"--gate {text}: use FEATURE:THRESHOLD"):
+            gate_of(text, "--gate")
 
 
 def test_gray_frames_are_compared_too() -> None:
-    gate = Gate(2.0)
-    gate.skips(gray(100)[:, :, 0])
+    gate = Gate(TWO_LEVELS, 30.0)
+    gate.skips(gray(100)[:, :, 0], 0.0)
     gate.answered(5.0, None)
-    assert gate.skips(gray(101)[:, :, 0])
+    assert gate.skips(gray(101)[:, :, 0], 0.0)
 
 
 def test_savings_are_at_the_mean_of_the_answered_and_unknown_without_any() -> None:
-    gate = Gate(2.0)
+    gate = Gate(TWO_LEVELS, 30.0)
     assert (gate.saved_ms, gate.saved_mj) == (None, None)
     for level, took_ms, energy_mj in ((50, 4.0, 30.0), (100, 6.0, None)):
-        gate.skips(gray(level))
+        gate.skips(gray(level), 0.0)
         gate.answered(took_ms, energy_mj)
-    assert [gate.skips(gray(100)) for _ in range(3)] == [True] * 3
+    gate.n_skipped += 3
     assert (gate.saved_ms, gate.saved_mj) == (pytest.approx(15.0), pytest.approx(90.0))

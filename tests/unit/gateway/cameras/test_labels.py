@@ -28,15 +28,13 @@ def test_the_next_label_names_the_one_before() -> None:
     assert (changes[3].answer.wnid, changes[3].previous, changes[3].since_s) == ("dog", "cat, a synonym", 2.0)
 
 
-def test_frames_that_hardly_changed_keep_the_label_and_count() -> None:
-    labels = Labels(3)
-    assert labels.see_again() is None  # nothing was answered yet
-    assert labels.see(answer("cat"), 1.0) is None
-    assert labels.see_again() is None
-    change = labels.see_again()
-    assert change is not None
-    assert change.since_s == 1.0
-    assert labels.see_again() is None
+def test_it_is_settled_unless_another_label_is_on_its_way() -> None:
+    labels = Labels(2)
+    settled = [labels.is_settled]
+    for shown in ("cat", "cat", "dog", "cat", "dog", "dog"):
+        labels.see(answer(shown), 0.0)
+        settled.append(labels.is_settled)
+    assert settled == [False, False, True, False, True, False, True]
 
 
 def test_one_frame_is_enough_where_it_is_said_so() -> None:

@@ -13,12 +13,13 @@ from jetsel.base.errors import ConfigError, pip_install
 from jetsel.cli.classify import served_models
 from jetsel.cli.options import AskedFamily, Endpoint, print_json
 
+DEFAULT_GATE = "blocks:6"
 MQTT = "MQTT and Home Assistant"
 SAVING = "Images of doubtful answers"
-GATE = "Skip a frame whose mean difference from the last classified one is below this, in 256 gray levels (0: none)."
+GATE = "Which frames are skipped: FEATURE:THRESHOLD as `jetsel watch fit-gate` prints it, or `none`."
 
 
-def watch(
+def run(
     source: Annotated[
         str,
         typer.Argument(
@@ -32,7 +33,10 @@ def watch(
         str | None, typer.Option(metavar="X,Y,W,H", help="Part of the frame to classify, in shares from 0 to 1.")
     ] = None,
     stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames until a new label is reported.")] = 3,
-    skip_below: Annotated[float, typer.Option(min=0, max=255, help=GATE)] = 1.0,
+    gate: Annotated[str, typer.Option(metavar="FEATURE:THRESHOLD", help=GATE)] = DEFAULT_GATE,
+    ask_again_s: Annotated[
+        float, typer.Option(min=1, max=86_400, help="Seconds after which an unchanged scene is classified again.")
+    ] = 30.0,
     stall_s: Annotated[
         float,
         typer.Option(min=1, max=600, help="Seconds without a frame after which the source counts as disconnected."),
@@ -82,6 +86,7 @@ def watch(
     Assistant.
     """
     try:
+        from jetsel.gateway.cameras.gate import gate_of
         from jetsel.gateway.cameras.mqtt import Mqtt, broker_of, node_of
         from jetsel.gateway.cameras.region import Region
         from jetsel.gateway.cameras.saver import Saver
@@ -96,7 +101,18 @@ def watch(
     asks |= {"wrong_at_most": wrong_at_most}
     part = Region(region)
     settings = WatchSettings(
-        found, shown, part, endpoint, asks, every, skip_below, stay, stall_s, timeout_ms, max_image_mb
+        found,
+        shown,
+        part,
+        endpoint,
+        asks,
+        every,
+        gate_of(gate, "--gate"),
+        ask_again_s,
+        stay,
+        stall_s,
+        timeout_ms,
+        max_image_mb,
     )
     saver = None if save is None else Saver(save, int(save_mb * 1e6), save_below, _tell)
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
