@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
@@ -26,7 +26,7 @@ Counts are totals since the start; if `instance` changes, they began anew. Energ
 | field | type | meaning |
 | --- | --- | --- |"""
 _OF_EVERY_REPLY = frozenset({"v", "id"})
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
 
 def fields(kind: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, msgspec.structs.FieldInfo]]:
@@ -54,6 +54,8 @@ def _struct_in(found: Any) -> type[msgspec.Struct] | None:
 
 
 def _type_name(found: Any) -> str:
+    if get_origin(found) is Annotated:
+        return _type_name(get_args(found)[0])
     known = [each for each in get_args(found) if each is not type(None)]
     if len(known) < len(get_args(found)):
         return f"{_type_name(known[0])} or null" if known else "null"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from jetsel.base.camera_config import Camera, Mqtt
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import harmless
 from jetsel.base.host_settings import HostSettings
@@ -260,13 +261,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     observe: Observe = Observe()
     edge: Edge = Edge()
     fleet: Fleet = Fleet()
+    mqtt: Mqtt = Mqtt()
+    cameras: Annotated[list[Camera], Meta(max_length=64)] = []
 
 
-_DEFAULTS: dict[str, dict[str, Any]] = msgspec.to_builtins(Config())
+ONE_CAMERA = Camera("door", "rtsp://10.0.0.7/stream1")
+_DEFAULTS: dict[str, Any] = msgspec.to_builtins(Config(cameras=[ONE_CAMERA]))
 EXAMPLES = {
     f"{section}.{key}": f"{key} = {msgspec.json.encode(value).decode()}"  # these are TOML's, too
     for section, values in _DEFAULTS.items()
-    for key, value in values.items()
+    for key, value in (values[0] if isinstance(values, list) else values).items()
 } | {
     "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
     "server.group": 'group = "video"',
@@ -312,10 +316,23 @@ EXAMPLES = {
     "fleet.memory_mb": "memory_mb = 512",
     "fleet.deadline_ms": "deadline_ms = 50",
     "fleet.canary": 'canary = "/var/lib/jetsel/canary"',
+    "mqtt.broker": 'broker = "homeassistant.local:1883"',
+    "mqtt.user": 'user = "jetsel"',
+    "mqtt.password_file": 'password_file = "/etc/jetsel/mqtt.password"',
+    "cameras.user": 'user = "me"',
+    "cameras.password_file": 'password_file = "/etc/jetsel/door.password"',
+    "cameras.family": 'family = "imagenet"',
+    "cameras.policy": 'policy = "cascade"',
+    "cameras.model": 'model = "xl"',
+    "cameras.deadline_ms": "deadline_ms = 100",
+    "cameras.wrong_at_most": "wrong_at_most = 0.05",
+    "cameras.regions": 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }',
+    "cameras.save": 'save = "/var/lib/jetsel-watch/doubts"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
 
 _ANY_EXAMPLE = "[server] then a line queue_requests = 128"
+_BRACKETS = re.compile(r"\[.*?\]")  # which of a list, in a path
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 
@@ -330,6 +347,9 @@ def parse(text: str) -> Config:
         config = msgspec.convert(plain, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(harmless(_explain(str(error)))) from None
+    names = [camera.name for camera in config.cameras]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"cameras: two have the name {harmless(twice)}: give each a name of its own")
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
@@ -398,11 +418,12 @@ def _known(path: str) -> list[str]:
     """The keys that may stand in this section."""
     if not path:
         return [field.name for field in msgspec.structs.fields(Config)]
+    path = _BRACKETS.sub("", path)
     return sorted(key.removeprefix(f"{path}.") for key in EXAMPLES if key.startswith(f"{path}."))
 
 
 def _example(path: str) -> str:
-    path = re.sub(r"\[.*?\]", "", path).removesuffix("[...]")
+    path = _BRACKETS.sub("", path)
     if path in EXAMPLES:
         return EXAMPLES[path]
     within = [example for key, example in EXAMPLES.items() if path and key.startswith(path.split(".")[0])]
@@ -413,5 +434,10 @@ def effective(config: Config) -> dict[str, Any]:
     """Return the configuration as plain values for printing; what is None is left to jetsel and stays out."""
     plain: dict[str, Any] = msgspec.to_builtins(config)
     return {
-        section: {key: value for key, value in values.items() if value is not None} for section, values in plain.items()
+        section: [_set(one) for one in values] if isinstance(values, list) else _set(values)
+        for section, values in plain.items()
     }
+
+
+def _set(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -44,7 +44,9 @@ def as_toml(config: Config) -> str:
         "power.calibration": power_folder(config.power),
     }
     text = ""
-    for section, values in effective(config).items():
+    plain = effective(config)
+    cameras = plain.pop("cameras")
+    for section, values in plain.items():
         kind = type(getattr(config, section))
         heading, meanings = explained(kind)
         text += f"\n\n{_comment(heading)}[{section}]\n"
@@ -54,7 +56,20 @@ def as_toml(config: Config) -> str:
             taken = f"default {automatic[place]}" if place in automatic else ranges[key]
             text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({taken})' if taken else ''}.")
             text += _setting(section, key, values.get(key))
-    return text
+    return text + _cameras(cameras)
+
+
+def _cameras(cameras: list[dict[str, Any]]) -> str:
+    """Return the cameras as TOML, below a comment with an example of all that one may have."""
+    import tomli_w
+
+    from jetsel.base.camera_config import Camera
+    from jetsel.base.config import EXAMPLES
+
+    heading, meanings = explained(Camera)
+    example = "".join(f"{EXAMPLES[f'cameras.{key}']}\n    {meaning}\n" for key, meaning in meanings.items())
+    text = f"\n\n{_comment(f'[[cameras]]: {heading}')}" + textwrap.indent(example, "# ")
+    return text + "".join("\n" + tomli_w.dumps({"cameras": [camera]}) for camera in cameras)
 
 
 def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:

@@ -21,7 +21,7 @@ PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
-GATEWAY = "jetsel-gateway.service"  # enabled by hand, so left as it is but for a new version of it
+BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service")  # enabled by hand, and left so but for a new version
 STATUS_MS = 30_000.0  # a daemon that loads its models answers late
 
 
@@ -101,7 +101,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
         f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # it may be down for its start limit
         f"{systemctl} start jetsel.socket",
         f"{systemctl} restart jetsel.service",
-        *([] if user else [f"-{systemctl} try-restart {GATEWAY}"]),
+        *([] if user else [f"-{systemctl} try-restart {unit}" for unit in BY_HAND]),
     ]
 
 
@@ -132,7 +132,7 @@ def write_files(files: dict[Path, str], dry_run: bool) -> bool:
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
     systemctl = "systemctl --user" if user else "systemctl"
-    by_hand = [] if user else [GATEWAY, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
+    by_hand = [] if user else [*BY_HAND, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
     names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
     run_commands([f"-{systemctl} disable --now {names}"], runs)
     for path in files:

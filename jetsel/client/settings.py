@@ -24,12 +24,13 @@ from jetsel.wire import (
     Failure,
     Reloaded,
     Reply,
+    Reported,
     Request,
     StatusReply,
     encode,
 )
 
-R = TypeVar("R", Answer, Answers, StatusReply, Reloaded)
+R = TypeVar("R", Answer, Answers, StatusReply, Reloaded, Reported)
 
 BoxesXywh = Sequence[Sequence[float]]
 """x, y, width and height of each; an array of (n, 4) is one, too."""

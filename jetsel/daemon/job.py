@@ -51,7 +51,7 @@ class Job(Struct, eq=False):
         return self.request.pixels is None and self.crop is None
 
     def decoded(self, needed_px: int) -> Photograph:
-        """Return what the request is about, decoded so that its shorter side has so many pixels if it has them.
+        """Return what the request is about, decoded with at least this shorter side if the original has it.
 
         Raises as `jetsel.image.decode` and `from_pixels` do, and BadRequestError for a bad box.
         """

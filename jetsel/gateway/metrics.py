@@ -16,6 +16,7 @@ from starlette.responses import Response
 from jetsel.base.errors import JetselError
 from jetsel.client import AsyncClient
 from jetsel.wire import StatusReply
+from jetsel.wire.cameras import CameraStatus
 from jetsel.wire.power import PowerStatus
 from jetsel.wire.status import AnswerCounts, EdgeStatus, FamilyStatus, Histogram
 
@@ -65,6 +66,8 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
     yield from _power(status.power)
     if status.edge is not None:
         yield from _edge(status.edge)
+    if status.cameras:
+        yield from _cameras(status.cameras)
 
 
 def _requests(status: StatusReply) -> Iterator[Metric]:
@@ -180,6 +183,25 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _histogram("jetsel_stage_seconds", words, ("stage",), stages, answers.bounds_ms)
     runs = [((family, model), one) for family, models in answers.runs.items() for model, one in models.items()]
     yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
+
+
+def _cameras(cameras: list[CameraStatus]) -> Iterator[Metric]:
+    """Of each camera and region; a camera without a recent report has none."""
+    names = [(one.name, one.region or "") for one in cameras]
+    up = [(name, one.connected) for name, one in zip(names, cameras, strict=True)]
+    yield _gauge("jetsel_camera_up", "Whether frames come from each camera.", ("camera", "region"), up)
+    changes = [(name, one.label_changes) for name, one in zip(names, cameras, strict=True)]
+    yield _counter("jetsel_camera_label_changes", "Changes of the label.", ("camera", "region"), changes)
+    frames = [
+        ((*name, what), count)
+        for name, one in zip(names, cameras, strict=True)
+        for what, count in (
+            ("read", one.frames_read),
+            ("skipped", one.frames_skipped),
+            ("classified", one.frames_asked),
+        )
+    ]
+    yield _counter("jetsel_camera_frames", "Frames of each camera.", ("camera", "region", "what"), frames)
 
 
 def _edge(edge: EdgeStatus) -> Iterator[Metric]:

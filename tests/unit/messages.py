@@ -7,6 +7,7 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from jetsel import wire
+from jetsel.wire.cameras import CameraReport
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # JSON in UTF-8 has no lone surrogates
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128)
@@ -21,6 +22,16 @@ st.register_type_strategy(str, TEXT)
 PIXELS = st.builds(
     wire.Pixels, format=st.sampled_from(["bgr8", "rgb8", "gray8", "nv12"]), width=SIDES, height=SIDES, stride=SIDES
 )
+BOXES = st.builds(
+    wire.Boxes,
+    unit=st.sampled_from(["pixels", "shares"]),
+    xywh=st.lists(st.lists(st.none() | NUMBERS, max_size=5), min_size=1, max_size=5),
+)
+WORDS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=99)
+CAMERAS = st.builds(
+    CameraReport, name=IDS, region=st.none() | IDS, family=st.none() | IDS, reason=WORDS, label=WORDS, wnid=WORDS,
+    since=WORDS, picture=st.none() | st.binary(max_size=99),
+)  # fmt: skip
 CLASSIFY = st.builds(
     wire.Classify,
     v=st.just(1),
@@ -34,7 +45,10 @@ CLASSIFY = st.builds(
     on_doubt=st.sampled_from([None, "use", "refuse"]),
     explain=st.booleans(),
     pixels=st.none() | PIXELS,
+    boxes=st.none() | BOXES,
 )
-REQUESTS = st.one_of(CLASSIFY, *(st.builds(kind, v=st.just(1), id=IDS) for kind in (wire.Status, wire.Reload)))
+REPORT = st.builds(wire.Report, v=st.just(1), id=IDS, cameras=st.lists(CAMERAS, max_size=3))
+REQUESTS = st.one_of(CLASSIFY, REPORT, *(st.builds(kind, v=st.just(1), id=IDS) for kind in (wire.Status, wire.Reload)))
 
+st.register_type_strategy(wire.Answer, st.builds(wire.Answer))  # what has a default keeps it
 REPLIES = st.one_of(*(st.builds(kind) for kind in get_args(wire.Reply)))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from jetsel.base.camera_config import DEFAULT_GATE, Camera
 from jetsel.base.errors import ConfigError, pip_install
 from jetsel.cli.classify import served_models
-from jetsel.cli.options import AskedFamily, Endpoint, print_json
+from jetsel.cli.options import AskedFamily, ConfigFile, Endpoint, print_json
+from jetsel.cli.watch.until_end import until_end, watch_configured
 
-DEFAULT_GATE = "blocks:6"
 MQTT = "MQTT and Home Assistant"
 SAVING = "Images of doubtful answers"
 GATE = "Which frames are skipped: FEATURE:THRESHOLD as `jetsel watch fit-gate` prints it, or `none`."
@@ -21,13 +22,14 @@ GATE = "Which frames are skipped: FEATURE:THRESHOLD as `jetsel watch fit-gate` p
 
 def run(
     source: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SOURCE",
             envvar="JETSEL_SOURCE",
-            help="Camera, URL, folder, video file or pipeline; see above. 0 is /dev/video0.",
+            help="Camera, URL, folder, video file or pipeline; see above. 0 is /dev/video0 (default: every camera of "
+            "the configuration).",
         ),
-    ],
+    ] = None,
     every: Annotated[float, typer.Option(min=0, max=86_400, help="Minimum seconds between two requests.")] = 0.0,
     region: Annotated[
         str | None, typer.Option(metavar="X,Y,W,H", help="Part of the frame to classify, in shares from 0 to 1.")
@@ -69,79 +71,69 @@ def run(
     mqtt_tls: Annotated[
         bool, typer.Option("--mqtt-tls", help="Connect by TLS (default port: 8883).", rich_help_panel=MQTT)
     ] = False,
+    config: ConfigFile = None,
     endpoint: Endpoint = None,
     timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = 10_000.0,
     max_image_mb: Annotated[
         float, typer.Option(min=0.01, help="Largest image to send, in MB; use the daemon's [server] max_image_mb.")
     ] = 16.0,
 ) -> None:
-    """Watch a camera, and print an event, one JSON object a line, when its label changes.
+    """Watch cameras, and print an event, one JSON object a line, when a label changes.
 
     SOURCE is a camera (/dev/video0), a URL (rtsp://..., http://...), a folder that receives images, a video file, or a
     GStreamer pipeline ('nvarguscamerasrc ! ... ! appsink'). Only the newest frame is classified; older ones are
     dropped. A video file plays at its own rate, as a camera would.
+
+    Without SOURCE, the command watches all cameras in [[cameras]] of the configuration file, which say all that the
+    options do; SIGHUP makes it read the file again, and cameras that are as before go on. `jetsel watch fit-gate`
+    finds the gate for a camera.
 
     If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event. Ctrl-C
     ends it, with a summary. It needs pip install 'jetsel[gateway]'. docs/cameras.md has examples, among them Home
     Assistant.
     """
     try:
-        from jetsel.gateway.cameras.gate import gate_of
-        from jetsel.gateway.cameras.mqtt import Mqtt, broker_of, node_of
-        from jetsel.gateway.cameras.region import Region
-        from jetsel.gateway.cameras.saver import Saver
+        from jetsel.gateway.cameras.cameras import Cameras, Job
+        from jetsel.gateway.cameras.mqtt import broker_of
+        from jetsel.gateway.cameras.settings import ONLY
         from jetsel.gateway.cameras.source import source_of
-        from jetsel.gateway.cameras.watch import Watch, WatchSettings
     except ModuleNotFoundError as missing:
         raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
-
-    found = source_of(source)
-    shown = name or found.name
-    asks = {"family": family, "policy": policy, "model": model, "deadline_ms": deadline_ms}
-    asks |= {"wrong_at_most": wrong_at_most}
-    part = Region(region)
-    settings = WatchSettings(
-        found,
-        shown,
-        part,
-        endpoint,
-        asks,
-        every,
-        gate_of(gate, "--gate"),
-        ask_again_s,
-        stay,
-        stall_s,
-        timeout_ms,
-        max_image_mb,
-    )
-    saver = None if save is None else Saver(save, int(save_mb * 1e6), save_below, _tell)
+    if source is None:
+        watch_configured(config, endpoint, _print_event, _tell)
+        return
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
-    publisher = None if broker is None else Mqtt(broker, node_of(name, found.name), shown, _tell)
+    job = Job(endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=name is not None)
+    camera = Camera(
+        name=name or source_of(source).name,
+        source=source,
+        family=family,
+        policy=policy,
+        model=model,
+        deadline_ms=deadline_ms,
+        wrong_at_most=wrong_at_most,
+        regions={} if region is None else {ONLY: region},
+        every_s=every,
+        gate=gate,
+        ask_again_s=ask_again_s,
+        stay=stay,
+        stall_s=stall_s,
+        save=None if save is None else str(save),
+        save_mb=save_mb,
+        save_below=save_below,
+    )
+    until_end(Cameras([camera], job))
 
-    def emit(event: dict[str, Any]) -> None:
+
+_printing = threading.Lock()  # cameras have threads of their own
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    with _printing:
         try:
             print_json(event)
         except BrokenPipeError:
             os._exit(1)  # who read the events has left; a broker learns of it by the last will
-        if publisher is not None:
-            publisher.event(event)
-
-    def available(is_available: bool) -> None:
-        if publisher is not None:
-            publisher.available(is_available)
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    watching = Watch(settings, saver, emit=emit, available=available, told=_tell)
-    try:
-        watching.run()
-    except KeyboardInterrupt:
-        pass  # that is how a camera's watching ends
-    finally:
-        has_ended = watching.close()
-        if publisher is not None:
-            publisher.close()
-    if not has_ended:
-        os._exit(0)  # the thread that hangs in the camera's driver could keep the interpreter from ending
 
 
 def _tell(words: str) -> None:

@@ -18,7 +18,7 @@ class Region:
         except ValueError:
             x = y = width = height = -1.0
         if not (0 <= x < x + width <= 1 and 0 <= y < y + height <= 1):
-            raise ConfigError(f"--region {text}: use X,Y,W,H as shares of the frame: 0.5,0,0.5,1 is its right half")
+            raise ConfigError(f"region {text}: use X,Y,W,H as shares of the frame: 0.5,0,0.5,1 is its right half")
         self._shares = x, y, width, height
 
     def of(self, frame: np.ndarray) -> np.ndarray:

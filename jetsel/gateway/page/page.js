@@ -241,6 +241,20 @@ function pictured(cell, id) {
   if (pictures.get(id)) cell.prepend(element("img", null, { src: pictures.get(id), alt: "" }));
 }
 
+function showCameras(status) {
+  const cameras = status.cameras || [];
+  at("cameras-section").hidden = !cameras.length;
+  at("cameras").replaceChildren(...cameras.map((one) => {
+    const row = element("tr");
+    const name = element("th", one.region === null ? one.name : `${one.name}, ${one.region}`, { scope: "row" });
+    if (one.picture) name.prepend(element("img", null, { src: `data:image/jpeg;base64,${one.picture}`, alt: "" }));
+    const label = one.connected ? (one.label === null ? "none yet" : `${one.label}, ${percent(one.probability)}`) : `disconnected: ${one.reason}`;
+    row.append(name, element("td", label), element("td", one.since === null ? "-" : new Date(one.since).toLocaleTimeString()),
+      ...[one.frames_read, one.frames_skipped, one.frames_asked].map((count) => element("td", String(count))));
+    return row;
+  }));
+}
+
 function showRecent(status) {
   const rows = (status.recent || []).slice(0, 20).map((one) => {
     const row = element("tr");
@@ -322,6 +336,7 @@ function listen() {
     showCheapest(status);
     showPower(status);
     showDrift(status);
+    showCameras(status);
     showRecent(status);
   });
   events.addEventListener("away", (event) => {

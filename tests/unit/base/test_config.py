@@ -11,6 +11,7 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jetsel.base.camera_config import Camera, Mqtt
 from jetsel.base.config import (
     EXAMPLES,
     Config,
@@ -44,6 +45,8 @@ def keys() -> list[str]:
         "observe": Observe,
         "edge": Edge,
         "fleet": Fleet,
+        "mqtt": Mqtt,
+        "cameras": Camera,
     }
     return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
@@ -62,6 +65,15 @@ def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
     assert parse("[server]\nworkers = 3\nqueue_mb = 8\n") == Config(server=Server(workers=3, queue_mb=8.0))
 
 
+def in_section(section: str, line: str) -> str:
+    """A file with this line; a camera has what each must have, too."""
+    if section != "cameras":
+        return f"[{section}]\n{line}\n"
+    required = {"name": 'name = "yard"', "source": 'source = "0"'}
+    required.pop(line.partition(" = ")[0], None)
+    return "\n".join(["[[cameras]]", *required.values(), line, ""])
+
+
 def test_every_key_has_an_example_and_every_example_a_key() -> None:
     assert set(keys()) == set(EXAMPLES)
 
@@ -70,9 +82,11 @@ def test_each_example_can_be_copied_into_a_file() -> None:
     for key in EXAMPLES:
         section, _, name = key.partition(".")
         copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
-        config = parse(f"[{section}]\n{copied}\n")
+        config = parse(in_section(section, copied))
+        found = getattr(config, section)
         assert copied.startswith(f"{name} = ")
-        assert msgspec.to_builtins(getattr(getattr(config, section), name)) == msgspec.toml.decode(copied)[name]
+        value = getattr(found[0] if isinstance(found, list) else found, name)
+        assert msgspec.to_builtins(value) == msgspec.toml.decode(copied)[name]
         assert parse(as_toml(config)) == config
 
 
@@ -82,6 +96,13 @@ def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None
     assert line.startswith(f"{section}.queu: there is no such key")
     known = line.split("known here: ")[1].split(";")[0].split(", ")
     assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
+
+
+def test_a_camera_is_named_by_its_place_and_two_have_not_one_name() -> None:
+    camera = '[[cameras]]\nname = "a"\nsource = "0"\n'
+    assert said(f"{camera}gatte = 1").startswith("cameras[0].gatte: there is no such key (did you mean gate?)")
+    with pytest.raises(ConfigError, match="two have the name a"):
+        parse(camera * 2)
 
 
 def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:

@@ -77,8 +77,9 @@ def test_an_error_of_another_file_travels_under_a_known_code() -> None:
             assert kind.retry is BY_CODE[kind.code].retry, kind
 
 
-def test_the_protocol_lists_every_code_with_its_retry() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| (true|false) \|", PROTOCOL.read_text(encoding="utf-8"), re.MULTILINE)
+def test_two_pages_list_every_code_with_its_retry() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (PROTOCOL, PROTOCOL.with_name("python.md")))
+    rows = re.findall(r"^\| `([a-z-]+)` \| (true|false) \|", pages, re.MULTILINE)
     assert len(rows) == len(dict(rows)), "a code stands there twice"
     assert {code: retry == "true" for code, retry in rows} == RETRY
 

@@ -59,6 +59,16 @@ COUNTED_ON = {
         ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
         'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
         WantedBy=multi-user.target""",
+    "jetsel-watch.service": """
+        Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
+        Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
+        'ExecReload=/bin/kill -HUP $MAINPID' Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
+        User=jetsel-watch Group=jetsel-watch 'SupplementaryGroups=jetsel video' StateDirectory=jetsel-watch
+        MemoryMax=2G LimitCORE=0 DevicePolicy=closed 'DeviceAllow=char-video4linux rw'
+        NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
+        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes
+        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
+        WantedBy=multi-user.target""",
     "jetsel-agent.service": """
         Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0
         User=jetsel-agent Group=jetsel-agent ReadWritePaths=/var/lib/jetsel-agent""",
@@ -158,3 +168,4 @@ def test_the_exposure_is_2_or_lower_and_the_gateways_no_higher_than_the_daemons(
         return float(found[1])
 
     assert exposure("jetsel-gateway.service") <= exposure("jetsel.service") <= 2.0
+    assert exposure("jetsel-watch.service") <= 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jetsel.gateway.cameras.watch import Labels, reported_label
+from jetsel.gateway.cameras.labels import Labels, reported_label
 from tests.unit.gateway.cameras.answers import answer
 
 

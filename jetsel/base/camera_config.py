@@ -1,0 +1,70 @@
+"""What [[cameras]] and [mqtt] of jetsel.toml may say, for `jetsel watch`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+DEFAULT_GATE = "blocks:6"
+Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT takes in a topic
+
+
+class Camera(Struct, frozen=True, forbid_unknown_fields=True):
+    """One camera that `jetsel watch` watches.
+
+    name: Name of the camera in events, topics and the status.
+    source: Camera, URL, folder, video file or pipeline, as SOURCE of `jetsel watch`.
+    user: User name for a URL (default: none).
+    password_file: File with the password of that user; a plain name is a credential of the service.
+    family: Model family that answers (default: the daemon's).
+    policy: Policy that chooses the models (default: the family's).
+    model: The one model to run (default: the policy chooses).
+    deadline_ms: Milliseconds for each answer (default: no deadline).
+    wrong_at_most: Maximum share of wrong answers (default: as the daemon is configured).
+    regions: Parts of the frame as X,Y,W,H in shares, each with a label of its own (default: the whole frame).
+    every_s: Minimum seconds between two frames that are classified.
+    gate: Which frames are skipped: FEATURE:THRESHOLD, or "none".
+    ask_again_s: Seconds after which an unchanged scene is classified again.
+    stay: Consecutive answers until a new label is reported.
+    stall_s: Seconds without a frame after which the source counts as disconnected.
+    save: Folder for images of doubtful answers (default: none are kept).
+    save_mb: Megabytes of that folder at most.
+    save_below: Probability below which an answer is doubtful.
+    picture: Whether the status shows a small image of what the camera sees.
+    """
+
+    name: Name
+    source: str
+    user: str | None = None
+    password_file: str | None = None
+    family: str | None = None
+    policy: str | None = None
+    model: str | None = None
+    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
+    wrong_at_most: Annotated[float, Meta(gt=0, le=1)] | None = None
+    regions: dict[Name, str] = {}
+    every_s: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    gate: str = DEFAULT_GATE
+    ask_again_s: Annotated[float, Meta(ge=1, le=86_400)] = 30.0
+    stay: Annotated[int, Meta(ge=1, le=10_000)] = 3
+    stall_s: Annotated[float, Meta(ge=1, le=600)] = 5.0
+    save: str | None = None
+    save_mb: Annotated[float, Meta(ge=0.1)] = 1000.0
+    save_below: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    picture: bool = False
+
+
+class Mqtt(Struct, frozen=True, forbid_unknown_fields=True):
+    """The broker that receives the cameras' events.
+
+    broker: HOST or HOST:PORT of the broker (default: none).
+    user: User name at the broker (default: none).
+    password_file: File with the password of that user; a plain name is a credential of the service.
+    tls: Whether to connect by TLS.
+    """
+
+    broker: str | None = None
+    user: str | None = None
+    password_file: str | None = None
+    tls: bool = False

@@ -1,0 +1,191 @@
+"""All cameras of one process: each in threads of its own, so that one that hangs or floods costs the others nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jetsel.base.camera_config import Camera
+from jetsel.base.errors import JetselError, UnknownKindError
+from jetsel.client import Client
+from jetsel.gateway.cameras.mqtt import Broker, Mqtt, node_of
+from jetsel.gateway.cameras.saver import Saver
+from jetsel.gateway.cameras.settings import settings_of
+from jetsel.gateway.cameras.watch import Watch
+
+_REPORT_S = 2.0
+_REPORT_MS = 1500.0  # a daemon that does not answer by then gets the next report
+_AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
+_END_S = 12.0  # for a request under way
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What all cameras of a process share. given_name: a camera's in MQTT's topics; None: from machine and source.
+
+    gives_up: whether a mistake ends the watching, as it does for the one camera of a command line.
+    """
+
+    endpoint: str | None
+    timeout_ms: float
+    max_image_mb: float
+    broker: Broker | None
+    emit: Callable[[dict[str, Any]], None]
+    told: Callable[[str], None]
+    gives_up: bool = False
+    has_name: bool = True
+
+
+class Running:
+    """One camera that is watched, from its start to `end`. Raises ConfigError for what cannot be used."""
+
+    def __init__(self, camera: Camera, job: Job) -> None:
+        self.camera, self._job = camera, job
+        settings = settings_of(camera, job.endpoint, job.timeout_ms, job.max_image_mb)
+        saver = None
+        if camera.save is not None:
+            saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self._tell)
+        node = node_of(camera.name if job.has_name else None, settings.source.name)
+        self._publishers: dict[str | None, Mqtt] = {}
+        if job.broker is not None:
+            for region in settings.regions:
+                name = camera.name if region is None else f"{camera.name} {region}"
+                of_region = node if region is None else node_of(f"{node}_{region}", "")
+                self._publishers[region] = Mqtt(job.broker, of_region, name, self._tell)
+        self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
+        self.error: JetselError | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"camera {camera.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a file was played to its end, or a mistake has ended it."""
+        return not self._thread.is_alive()
+
+    def reports(self) -> list[Any]:
+        """Return how it is, for the daemon's status."""
+        return self._watch.reports(with_pictures=self.camera.picture)
+
+    def stop(self) -> None:
+        """Have it stop soon."""
+        self._stopping.set()
+        self._watch.stop()
+
+    def end(self) -> bool:
+        """Stop, and wait for its end; False if the source hangs."""
+        self.stop()
+        self._thread.join(_END_S)
+        has_ended = self._watch.close()
+        for publisher in self._publishers.values():
+            publisher.close()
+        return has_ended and not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self._has_run():
+            self._stopping.wait(_AGAIN_S)
+
+    def _has_run(self) -> bool:
+        """Watch; return whether that is over, and not to be tried again."""
+        try:
+            self._watch.run()
+        except JetselError as error:
+            self.error = error
+            if not self._job.gives_up:
+                self._tell(f"{self.camera.name}: {error}; next try in {_AGAIN_S:g} s")
+                return False
+        return True
+
+    def _emit(self, event: dict[str, Any], region: str | None) -> None:
+        self._job.emit(event)
+        for name, publisher in self._publishers.items():
+            if region is None or name == region:
+                publisher.event(event)
+
+    def _available(self, is_available: bool) -> None:
+        for publisher in self._publishers.values():
+            publisher.available(is_available)
+
+    def _tell(self, words: str) -> None:
+        self._job.told(words)
+
+
+class Cameras:
+    """Runs cameras until each is over or `stop`. Raises ConfigError for one that cannot be used, before any starts."""
+
+    def __init__(self, cameras: Sequence[Camera], job: Job) -> None:
+        self._job = job
+        self._check(cameras, job)
+        self._running = {camera.name: Running(camera, job) for camera in cameras}
+        self._stopping = threading.Event()
+        self._reporter = threading.Thread(target=self._report, name="reports", daemon=True)
+        self._reporter.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait, and return whether every camera is over; raises the mistake that ended one."""
+        time.sleep(timeout_s)
+        for running in self._running.values():
+            if running.is_over and running.error is not None:
+                raise running.error
+        return all(running.is_over for running in self._running.values())
+
+    def change_to(self, cameras: Sequence[Camera], job: Job) -> list[str]:
+        """Watch these from now on; return the names of those that began, ended or changed.
+
+        Those that stay as they were go on. Raises ConfigError, and nothing changes, if one cannot be used.
+        """
+        self._check(cameras, job)
+        is_same_job = job == self._job
+        wanted = {camera.name: camera for camera in cameras}
+        gone = [one for name, one in self._running.items() if not is_same_job or wanted.get(name) != one.camera]
+        for one in gone:
+            one.stop()
+        for one in gone:
+            one.end()
+            del self._running[one.camera.name]
+        begun = {name: camera for name, camera in wanted.items() if name not in self._running}
+        self._job = job
+        self._running |= {name: Running(camera, job) for name, camera in begun.items()}
+        return list(dict.fromkeys([*(one.camera.name for one in gone), *begun]))
+
+    def end(self) -> bool:
+        """Stop all; False if a source hangs, so that only the process's end lets go of it."""
+        self._stopping.set()
+        for running in self._running.values():
+            running.stop()
+        has_ended = [running.end() for running in self._running.values()]
+        self._reporter.join(_END_S)
+        return all(has_ended)
+
+    @staticmethod
+    def _check(cameras: Sequence[Camera], job: Job) -> None:
+        for camera in cameras:
+            settings_of(camera, job.endpoint, job.timeout_ms, job.max_image_mb)
+
+    def _report(self) -> None:
+        """Report the cameras to the daemon, unless it is away, or too old for reports."""
+        with Client(self._job.endpoint, timeout_ms=_REPORT_MS, retry=False) as client:
+            while not self._stopping.wait(_REPORT_S):
+                reports = [report for running in list(self._running.values()) for report in running.reports()]
+                try:
+                    client.report(reports)
+                except UnknownKindError:
+                    return
+                except JetselError:
+                    continue
+
+
+def one_thread_each() -> None:
+    """Have OpenCV and FFmpeg use one thread for each camera: many cameras share few processors, and memory."""
+    import os
+
+    import cv2
+
+    os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")
+    with contextlib.suppress(cv2.error):
+        cv2.setNumThreads(1)

@@ -1,0 +1,79 @@
+"""From a camera of the configuration, or of the command line, to the settings of its watching."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from jetsel.base.camera_config import Camera, Mqtt
+from jetsel.base.errors import ConfigError
+from jetsel.gateway.cameras.gate import gate_of
+from jetsel.gateway.cameras.mqtt import Broker, broker_of
+from jetsel.gateway.cameras.region import Region
+from jetsel.gateway.cameras.source import source_of
+from jetsel.gateway.cameras.watch import WatchSettings
+from jetsel.gateway.settings import read_secret
+
+ONLY = ""  # the name of a region that is its camera's only one
+
+
+def settings_of(camera: Camera, endpoint: str | None, timeout_ms: float, max_image_mb: float) -> WatchSettings:
+    """Return the settings; raises ConfigError that names the camera and the key for what cannot be used."""
+    where = f"camera {camera.name}: "
+    try:
+        source = source_of(with_login(camera))
+        regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
+        gate = gate_of(camera.gate, "gate")
+    except ConfigError as error:
+        raise ConfigError(f"{where}{error}") from None
+    asks = {name: getattr(camera, name) for name in ("family", "policy", "model", "deadline_ms", "wrong_at_most")}
+    return WatchSettings(
+        source,
+        camera.name,
+        regions,
+        endpoint,
+        asks,
+        camera.every_s,
+        gate,
+        camera.ask_again_s,
+        camera.stay,
+        camera.stall_s,
+        timeout_ms,
+        max_image_mb,
+    )
+
+
+def with_login(camera: Camera) -> str:
+    """Return the source with its user and password in the URL; raises ConfigError."""
+    if (camera.user is None) != (camera.password_file is None):
+        raise ConfigError("user and password_file go together: give both, or neither")
+    if camera.user is None or camera.password_file is None:
+        return camera.source
+    parts = urlsplit(camera.source)
+    if not parts.scheme or not parts.netloc or "@" in parts.netloc:
+        raise ConfigError("user and password_file need a source that is a URL without a user: rtsp://10.0.0.7/stream1")
+    password = read_secret(secret_path(camera.password_file), "password_file").rstrip("\r\n")
+    login = f"{quote(camera.user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
+
+
+def secret_path(name: str) -> Path:
+    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if "/" in name:
+        return Path(name)
+    if folder is None:
+        raise ConfigError(
+            f"password_file {name}: it names a credential, and the service has none ($CREDENTIALS_DIRECTORY): use "
+            f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
+        )
+    return Path(folder, name)
+
+
+def mqtt_broker(mqtt: Mqtt) -> Broker | None:
+    """Return the broker of the configuration, None without one; raises ConfigError."""
+    if mqtt.broker is None:
+        return None
+    file = None if mqtt.password_file is None else secret_path(mqtt.password_file)
+    return broker_of(mqtt.broker, mqtt.user, file, mqtt.tls)

@@ -1,0 +1,141 @@
+"""Cameras of the configuration: one process, each by itself, read again by a signal, and seen in `status`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+import jetsel
+from jetsel.cli.status_text import general_lines
+from jetsel.gateway.metrics import metrics
+from jetsel.wire.cameras import CameraStatus
+from tests.system.daemons import Daemon, Start, drawn
+from tests.system.watch.watchers import Watcher
+from tests.waiting import until
+
+Open = Callable[[str], Watcher]
+
+
+@pytest.fixture
+def watch_configured(tmp_path: Path) -> Iterator[Callable[[str, str], Watcher]]:
+    running: list[Watcher] = []
+
+    def begin(text: str, endpoint: str) -> Watcher:
+        config, out, err = tmp_path / "jetsel.toml", tmp_path / "watch.out", tmp_path / "watch.err"
+        config.write_text(text)
+        command = [sys.executable, "-m", "jetsel", "watch", "--config", str(config), "--endpoint", endpoint]
+        environment = {name: value for name, value in os.environ.items() if name != "JETSEL_SOURCE"}
+        with out.open("wb") as told, err.open("wb") as said:
+            running.append(Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err))
+        return running[-1]
+
+    yield begin
+    for watcher in running:
+        watcher.process.kill()
+        watcher.process.wait(10)
+
+
+def camera(name: str, source: Path, *more: str) -> str:
+    return "\n".join(["[[cameras]]", f'name = "{name}"', f'source = "{source}"', "stay = 1", *more, ""])
+
+
+def put(folder: Path, seed: int) -> None:
+    folder.mkdir(exist_ok=True)
+    cv2.imwrite(str(folder / "new.part.png"), drawn(seed))
+    (folder / "new.part.png").rename(folder / f"{seed}.png")
+
+
+def of(watcher: Watcher, name: str, region: str | None = None) -> list[str]:
+    """The labels of a camera so far."""
+    found = [event for event in watcher.events("label") if (event["source"], event.get("region")) == (name, region)]
+    return [event["label"] for event in found]
+
+
+def seen(daemon: Daemon) -> dict[tuple[str, str | None], CameraStatus]:
+    with jetsel.Client(daemon.endpoint) as client:
+        return {(one.name, one.region): one for one in client.status().cameras}
+
+
+def test_each_camera_and_region_has_its_label_and_stands_in_status_metrics_and_words(
+    start: Start, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+) -> None:
+    daemon, door, yard = start(), tmp_path / "door", tmp_path / "yard"
+    put(door, 1)
+    yard.mkdir()
+    cv2.imwrite(str(yard / "two.png"), np.hstack([drawn(2), drawn(3)]))
+    regions = 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }'
+    text = camera("door", door, "picture = true") + camera("yard", yard, regions)
+    watcher = watch_configured(text, daemon.endpoint)
+    with jetsel.Client(daemon.endpoint) as client:
+        wanted = [client.classify(drawn(seed)).label for seed in (1, 2, 3)]
+    until(lambda: [*of(watcher, "door"), *of(watcher, "yard", "left"), *of(watcher, "yard", "right")] == wanted)
+    until(lambda: [one.label for one in seen(daemon).values()] == wanted)
+    names = [("door", ""), ("yard", "left"), ("yard", "right")]
+    found = seen(daemon)
+    assert list(found) == [("door", None), ("yard", "left"), ("yard", "right")]
+    first = found["door", None]
+    assert (first.connected, first.frames_read, first.frames_asked, first.label_changes) == (True, 1, 1, 1)
+    picture = first.picture
+    assert picture is not None
+    assert cv2.imdecode(np.frombuffer(picture, np.uint8), cv2.IMREAD_COLOR) is not None
+    assert found["yard", "left"].picture is None, "its owner has not allowed it"
+    with jetsel.Client(daemon.endpoint) as client:
+        status = client.status()
+    assert f"camera yard, right: {wanted[2]} since " in "\n".join(general_lines(status))
+    up = {one.name: one for one in metrics(status)}["jetsel_camera_up"]
+    assert [(list(one.labels.values()), one.value) for one in up.samples] == [([*key], 1.0) for key in names]
+    watcher.process.send_signal(signal.SIGTERM)
+    assert watcher.process.wait(60) == 0
+    assert {event["source"] for event in watcher.events("summary")} == {"door", "yard"}
+
+
+def test_a_reload_keeps_what_is_as_before_and_refuses_what_cannot_be_used(
+    shared_daemon: Daemon, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+) -> None:
+    for number, name in enumerate(("a", "b", "c")):
+        put(tmp_path / name, number)
+    cameras = {name: camera(name, tmp_path / name) for name in ("a", "b", "c")}
+    watcher = watch_configured(cameras["a"] + cameras["b"], shared_daemon.endpoint)
+    until(lambda: of(watcher, "a") and of(watcher, "b"))
+    config = tmp_path / "jetsel.toml"
+    config.write_text(cameras["a"] + camera("b", tmp_path / "b", "every_s = 0.5") + cameras["c"])
+    watcher.process.send_signal(signal.SIGHUP)
+    until(lambda: "changed cameras: b, c" in watcher.said())
+    until(lambda: of(watcher, "c") and len(of(watcher, "b")) == 2)
+    config.write_text(cameras["a"] + camera("d", tmp_path / "nowhere"))
+    watcher.process.send_signal(signal.SIGHUP)
+    until(lambda: "the cameras stay as they were: camera d:" in watcher.said())
+    put(tmp_path / "a", 7)
+    until(lambda: len(of(watcher, "a")) == 2)
+    assert [event["source"] for event in watcher.events("summary")] == ["b"], "the others went on"
+
+
+def test_a_camera_with_a_mistake_costs_the_others_nothing(
+    shared_daemon: Daemon, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+) -> None:
+    put(tmp_path / "good", 1)
+    put(tmp_path / "bad", 2)
+    text = camera("bad", tmp_path / "bad", 'family = "dogs"') + camera("good", tmp_path / "good")
+    watcher = watch_configured(text, shared_daemon.endpoint)
+    until(lambda: of(watcher, "good"))
+    until(lambda: "bad: no family 'dogs'" in watcher.said())
+    put(tmp_path / "good", 5)
+    until(lambda: len(of(watcher, "good")) == 2)
+    assert of(watcher, "bad") == []
+
+
+def test_without_source_and_cameras_the_error_names_both(tmp_path: Path) -> None:
+    config = tmp_path / "jetsel.toml"
+    config.write_text("[server]\n")
+    command = [sys.executable, "-m", "jetsel", "watch", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "there is no [[cameras]]: name a SOURCE" in done.stderr
