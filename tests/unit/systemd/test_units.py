@@ -62,7 +62,7 @@ COUNTED_ON = {
     "jetsel-watch.service": """
         Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
         Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
-        'ExecReload=/bin/kill -HUP $MAINPID' Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
+        Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
         User=jetsel-watch Group=jetsel-watch 'SupplementaryGroups=jetsel video' StateDirectory=jetsel-watch
         MemoryMax=2G LimitCORE=0 DevicePolicy=closed 'DeviceAllow=char-video4linux rw'
         NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM

@@ -1,0 +1,58 @@
+"""The cameras' unit: off until its owner enables it, a user of its own, passwords as credentials, and a reload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.booted.machine import Machine
+from tests.booted.operator import configuration
+from tests.booted.package import PICTURE
+from tests.waiting import until
+
+WATCH = "jetsel-watch.service"
+DROP_IN = f"/etc/systemd/system/{WATCH}.d/passwords.conf"
+SECRET = "swordfish-77"
+
+
+def camera(name: str, source: str, *more: str) -> str:
+    return "\n".join(["[[cameras]]", f'name = "{name}"', f'source = "{source}"', "stay = 1", *more, ""])
+
+
+@pytest.fixture
+def folder(machine: Machine) -> Iterator[str]:
+    """A folder that a camera writes its images into, and a password in a file of root's."""
+    machine.run("mkdir", "-p", "/srv/door")
+    machine.run("cp", PICTURE, "/srv/door/1.jpg")
+    machine.write("/etc/jetsel/yard.password", SECRET)
+    machine.run("chmod", "0600", "/etc/jetsel/yard.password")
+    machine.write(DROP_IN, "[Service]\nLoadCredential=yard:/etc/jetsel/yard.password\n")
+    machine.run("systemctl", "daemon-reload")
+    yield "/srv/door"
+    machine.run("systemctl", "stop", WATCH)
+    machine.run("rm", "-r", "/srv/door", DROP_IN, "/etc/jetsel/yard.password")
+    machine.run("systemctl", "daemon-reload")
+
+
+def test_cameras_are_watched_by_a_user_of_their_own_and_a_reload_adds_one(machine: Machine, folder: str) -> None:
+    assert machine.try_("systemctl", "is-enabled", WATCH).stdout.strip() == "disabled"
+    door = camera("door", folder, 'save = "/var/lib/jetsel-watch/doubts"', "save_below = 1.0")
+    yard = camera("yard", "rtsp://127.0.0.1:9/1", 'user = "me"', 'password_file = "yard"')
+
+    def shown() -> str:
+        return machine.run("jetsel", "status")
+
+    with configuration(machine, door + yard):
+        machine.run("systemctl", "start", WATCH)
+        until(lambda: "camera door: " in shown() and " since " in shown())
+        until(lambda: "camera yard: disconnected: it cannot be opened" in shown())
+        pid = machine.show(WATCH, "MainPID")
+        assert machine.run("stat", "-c", "%U:%G", f"/proc/{pid}").strip() == "jetsel-watch:jetsel-watch"
+        until(lambda: machine.run("find", "/var/lib/jetsel-watch/doubts", "-name", "*.jpg").strip())
+        assert SECRET not in machine.run("journalctl", "-u", WATCH, "-b")
+    with configuration(machine, door + yard + camera("gate", folder)):
+        machine.run("systemctl", "reload", WATCH)
+        until(lambda: "camera gate: " in shown())
+        assert machine.show(WATCH, "MainPID") == pid
+        assert "changed cameras: gate" in machine.run("journalctl", "-u", WATCH, "-b")
