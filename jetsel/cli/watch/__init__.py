@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from jetsel.cli.watch.fit_gate import fit_gate
 from jetsel.cli.watch.run import run
 
 RUN = "run"
@@ -28,3 +29,4 @@ class SourceOrCommand(TyperGroup):
 
 watch = typer.Typer(cls=SourceOrCommand, help="Watch cameras, and report when their labels change.")
 watch.command(RUN, hidden=True)(run)
+watch.command("fit-gate")(fit_gate)

@@ -12,7 +12,13 @@ from jetsel.base.errors import ConfigError
 
 _SMALL = 64, 48  # pixels: a camera's noise averages out in them
 _BLOCK = 4  # of these to a side of a block: 16 x 12 blocks, each 0.5 % of the frame
-FEATURES = ("blocks",)
+_CELLS_DOWN, _CELLS_ACROSS = 6, 8  # of 8 x 8 of these pixels, each 2 % of the frame
+_DARK = 16  # grey levels: below these, noise counts as contrast no more than it does above
+_LOG = (100 * np.log(np.arange(256) + _DARK)).astype(np.float32)  # a difference of 1 is 1 % more light
+FEATURES = ("blocks", "edges", "histogram")
+"""What of two frames is compared; `described` and `difference` define each. Reducto (Li et al., SIGCOMM 2020) chooses for
+each camera among the difference of pixels, of areas, of edges and others, over the whole frame; these find a small
+object, too, as the block or cell that differs most decides."""
 
 
 class GateSetting(NamedTuple):
@@ -40,16 +46,48 @@ def gate_of(text: str, option: str) -> GateSetting | None:
     return GateSetting(feature, skip_below)
 
 
-def described(frame: np.ndarray) -> np.ndarray:
-    """Return what is compared of a frame, (height, width[, 3]) uint8: (48, 64) uint8."""
+def gray_copy(frame: np.ndarray) -> np.ndarray:
+    """Return all that any feature reads of a frame, (height, width[, 3]) uint8 BGR or gray: (48, 64) uint8 gray.
+
+    The copy of a copy is the same.
+    """
     small = cv2.resize(frame, _SMALL, interpolation=cv2.INTER_AREA)
     return cv2.cvtColor(small, cv2.COLOR_BGR2GRAY) if small.ndim == 3 else small
 
 
-def difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the mean difference in grey levels of the block that differs most."""
-    blocks = cv2.resize(cv2.absdiff(one, other), None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA)
-    return float(blocks.max())
+def described(frame: np.ndarray, feature: str) -> np.ndarray:
+    """Return what a feature compares of a frame, (height, width[, 3]) uint8.
+
+    blocks: its gray copy, (48, 64) uint8, in grey levels.
+    edges: the contrast at each pixel of the copy, (48, 64) uint8, in percent: the gradient (Sobel) of the logarithm of
+    its brightness. More or less light on the scene multiplies all brightness, which the gradient of the logarithm
+    does not contain (Horn, Determining Lightness from an Image, 1974).
+    histogram: the grey levels of each of 8 x 6 cells, sorted, (48, 64) uint8, a row for each cell. They hold what an
+    exact histogram does, so what moves inside of a cell, as leaves do, changes nothing.
+    """
+    copy = gray_copy(frame)
+    if feature == "edges":
+        logarithm = cv2.LUT(copy, _LOG)
+        across = cv2.Sobel(logarithm, cv2.CV_32F, 1, 0, scale=1 / 4)
+        down = cv2.Sobel(logarithm, cv2.CV_32F, 0, 1, scale=1 / 4)
+        return cv2.convertScaleAbs(cv2.magnitude(across, down))
+    if feature == "histogram":
+        width, height = _SMALL
+        cells = copy.reshape(_CELLS_DOWN, height // _CELLS_DOWN, _CELLS_ACROSS, width // _CELLS_ACROSS)
+        return np.sort(cells.swapaxes(1, 2).reshape(_CELLS_DOWN * _CELLS_ACROSS, -1), axis=1)
+    return copy
+
+
+def difference(one: np.ndarray, other: np.ndarray, feature: str) -> float:
+    """Return how much two descriptions by this feature differ, in its unit.
+
+    blocks and edges: the mean difference of the block that differs most. histogram: that of the sorted levels of the
+    cell that differs most, which is the earth mover's distance of its histograms (Rubner et al., IJCV 2000).
+    """
+    changed = cv2.absdiff(one, other)
+    if feature == "histogram":
+        return float(cv2.reduce(changed, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).max())
+    return float(cv2.resize(changed, None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA).max())
 
 
 class Gate:
@@ -66,12 +104,16 @@ class Gate:
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
         """Whether the frame, (height, width[, 3]) uint8, hardly differs from the last answered one, of just now."""
+        return self._setting is not None and self.skips_described(described(frame, self._setting.feature), now_s)
+
+    def skips_described(self, seen: np.ndarray, now_s: float) -> bool:
+        """As `skips`, of a frame that `described` has described for the setting's feature."""
         if self._setting is None:
             return False
-        self._seen, self._seen_s = described(frame), now_s
+        self._seen, self._seen_s = seen, now_s
         if self._answered is None or now_s - self._answered_s >= self._ask_again_s:
             return False
-        return difference(self._seen, self._answered) < self._setting.skip_below
+        return difference(seen, self._answered, self._setting.feature) < self._setting.skip_below
 
     def answered(self, took_ms: float, energy_mj: float | None) -> None:
         """Take in that the last frame that was not skipped has its answer, and what that took."""
