@@ -15,8 +15,10 @@ from jetsel.cli.options import AskedFamily, ConfigFile, Endpoint, Json, emit
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.progress import TaskID
 
     from jetsel.gateway.cameras.fit_gate import Clip, Fit
+    from jetsel.wire import Answer
 
 _FEW_EVENTS = 3  # a clip with fewer says little about what may be missed
 
@@ -73,12 +75,13 @@ def fit_gate(
 
     part, found = Region(region), Clip(source_of(clip), every)
     write = None if camera is None else _writer(camera, config)
-    asks = {"family": family, "policy": policy, "model": model, "wrong_at_most": wrong_at_most}
+    asks: dict[str, Any] = {"family": family, "policy": policy, "model": model, "wrong_at_most": wrong_at_most}
     requirement = Requirement(stay, ask_again_s, agree, late_s)
     with Client(endpoint, timeout_ms=timeout_ms, max_image_mb=max_image_mb) as client:
 
-        def ask(frame: np.ndarray) -> Any:
-            return client.classify(fitting(frame, max_image_mb), top_k=1, on_doubt="use", **asks)
+        def ask(frame: np.ndarray) -> Answer:
+            answer: Answer = client.classify(fitting(frame, max_image_mb), top_k=1, on_doubt="use", **asks)
+            return answer
 
         with _Progress() as progress:
             recorded = record(_shown(found, part.of, progress), ask)
@@ -138,7 +141,8 @@ class _Progress:
         from rich.progress import Progress
 
         self._bars = Progress(console=Console(stderr=True, highlight=False, markup=False))
-        self._name, self._task = "", None
+        self._name = ""
+        self._task: TaskID | None = None
 
     def __enter__(self) -> _Progress:
         self._bars.start()

@@ -1,4 +1,4 @@
-"""The gate of a camera in a jetsel.toml: one line of its [[cameras]] table, in a file that stays as its owner wrote it."""
+"""The gate of a camera in a jetsel.toml: one line of its [[cameras]] table; the rest of the file stays as it is."""
 
 from __future__ import annotations
 

@@ -106,7 +106,10 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Replay:
-    """What `jetsel watch` would have done. asked: of each frame, whether it was; holds: the label then, -1: none yet."""
+    """What `jetsel watch` would have done.
+
+    asked: whether each frame was classified. holds: the label after each, as in `Recorded.labels`; -1: none yet.
+    """
 
     asked: list[bool]
     holds: list[int]

@@ -16,8 +16,8 @@ _CELLS_DOWN, _CELLS_ACROSS = 6, 8  # of 8 x 8 of these pixels, each 2 % of the f
 _DARK = 16  # grey levels: below these, noise counts as contrast no more than it does above
 _LOG = (100 * np.log(np.arange(256) + _DARK)).astype(np.float32)  # a difference of 1 is 1 % more light
 FEATURES = ("blocks", "edges", "histogram")
-"""What of two frames is compared; `described` and `difference` define each. Reducto (Li et al., SIGCOMM 2020) chooses for
-each camera among the difference of pixels, of areas, of edges and others, over the whole frame; these find a small
+"""What of two frames is compared; `described` and `difference` define each. Reducto (Li et al., SIGCOMM 2020) chooses
+for each camera among the differences of pixels, of areas, of edges and others, over the whole frame; these find a small
 object, too, as the block or cell that differs most decides."""
 
 
@@ -87,7 +87,8 @@ def difference(one: np.ndarray, other: np.ndarray, feature: str) -> float:
     changed = cv2.absdiff(one, other)
     if feature == "histogram":
         return float(cv2.reduce(changed, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).max())
-    return float(cv2.resize(changed, None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA).max())
+    levels = changed.astype(np.float32)  # a mean of whole numbers would be rounded to one
+    return float(cv2.resize(levels, None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA).max())
 
 
 class Gate:

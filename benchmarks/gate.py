@@ -1,0 +1,185 @@
+"""Which gate of `jetsel watch` skips how many frames, and what it misses. `python -m benchmarks.gate [CLIPS...]`.
+
+Each frame of a clip is classified by a real daemon once. The gates are then replayed over the second half of the clip.
+"fitted" is what `jetsel watch fit-gate` finds on the first half. Beside the given clips it takes some that are made from
+photographs (benchmarks/clips.py), in which it is known when something changes.
+
+An event is a settled change of the label when every frame is asked. A change of a made clip is found if a frame is asked
+within a second. "old": the gate before blocks, by the mean difference of the whole frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from benchmarks.clips import made_clips
+from benchmarks.conditions import conditions
+from benchmarks.photographs import photographs
+from benchmarks.report import table
+from benchmarks.servers import daemon
+from jetsel.cli.watch.run import DEFAULT_GATE
+from jetsel.client import Client
+from jetsel.gateway.cameras.fit_gate import (
+    Clip,
+    Judged,
+    Recorded,
+    Replay,
+    Requirement,
+    fitted,
+    judged,
+    record,
+    replayed,
+)
+from jetsel.gateway.cameras.gate import Gate, GateSetting, described, gate_of
+from jetsel.gateway.cameras.source import source_of
+from jetsel.wire import Answer
+
+OLD_BELOW = 1.0  # grey levels, the mean of the whole frame
+FOUND_S = 1.0
+HEADINGS = (
+    "gate",
+    "frames asked, %",
+    "agreement, %",
+    "events missed",
+    "delay, median, s",
+    "largest, s",
+    "changes found",
+)
+WANTED = Requirement()
+
+
+class OldGate(Gate):
+    """The gate that blocks replaced: the mean absolute difference of gray copies."""
+
+    def __init__(self, ask_again_s: float) -> None:
+        super().__init__(GateSetting("blocks", OLD_BELOW), ask_again_s)
+
+    def skips_described(self, seen: np.ndarray, now_s: float) -> bool:
+        """As the class that it replaces."""
+        super().skips_described(seen, now_s)
+        if self._answered is None or now_s - self._answered_s >= self._ask_again_s:
+            return False
+        return float(cv2.absdiff(seen, self._answered).mean()) < OLD_BELOW
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
+    parser.add_argument("clips", nargs="*", type=Path, metavar="CLIPS", help="video files")
+    parser.add_argument("--photos", type=Path, help="a folder of photographs for made clips (scikit-image's)")
+    parser.add_argument("--seconds", type=int, default=120, help="length of a made clip; 0 makes none")
+    parser.add_argument("--model", help="one model of the starter family (its policy)")
+    parser.add_argument("--seed", type=int, default=2026, help="of the made clips")
+    parser.add_argument("--sweep", action="store_true", help="also print each threshold of blocks over all clips")
+    args = parser.parse_args()
+    print("\n".join(conditions()), flush=True)
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="jetsel-")))
+        client = running.enter_context(Client(running.enter_context(daemon(folder, "workers = 1\n")).address))
+
+        def ask(frame: np.ndarray) -> Answer:
+            return client.classify(frame, top_k=1, on_doubt="use", model=args.model)
+
+        halves = []
+        for name, frames, changes_s in _clips(args.clips, args.photos, args.seconds, args.seed):
+            recorded = record(frames, ask)
+            print("\n" + "\n".join(_report(name, recorded, changes_s)), flush=True)
+            halves.append((recorded, changes_s))
+    if args.sweep:
+        print("\n" + "\n".join(_sweep(halves)))
+
+
+def _clips(
+    paths: Sequence[Path], photos: Path | None, seconds: int, seed: int
+) -> Iterator[tuple[str, Iterable[tuple[float, np.ndarray]], list[float] | None]]:
+    """Yield each clip's name, frames, and when it changes, if that is known."""
+    for path in paths:
+        yield path.name, Clip(source_of(str(path))).frames(), None
+    for clip in made_clips(photographs(photos).files, seconds, seed) if seconds else ():
+        yield clip.name, clip.frames(), clip.events_s
+
+
+def _report(name: str, recorded: Recorded, changes_s: list[float] | None) -> Iterator[str]:
+    half = len(recorded.times_s) // 2
+    first, second = recorded.part(0, half), recorded.part(half, len(recorded.times_s))
+    found = fitted(first, WANTED).best
+    full = _replay(second, None)
+    rows = []
+    for gate, setting in (
+        ("old", OLD_BELOW),
+        ("default", gate_of(DEFAULT_GATE, "")),
+        ("fitted", found),
+        ("none", None),
+    ):
+        replay = _replay(second, setting)
+        shown = f"{gate}, {setting}" if isinstance(setting, GateSetting) else gate
+        rows.append([shown, *_figures(judged(replay, full, WANTED.late_s)), _found(second, replay, changes_s)])
+    events = (
+        f"{len(full.events)} events, {len(_within(second, changes_s))} known changes"
+        if changes_s is not None
+        else (f"{len(full.events)} events")
+    )
+    yield f"**{name}**: {len(second.times_s)} frames judged, {events}\n"
+    yield from table(HEADINGS, rows)
+
+
+def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
+    """Replay a setting; a number: the old gate."""
+    gate = OldGate(WANTED.ask_again_s) if isinstance(setting, float) else Gate(setting, WANTED.ask_again_s)
+    feature = setting.feature if isinstance(setting, GateSetting) else "blocks"
+    return replayed(recorded, gate, [described(copy, feature) for copy in recorded.copies], WANTED.stay)
+
+
+def _figures(result: Judged) -> list[str]:
+    median = f"{statistics.median(result.delays_s):.2f}" if result.delays_s else "-"
+    asked = f"{100 * result.frames_asked / result.frames:.1f}"
+    missed = f"{result.events_missed} of {result.events}"
+    return [asked, f"{100 * result.agreement:.1f}", missed, median, f"{result.largest_delay_s:.2f}"]
+
+
+def _within(recorded: Recorded, changes_s: Iterable[float]) -> list[float]:
+    """Return the changes that have a second of the recorded frames after them."""
+    begin_s, end_s = recorded.times_s[0], recorded.times_s[-1]
+    return [change_s for change_s in changes_s if begin_s < change_s <= end_s - FOUND_S]
+
+
+def _found(recorded: Recorded, replay: Replay, changes_s: list[float] | None) -> str:
+    if changes_s is None:
+        return "-"
+    asked_s = np.array([now_s for now_s, asked in zip(recorded.times_s, replay.asked, strict=True) if asked])
+    known_s = _within(recorded, changes_s)
+    n_found = sum(bool(((asked_s >= at_s) & (asked_s <= at_s + FOUND_S)).any()) for at_s in known_s)
+    return f"{n_found} of {len(known_s)}"
+
+
+def _sweep(halves: Sequence[tuple[Recorded, list[float] | None]]) -> Iterator[str]:
+    """Yield what each threshold of blocks comes to over whole clips: the default's choice."""
+    rows = []
+    for threshold in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0):
+        results, n_found, n_known = [], 0, 0
+        for recorded, changes_s in halves:
+            replay = _replay(recorded, GateSetting("blocks", threshold))
+            results.append(judged(replay, _replay(recorded, None), WANTED.late_s))
+            if changes_s is not None:
+                found, _, known = _found(recorded, replay, changes_s).partition(" of ")
+                n_found, n_known = n_found + int(found), n_known + int(known)
+        asked = statistics.mean(result.frames_asked / result.frames for result in results)
+        agreement = statistics.mean(result.agreement for result in results)
+        missed, events = (sum(getattr(result, name) for result in results) for name in ("events_missed", "events"))
+        largest_s = max(result.largest_delay_s for result in results)
+        figures = [f"{100 * asked:.1f}", f"{100 * agreement:.1f}", f"{missed} of {events}", f"{largest_s:.2f}"]
+        rows.append([f"blocks:{threshold:g}", *figures, f"{n_found} of {n_known}"])
+    yield f"**Thresholds of blocks, {len(halves)} whole clips**\n"
+    yield from table((*HEADINGS[:4], *HEADINGS[5:]), rows)
+
+
+if __name__ == "__main__":
+    main()
