@@ -1,11 +1,11 @@
 """Which gate of `jetsel watch` skips how many frames, and what it misses. `python -m benchmarks.gate [CLIPS...]`.
 
-Each frame of a clip is classified by a real daemon once. The gates are then replayed over the second half of the clip.
-"fitted" is what `jetsel watch fit-gate` finds on the first half. Beside the given clips it takes some that are made from
+A real daemon classifies each frame of a clip once. The gates are then replayed over the second half of the clip.
+"fitted" is what `jetsel watch fit-gate` finds on the first half. Beside the given clips, the benchmark makes some from
 photographs (benchmarks/clips.py), in which it is known when something changes.
 
-An event is a settled change of the label when every frame is asked. A change of a made clip is found if a frame is asked
-within a second. "old": the gate before blocks, by the mean difference of the whole frame.
+An event is a settled change of the label if every frame is asked. A known change is found if a frame is asked within a
+second. "old": the gate before blocks, which compared the mean difference of the whole frame with 1.
 """
 
 from __future__ import annotations
