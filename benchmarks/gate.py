@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -45,7 +46,8 @@ from jetsel.wire import Answer
 OLD_BELOW = 1.0  # grey levels, the mean of the whole frame
 FOUND_S = 1.0
 HEADINGS = (
-    "gate",
+    "clip, frames judged",
+    "fitted",
     "frames asked, %",
     "agreement, %",
     "events missed",
@@ -88,13 +90,16 @@ def main() -> None:
         def ask(frame: np.ndarray) -> Answer:
             return client.classify(frame, top_k=1, on_doubt="use", model=args.model)
 
-        halves = []
+        recordings, rows = [], []
         for name, frames, changes_s in _clips(args.clips, args.photos, args.seconds, args.seed):
+            print(f"- {name}", file=sys.stderr, flush=True)
             recorded = record(frames, ask)
-            print("\n" + "\n".join(_report(name, recorded, changes_s)), flush=True)
-            halves.append((recorded, changes_s))
+            recordings.append((recorded, changes_s))
+            rows.append(_row(name, recorded, changes_s))
+    print("\nEach cell: old / default / fitted / none\n")
+    print("\n".join(table(HEADINGS, rows)))
     if args.sweep:
-        print("\n" + "\n".join(_sweep(halves)))
+        print("\n" + "\n".join(_sweep(recordings)))
 
 
 def _clips(
@@ -107,28 +112,18 @@ def _clips(
         yield clip.name, clip.frames(), clip.events_s
 
 
-def _report(name: str, recorded: Recorded, changes_s: list[float] | None) -> Iterator[str]:
+def _row(name: str, recorded: Recorded, changes_s: list[float] | None) -> list[str]:
     half = len(recorded.times_s) // 2
     first, second = recorded.part(0, half), recorded.part(half, len(recorded.times_s))
-    found = fitted(first, WANTED).best
-    full = _replay(second, None)
-    rows = []
-    for gate, setting in (
-        ("old", OLD_BELOW),
-        ("default", gate_of(DEFAULT_GATE, "")),
-        ("fitted", found),
-        ("none", None),
-    ):
+    found, full = fitted(first, WANTED).best, _replay(second, None)
+    columns = []
+    for setting in (OLD_BELOW, gate_of(DEFAULT_GATE, ""), found, None):
         replay = _replay(second, setting)
-        shown = f"{gate}, {setting}" if isinstance(setting, GateSetting) else gate
-        rows.append([shown, *_figures(judged(replay, full, WANTED.late_s)), _found(second, replay, changes_s)])
-    events = (
-        f"{len(full.events)} events, {len(_within(second, changes_s))} known changes"
-        if changes_s is not None
-        else (f"{len(full.events)} events")
-    )
-    yield f"**{name}**: {len(second.times_s)} frames judged, {events}\n"
-    yield from table(HEADINGS, rows)
+        columns.append([*_figures(judged(replay, full, WANTED.late_s)), _found(second, replay, changes_s)])
+    cells = [" / ".join(values) for values in zip(*columns, strict=True)]
+    cells[2] += f" of {len(full.events)}"
+    cells[-1] = "-" if changes_s is None else f"{cells[-1]} of {len(_within(second, changes_s))}"
+    return [f"{name}, {len(second.times_s)}", str(found or "none"), *cells]
 
 
 def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
@@ -140,9 +135,8 @@ def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
 
 def _figures(result: Judged) -> list[str]:
     median = f"{statistics.median(result.delays_s):.2f}" if result.delays_s else "-"
-    asked = f"{100 * result.frames_asked / result.frames:.1f}"
-    missed = f"{result.events_missed} of {result.events}"
-    return [asked, f"{100 * result.agreement:.1f}", missed, median, f"{result.largest_delay_s:.2f}"]
+    asked, agreement = f"{100 * result.frames_asked / result.frames:.3g}", f"{100 * result.agreement:.4g}"
+    return [asked, agreement, str(result.events_missed), median, f"{result.largest_delay_s:.2f}"]
 
 
 def _within(recorded: Recorded, changes_s: Iterable[float]) -> list[float]:
@@ -152,33 +146,32 @@ def _within(recorded: Recorded, changes_s: Iterable[float]) -> list[float]:
 
 
 def _found(recorded: Recorded, replay: Replay, changes_s: list[float] | None) -> str:
-    if changes_s is None:
-        return "-"
+    """Return how many of the changes were found; "-" if none is known."""
     asked_s = np.array([now_s for now_s, asked in zip(recorded.times_s, replay.asked, strict=True) if asked])
-    known_s = _within(recorded, changes_s)
-    n_found = sum(bool(((asked_s >= at_s) & (asked_s <= at_s + FOUND_S)).any()) for at_s in known_s)
-    return f"{n_found} of {len(known_s)}"
+    known_s = _within(recorded, changes_s or ())
+    found = [bool(((asked_s >= at_s) & (asked_s <= at_s + FOUND_S)).any()) for at_s in known_s]
+    return "-" if changes_s is None else str(sum(found))
 
 
-def _sweep(halves: Sequence[tuple[Recorded, list[float] | None]]) -> Iterator[str]:
+def _sweep(recordings: Sequence[tuple[Recorded, list[float] | None]]) -> Iterator[str]:
     """Yield what each threshold of blocks comes to over whole clips: the default's choice."""
     rows = []
-    for threshold in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0):
+    for threshold in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0):
         results, n_found, n_known = [], 0, 0
-        for recorded, changes_s in halves:
+        for recorded, changes_s in recordings:
             replay = _replay(recorded, GateSetting("blocks", threshold))
             results.append(judged(replay, _replay(recorded, None), WANTED.late_s))
             if changes_s is not None:
-                found, _, known = _found(recorded, replay, changes_s).partition(" of ")
-                n_found, n_known = n_found + int(found), n_known + int(known)
+                n_found += int(_found(recorded, replay, changes_s))
+                n_known += len(_within(recorded, changes_s))
         asked = statistics.mean(result.frames_asked / result.frames for result in results)
         agreement = statistics.mean(result.agreement for result in results)
         missed, events = (sum(getattr(result, name) for result in results) for name in ("events_missed", "events"))
         largest_s = max(result.largest_delay_s for result in results)
         figures = [f"{100 * asked:.1f}", f"{100 * agreement:.1f}", f"{missed} of {events}", f"{largest_s:.2f}"]
         rows.append([f"blocks:{threshold:g}", *figures, f"{n_found} of {n_known}"])
-    yield f"**Thresholds of blocks, {len(halves)} whole clips**\n"
-    yield from table((*HEADINGS[:4], *HEADINGS[5:]), rows)
+    yield f"**Thresholds of blocks, {len(recordings)} whole clips**\n"
+    yield from table(("gate", *HEADINGS[2:5], *HEADINGS[6:]), rows)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def with_gate(text: str, camera: str, gate: str) -> str:
     wanted = copy.deepcopy(before)
     wanted["cameras"][number]["gate"] = gate
     edited = _edited(text, number, json.dumps(gate))
-    if edited is None or _parsed(edited) != wanted:
+    if edited is None or not _is_toml(edited) or _parsed(edited) != wanted:
         raise ConfigError(f"the table of camera {camera} cannot be edited: write gate = {json.dumps(gate)} into it")
     return edited
 
@@ -63,6 +63,14 @@ def _parsed(text: str) -> dict[str, Any]:
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ConfigError(f"not TOML: {error}") from None
     return plain
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        _parsed(text)
+    except ConfigError:
+        return False
+    return True
 
 
 def _number_of(camera: str, cameras: Any) -> int:
@@ -108,8 +116,4 @@ def _edited(text: str, number: int, value: str) -> str | None:
 
 def _is_outside(lines: list[str], at: int) -> bool:
     """Whether a line begins outside of strings and arrays of several lines: what is before it is whole."""
-    try:
-        _parsed("".join(lines[:at]))
-    except ConfigError:
-        return False
-    return True
+    return _is_toml("".join(lines[:at]))

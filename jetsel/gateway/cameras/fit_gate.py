@@ -22,7 +22,6 @@ from jetsel.wire import Answer
 
 _USUAL_FPS = 25.0  # of a clip that does not say
 _MARGIN = 0.01  # share of the frames: a lower threshold that asks about these more is the safer one
-_HEADROOM = 2  # thresholds below the first that does not meet the requirement: other hours of the camera are not these
 THRESHOLDS = tuple(float(f"{0.5 * 1.1**number:.2g}") for number in range(56))
 """The thresholds that are tried, 0.5 to 95: each 10 % over the one before, and short to write."""
 
@@ -230,7 +229,6 @@ def _fitted(feature: str, recorded: Recorded, full: Replay, wanted: Requirement)
         replay = replayed(recorded, Gate(setting, wanted.ask_again_s), seen, wanted.stay)
         result = judged(replay, full, wanted.late_s)
         if not result.meets(wanted.agree, wanted.late_s):
-            good = good[: len(good) - _HEADROOM]
             break
         good.append(Found(feature, setting, result))
     return _safest(good, len(seen)) if good else None
