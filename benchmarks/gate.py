@@ -134,9 +134,9 @@ def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
 
 
 def _figures(result: Judged) -> list[str]:
-    median = f"{statistics.median(result.delays_s):.2f}" if result.delays_s else "-"
-    asked, agreement = f"{100 * result.frames_asked / result.frames:.3g}", f"{100 * result.agreement:.4g}"
-    return [asked, agreement, str(result.events_missed), median, f"{result.largest_delay_s:.2f}"]
+    median = f"{statistics.median(result.delays_s):.2g}" if result.delays_s else "-"
+    asked, agreement = f"{100 * result.frames_asked / result.frames:.1f}", f"{100 * result.agreement:.4g}"
+    return [asked, agreement, str(result.events_missed), median, f"{result.largest_delay_s:.2g}"]
 
 
 def _within(recorded: Recorded, changes_s: Iterable[float]) -> list[float]:
@@ -156,7 +156,7 @@ def _found(recorded: Recorded, replay: Replay, changes_s: list[float] | None) ->
 def _sweep(recordings: Sequence[tuple[Recorded, list[float] | None]]) -> Iterator[str]:
     """Yield what each threshold of blocks comes to over whole clips: the default's choice."""
     rows = []
-    for threshold in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0):
+    for threshold in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0):
         results, n_found, n_known = [], 0, 0
         for recorded, changes_s in recordings:
             replay = _replay(recorded, GateSetting("blocks", threshold))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jetsel.gateway.cameras.fit_gate import Clip, Fit
     from jetsel.wire import Answer
 
-_FEW_EVENTS = 3  # a clip with fewer says little about what may be missed
+_ENOUGH_EVENTS = 30  # if none of n is missed, at most 3 / n of others are (Hanley and Lippman-Hand, JAMA 1983)
 
 
 def fit_gate(
@@ -198,9 +198,10 @@ def _print(fit: Fit, requirement: Any) -> None:
     out.print(shown)
     frames = fit.features[0].judged.frames
     out.print(f"{frames} frames with {fit.events} events, the first label among them.", soft_wrap=True)
-    if fit.events <= _FEW_EVENTS:
+    if fit.events < _ENOUGH_EVENTS:
         out.print(
-            "These are few events: record a clip with more of the changes that matter, or the gate may miss some.",
+            f"These are few events: the gate may miss others. Record a clip with at least {_ENOUGH_EVENTS} changes that "
+            "matter.",
             soft_wrap=True,
         )
     if fit.best is None:

@@ -42,7 +42,7 @@ def gate_of(text: str, option: str) -> GateSetting | None:
     except ValueError:
         skip_below = -1.0
     if feature not in FEATURES or not 0 < skip_below < math.inf:
-        raise ConfigError(f"{option} {text}: use FEATURE:THRESHOLD of {', '.join(FEATURES)}: blocks:6; or none")
+        raise ConfigError(f"{option} {text}: use FEATURE:THRESHOLD of {', '.join(FEATURES)}: blocks:4; or none")
     return GateSetting(feature, skip_below)
 
 
