@@ -169,9 +169,9 @@ def _plain(fit: Fit, requirement: Any) -> dict[str, Any]:
             "feature": one.feature,
             "threshold": None if one.setting is None else one.setting.skip_below,
             "frames_asked": one.judged.frames_asked,
-            "agreement": one.judged.agreement,
+            "agreement": round(one.judged.agreement, 4),
             "events_missed": one.judged.events_missed,
-            "largest_delay_s": one.judged.largest_delay_s,
+            "largest_delay_s": round(one.judged.largest_delay_s, 3),
         }
         for one in fit.features
     ]
@@ -200,8 +200,7 @@ def _print(fit: Fit, requirement: Any) -> None:
     out.print(f"{frames} frames with {fit.events} events, the first label among them.", soft_wrap=True)
     if fit.events < _ENOUGH_EVENTS:
         out.print(
-            f"These are few events: the gate may miss others. Record a clip with at least {_ENOUGH_EVENTS} changes that "
-            "matter.",
+            f"These are few events: the gate may miss others. Record a clip with at least {_ENOUGH_EVENTS} changes.",
             soft_wrap=True,
         )
     if fit.best is None:
