@@ -26,7 +26,7 @@ from benchmarks.conditions import conditions
 from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import daemon
-from jetsel.cli.watch.run import DEFAULT_GATE
+from jetsel.base.camera_config import DEFAULT_GATE
 from jetsel.client import Client
 from jetsel.gateway.cameras.fit_gate import (
     Clip,

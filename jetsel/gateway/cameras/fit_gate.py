@@ -16,8 +16,8 @@ import numpy as np
 
 from jetsel.base.errors import ConfigError
 from jetsel.gateway.cameras.gate import FEATURES, Gate, GateSetting, described, gray_copy
+from jetsel.gateway.cameras.labels import Labels, ReportedLabel, reported_label
 from jetsel.gateway.cameras.source import Source
-from jetsel.gateway.cameras.watch import Labels, ReportedLabel, reported_label
 from jetsel.wire import Answer
 
 _USUAL_FPS = 25.0  # of a clip that does not say

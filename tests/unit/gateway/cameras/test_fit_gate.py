@@ -21,8 +21,8 @@ from jetsel.gateway.cameras.fit_gate import (
     replayed,
 )
 from jetsel.gateway.cameras.gate import FEATURES, Gate, GateSetting, described, difference, gray_copy
+from jetsel.gateway.cameras.labels import Labels
 from jetsel.gateway.cameras.source import Source, source_of
-from jetsel.gateway.cameras.watch import Labels
 from jetsel.wire import Answer
 from tests.system.watch.watchers import film
 from tests.unit.gateway.cameras.answers import answer
