@@ -16,6 +16,7 @@ from jetsel.cli.options import AskedFamily, ConfigFile, Endpoint, print_json
 from jetsel.cli.watch.until_end import until_end, watch_configured
 
 MQTT = "MQTT and Home Assistant"
+FRIGATE = "Frigate"
 SAVING = "Images of doubtful answers"
 GATE = "Which frames are skipped: FEATURE:THRESHOLD as `jetsel watch fit-gate` prints it, or `none`."
 
@@ -71,6 +72,21 @@ def run(
     mqtt_tls: Annotated[
         bool, typer.Option("--mqtt-tls", help="Connect by TLS (default port: 8883).", rich_help_panel=MQTT)
     ] = False,
+    families: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="LABEL=FAMILY",
+            help="Family that classifies Frigate's objects of this label; repeat the option for more labels.",
+            rich_help_panel=FRIGATE,
+        ),
+    ] = None,
+    frigate_user: Annotated[
+        str | None, typer.Option(help="User of Frigate with the role admin.", rich_help_panel=FRIGATE)
+    ] = None,
+    frigate_password_file: Annotated[
+        Path | None, typer.Option(help="File with that user's password.", rich_help_panel=FRIGATE)
+    ] = None,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
     timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = 10_000.0,
@@ -86,14 +102,17 @@ def run(
 
     Without SOURCE, the command watches all cameras in [[cameras]] of the configuration file, which say all that the
     options do; SIGHUP makes it read the file again, and cameras that are as before go on. `jetsel watch fit-gate`
-    finds the gate for a camera.
+    finds the gate for a camera. A SOURCE frigate://HOST has Frigate's tracked objects classified, and writes their
+    sub-labels.
 
     If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event. Ctrl-C
     ends it, with a summary. It needs pip install 'jetsel[gateway]'. docs/cameras.md has examples, among them Home
     Assistant.
     """
     try:
+        from jetsel.cli.watch.frigate import watch_frigate
         from jetsel.gateway.cameras.cameras import Cameras, Job
+        from jetsel.gateway.cameras.frigate import SCHEMES
         from jetsel.gateway.cameras.mqtt import broker_of
         from jetsel.gateway.cameras.settings import ONLY
         from jetsel.gateway.cameras.source import source_of
@@ -103,6 +122,11 @@ def run(
         watch_configured(config, endpoint, _print_event, _tell)
         return
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
+    if source.partition("://")[0] in SCHEMES:
+        login = frigate_user, frigate_password_file
+        asks = {"policy": policy, "model": model, "deadline_ms": deadline_ms, "wrong_at_most": wrong_at_most}
+        watch_frigate(source, login, broker, families or [], asks, (endpoint, timeout_ms), (_print_event, _tell))
+        return
     job = Job(endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=name is not None)
     camera = Camera(
         name=name or source_of(source).name,

@@ -154,7 +154,7 @@ class Watch:
                     label=label,
                     wnid=wnid,
                     probability=probability,
-                    since=None if view.holds is None else _stamp(view.holds.since_s),
+                    since=None if view.holds is None else stamp(view.holds.since_s),
                     frames_read=self._newest.n_read,
                     frames_skipped=view.gate.n_skipped,
                     frames_asked=view.n_asked,
@@ -178,7 +178,7 @@ class Watch:
             return
         names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
         fields = reported_label(change.answer)._asdict() | {name: getattr(change.answer, name) for name in names}
-        fields |= {"previous": change.previous, "since": _stamp(change.since_s)}
+        fields |= {"previous": change.previous, "since": stamp(change.since_s)}
         self._emit("label", view.name, **fields, **self._counts(view))
 
     def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
@@ -243,7 +243,7 @@ class Watch:
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
         where = {"source": self._settings.name} | ({} if region is None else {"region": region})
         with self._lock:
-            self._pass_on({"event": event, "time": _stamp(time.time()), **where, **fields}, region)
+            self._pass_on({"event": event, "time": stamp(time.time()), **where, **fields}, region)
 
 
 def _sum(values: list[float | None]) -> float | None:
@@ -251,6 +251,6 @@ def _sum(values: list[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _stamp(time_s: float) -> str:
+def stamp(time_s: float) -> str:
     """Return a time as ISO 8601 in UTC, to the millisecond."""
     return datetime.fromtimestamp(time_s, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

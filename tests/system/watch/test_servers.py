@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
-import shutil
 import signal
-import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,7 +16,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.system.daemons import Daemon, Start, drawn, encoded
-from tests.system.watch.conftest import Open
+from tests.system.watch.conftest import Broker, Open
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -106,44 +104,6 @@ def test_a_hanging_rtsp_camera_does_not_keep_it_from_ending(
     assert watcher.end(signal.SIGTERM)["label_changes"] == 1
 
 
-Broker = Callable[..., "Mosquitto"]
-
-
-class Mosquitto:
-    """A broker on loopback, and a subscriber that sees all of it."""
-
-    def __init__(self, folder: Path, *lines: str) -> None:
-        self._config = folder / "mosquitto.conf"
-        self._lines, self.port = lines, 0
-        self.start()
-
-    def start(self) -> None:
-        """Start it where it was before; at first on a port that nobody has: mosquitto cannot say which it was given."""
-        while True:
-            port = self.port or self._some_port()
-            text = "\n".join([f"listener {port} 127.0.0.1", *self._lines])
-            self._config.write_text(f"user root\npersistence false\n{text}\n")
-            self.process = subprocess.Popen(["mosquitto", "-c", str(self._config)], stderr=subprocess.DEVNULL)
-            if until(lambda port=port: self._listens(port) or self.process.poll() is not None):  # type: ignore[misc]
-                if self.process.poll() is None:
-                    self.port = port
-                    return
-                self.process.wait()
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait(10)
-
-    def _listens(self, port: int) -> bool:
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", port)) == 0
-
-    def _some_port(self) -> int:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return int(one.getsockname()[1])
-
-
 class Subscriber:
     """Home Assistant's part: it hears what is retained, and what comes."""
 
@@ -177,21 +137,6 @@ class Subscriber:
     def close(self) -> None:
         self._client.disconnect()
         self._client.loop_stop()
-
-
-@pytest.fixture
-def mosquitto(tmp_path: Path) -> Iterator[Broker]:
-    if shutil.which("mosquitto") is None:
-        pytest.skip("needs mosquitto: apt-get install mosquitto")
-    running: list[Mosquitto] = []
-
-    def begin(*lines: str) -> Mosquitto:
-        running.append(Mosquitto(tmp_path, *(lines or ("allow_anonymous true",))))
-        return running[-1]
-
-    yield begin
-    for broker in running:
-        broker.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,185 @@
+"""Frigate's objects get sub-labels: with a real broker and daemon, and a stand-in for Frigate's HTTP API."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cv2
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+
+import jetsel
+from tests.system.daemons import Daemon, Start, drawn
+from tests.system.watch.brokers import Mosquitto
+from tests.system.watch.conftest import Broker, Open
+from tests.system.watch.frigate_server import PASSWORD, USER, FrigateObject, FrigateServer
+from tests.system.watch.watchers import Watcher
+from tests.waiting import until
+
+pytestmark = pytest.mark.servers
+SOON_S = 2.0
+MAP = ("--map", "bird=starter")
+
+
+@pytest.fixture
+def open_frigate() -> Iterator[Callable[..., FrigateServer]]:
+    running: list[FrigateServer] = []
+
+    def begin(**options: bool) -> FrigateServer:
+        running.append(FrigateServer(**options))
+        return running[-1]
+
+    yield begin
+    for server in running:
+        server.close()
+
+
+class Publisher:
+    """Frigate's part at the broker."""
+
+    def __init__(self, broker: Mosquitto) -> None:
+        self._client = paho.Client(CallbackAPIVersion.VERSION2)
+        self._client.reconnect_delay_set(1, 1)
+        self._client.connect("127.0.0.1", broker.port)
+        self._client.loop_start()
+
+    def send(self, kind: str, one: FrigateObject) -> None:
+        message = json.dumps({"type": kind, "before": one.state(), "after": one.state()})
+        self._client.publish("frigate/events", message)
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+def pictures(seed: int, count: int) -> list[bytes]:
+    """Images of one thing that differ a little, as a better snapshot does from the one before."""
+    qualities = range(95, 95 - count, -1)
+    return [cv2.imencode(".jpg", drawn(seed), [cv2.IMWRITE_JPEG_QUALITY, one])[1].tobytes() for one in qualities]
+
+
+def track(frigate: FrigateServer, event_id: str, seed: int, images: int, label: str = "bird") -> FrigateObject:
+    one = FrigateObject(event_id, label, start_time=time.time(), images=pictures(seed, images)[:1])
+    frigate.objects[event_id] = one
+    return one
+
+
+def grow(publisher: Publisher, one: FrigateObject, seed: int, images: int) -> None:
+    """Have an object's life pass: new, a better image once the last was looked at (or soon, if nobody does), end."""
+    publisher.send("new", one)
+    for image in pictures(seed, images)[1:]:
+        soon_s = time.monotonic() + SOON_S
+        while time.monotonic() < soon_s and one.images[-1] not in one.shown:
+            time.sleep(0.01)
+        one.images.append(image)
+        publisher.send("update", one)
+    one.end_time = time.time()
+    publisher.send("end", one)
+
+
+def about(watcher: Watcher, event_id: str) -> list[str]:
+    return [one["event"] for one in watcher.events() if one.get("object") == event_id]
+
+
+def began(watch: Open, frigate: FrigateServer, broker: Mosquitto, daemon: Daemon, *more: str) -> Watcher:
+    source = f"frigate://127.0.0.1:{frigate.port}"
+    watcher = watch(source, daemon.endpoint, "--mqtt", f"127.0.0.1:{broker.port}", *MAP, *more)
+    until(lambda: "connected to the MQTT broker" in watcher.said())
+    return watcher
+
+
+def test_an_object_gets_the_label_that_its_answers_agree_on_once(
+    shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    frigate, broker = open_frigate(has_login=True), mosquitto()
+    password = tmp_path / "password"
+    password.write_text(PASSWORD)
+    password.chmod(0o600)
+    login = ("--frigate-user", USER, "--frigate-password-file", str(password))
+    watcher = began(watch, frigate, broker, shared_daemon, *login)
+    with jetsel.Client(shared_daemon.endpoint) as client:
+        wanted = client.classify(pictures(1, 1)[0]).label.split(",")[0]
+    publisher = Publisher(broker)
+    one, cat = track(frigate, "1.5-a", 1, 6), track(frigate, "1.5-c", 2, 3, label="cat")
+    publisher.send("new", cat)
+    grow(publisher, one, 1, 6)
+    until(lambda: about(watcher, "1.5-a"))
+    (event,) = [found for found in watcher.events("sub_label") if found["object"] == "1.5-a"]
+    assert [label for label, _ in one.sub_labels] == [wanted]
+    assert (event["sub_label"], event["camera"], event["family"]) == (wanted, "garden", "starter")
+    assert event["answers"] >= 3
+    assert event["score"] == pytest.approx(one.sub_labels[0][1])
+    frigate.tokens.clear()  # a day has passed
+    again = track(frigate, "1.6-a", 1, 6)
+    grow(publisher, again, 1, 6)
+    until(lambda: again.sub_labels)
+    seen_once = track(frigate, "1.7-a", 3, 1)
+    grow(publisher, seen_once, 3, 1)
+    until(lambda: about(watcher, "1.7-a"))
+    publisher.close()
+    watcher.end()
+    assert "only 1 images of it were answered" in watcher.events("no_sub_label")[0]["reason"]
+    assert about(watcher, "1.5-c") == [], "no family is for cats"
+    assert PASSWORD not in watcher.said() + watcher.out.read_text()
+
+
+def test_a_refused_login_and_what_is_missing_are_named(
+    shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    frigate, broker = open_frigate(has_login=True), mosquitto()
+    password = tmp_path / "password"
+    password.write_text("wrong")
+    password.chmod(0o600)
+    login = ("--frigate-user", USER, "--frigate-password-file", str(password))
+    watcher = began(watch, frigate, broker, shared_daemon, *login)
+    publisher = Publisher(broker)
+    publisher.send("new", track(frigate, "1.5-a", 1, 1))
+    event = watcher.wait_for("no_sub_label")
+    assert "check --frigate-user and its password" in event["reason"]
+    publisher.close()
+    for options, words in ((("--mqtt", "127.0.0.1"), "--map bird=birds"), (MAP, "--mqtt HOST")):
+        refused = watch("frigate://127.0.0.1", shared_daemon.endpoint, *options)
+        assert refused.process.wait(60) == 2
+        assert words in refused.said()
+
+
+@pytest.mark.slow
+def test_every_event_gets_one_sub_label_or_a_reason_whatever_breaks(
+    start: Start, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker
+) -> None:
+    frigate, broker, daemon = open_frigate(), mosquitto(), start()
+    watcher = began(watch, frigate, broker, daemon)
+    publisher = Publisher(broker)
+    frigate.broken = [(500, b"oops"), (200, b"no image"), (503, b""), (200, b"\xff\xd8\xff")] * 5
+    objects = [track(frigate, f"7.{number}-x", number, 4) for number in range(200)]
+    lives = [threading.Thread(target=grow, args=(publisher, one, n, 4)) for n, one in enumerate(objects)]
+    for number, life in enumerate(lives):
+        life.start()
+        if number % 20 == 19:
+            until(lambda upto=number: sum(bool(one.sub_labels) for one in objects) > upto // 4)  # type: ignore[misc]
+        if number == 79:
+            broker.stop()
+            broker.start()
+        if number == 119:
+            daemon.process.kill()
+            daemon.process.wait()
+            daemon = start()
+    for life in lives:
+        life.join()
+    until(lambda: len({one["object"] for one in watcher.events() if "object" in one}) == 200)
+    publisher.close()
+    summary = watcher.end()
+    outcomes = Counter(one["object"] for one in watcher.events() if "object" in one)
+    assert set(outcomes.values()) == {1}
+    assert summary["sub_labels"] + summary["no_sub_labels"] == 200
+    assert all(event["reason"] for event in watcher.events("no_sub_label"))
+    assert {len({label for label, _ in one.sub_labels}) for one in objects} <= {0, 1}
+    assert sum(bool(one.sub_labels) for one in objects) == summary["sub_labels"] >= 150
