@@ -95,7 +95,7 @@ class FrigateWatch:
         client.reconnect_delay_set(1, 30)
         client.on_connect = self._connected
         client.on_disconnect = self._disconnected
-        client.on_message = lambda _, __, message: self._received(message.payload)
+        client.on_message = lambda _, __, message: self._received(bytes(message.payload))
         client.connect_async(broker.host, broker.port, _KEEPALIVE_S)
         client.loop_start()
 
