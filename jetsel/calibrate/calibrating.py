@@ -15,6 +15,7 @@ from jetsel.calibrate.comparing import compared
 from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.decision import TOP, InstallRequest, decide
 from jetsel.calibrate.doubt_findings import doubt_findings
+from jetsel.calibrate.doubtful import doubtful
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
@@ -111,6 +112,7 @@ def calibrate(
         _findings(loaded, order, calibration, comparisons, differing(recording, runs, order.names, temperatures)),
         mistakes=mistakes(recording, runs, default, order.names, temperatures),
         current=current,
+        doubtful=None if draft.labels_from is not None else doubtful(recording, order.names, temperatures),
         doubt=None
         if not doubts
         else doubt_findings(

@@ -241,6 +241,33 @@ class PromiseCheck(Struct, frozen=True, kw_only=True):
     is_kept: bool | None
 
 
+class DoubtfulImage(Struct, frozen=True):
+    """An image whose label should be looked at again, and why."""
+
+    path: str
+    label: str
+    why: str
+
+
+class DoubtfulSample(Struct, frozen=True):
+    """How many images are doubtful in one way, and the most doubtful of them."""
+
+    total: int
+    images: list[DoubtfulImage]
+
+
+class DoubtfulFindings(Struct, frozen=True):
+    """Labels that all models contradict; images nearly the same as one of another class; images far from their class.
+
+    without: why the last two are unknown; None if they are known.
+    """
+
+    contradicted: DoubtfulSample
+    near: DoubtfulSample
+    far: DoubtfulSample
+    without: str | None = None
+
+
 class Findings(Struct, frozen=True, kw_only=True):
     """One calibration's report."""
 
@@ -269,6 +296,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
     doubt: DoubtFindings | None = None
+    doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
     current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed
     command: str = "jetsel calibrate IMAGES"  # what was run, for a shell

@@ -31,6 +31,12 @@ def gateway(
     thumbnails: Annotated[
         int, typer.Option(min=0, max=1000, help="Number of thumbnails kept in memory for the page.")
     ] = 0,
+    review: Annotated[
+        Path | None, typer.Option(help="Folder of `jetsel watch --save` whose images are reviewed at /review.")
+    ] = None,
+    reviewed: Annotated[
+        Path | None, typer.Option(help="Folder for reviewed images (default: the other's name with -reviewed).")
+    ] = None,
 ) -> None:
     """Serve HTTP: Open Inference Protocol v2, POST /classify, /metrics for Prometheus, and a page.
 
@@ -53,8 +59,10 @@ def gateway(
     opened = listening(host, port)
     address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(address_of_it, err=False)
+    if review is not None:
+        typer.echo(f"jetsel: review the images of {review} at {address_of_it}review", err=True)
     Notifier.from_environment().ready(address_of_it)
     settings = GatewaySettings(
-        host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy
+        host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy, review, reviewed
     )
     run(settings, opened)

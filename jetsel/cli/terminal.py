@@ -145,6 +145,13 @@ def in_words(findings: Findings) -> list[str]:
     said = [*comparison.sentences, fitted]
     if findings.doubt is not None:
         said.append(promises_in_words(*next(iter(findings.doubt.promises.items()))))
+    found = findings.doubtful
+    if found is not None and (found.contradicted.total or found.near.total or found.far.total):
+        said.append(
+            f"Labels to look at again: {found.contradicted.total} images that the models contradict, "
+            f"{found.near.total} nearly the same as one of another class, {found.far.total} far from their class; the "
+            "report shows the first."
+        )
     return said
 
 

@@ -27,6 +27,8 @@ from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
+from jetsel.gateway.review import Review
+from jetsel.gateway.review_api import ReviewApi
 from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import GatewaySettings
 
@@ -73,7 +75,9 @@ def application(settings: GatewaySettings) -> Starlette:
     thumbnails = Thumbnails(settings.thumbnails, limits)
     catalogue = Catalogue(client)
     sender = Sender(client, catalogue, thumbnails)
+    review = [] if settings.review is None else ReviewApi(Review(settings.review, settings.reviewed), sender).routes()
     routes = [
+        *review,
         Route("/openapi.json", described),
         Route("/metrics", MetricsApi(client).answer),
         Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),

@@ -20,7 +20,8 @@ class GatewaySettings:
     """endpoint: the daemon's, None as clients find it. token: what a request must bear, None for none.
 
     max_body_mb: of one request. concurrency: requests at once. thumbnails: how many pictures that went
-    through the gateway are kept small, in memory, for the page.
+    through the gateway are kept small, in memory, for the page. review, reviewed: folders of images to review, and of
+    those that were; None: no review, and the other's name with `-reviewed`.
     """
 
     host: str = "127.0.0.1"
@@ -32,6 +33,8 @@ class GatewaySettings:
     timeout_ms: float = 30_000.0
     thumbnails: int = 0
     behind_proxy: bool = False
+    review: Path | None = None
+    reviewed: Path | None = None
 
 
 def address(listen: str) -> tuple[str, int]:

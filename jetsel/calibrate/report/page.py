@@ -16,7 +16,15 @@ from msgspec import Struct
 
 from jetsel import __version__, image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.findings import Findings, ImageFinding, ImageSample, Mistakes
+from jetsel.calibrate.findings import (
+    DoubtfulFindings,
+    DoubtfulImage,
+    DoubtfulSample,
+    Findings,
+    ImageFinding,
+    ImageSample,
+    Mistakes,
+)
 from jetsel.calibrate.report import Chart, Section, policies, unsure, words
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
 from jetsel.calibrate.report.words import Words, short, significant
@@ -30,7 +38,7 @@ LONGEST_PATH = 80  # characters
 class ShownImage(Struct, frozen=True):
     """One image of the page. jpeg: base64, or None, and then `missing` says why."""
 
-    found: ImageFinding
+    found: ImageFinding | DoubtfulImage
     path: str
     jpeg: str | None
     missing: str
@@ -38,17 +46,23 @@ class ShownImage(Struct, frozen=True):
     @property
     def policies(self) -> dict[str, list[str]]:
         """The policies by their answer, the right one first."""
+        assert isinstance(self.found, ImageFinding)
         answers = dict.fromkeys(sorted(self.found.answers.values(), key=lambda answer: answer != self.found.label))
         return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
 
 
-def shown(sample: ImageSample, limits: image.Limits) -> list[ShownImage]:
+def shown(sample: ImageSample | DoubtfulSample, limits: image.Limits) -> list[ShownImage]:
     """Read the images of a sample."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
         ShownImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
         for one in sample.images
     ]
+
+
+def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[ShownImage]]:
+    """Read the doubtful images, by their kind."""
+    return {kind: shown(getattr(found, kind), limits) for kind in ("contradicted", "near", "far")}
 
 
 def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
@@ -79,6 +93,7 @@ def page(findings: Findings, limits: Limits) -> str:
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         hopeless=[] if wrong is None else shown(wrong.hopeless, limits),
+        doubtful=None if findings.doubtful is None else _doubtful(findings.doubtful, limits),
         classes=None if wrong is None else _classes(wrong),
         measured=_measured(findings),
     )

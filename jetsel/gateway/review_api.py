@@ -1,0 +1,76 @@
+"""/review: the page on which saved images are reviewed, and what it asks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from jetsel.base.errors import BadRequestError, JetselError
+from jetsel.gateway.page import HEADERS
+from jetsel.gateway.review import Decision, Review
+from jetsel.gateway.sender import Sender
+
+_PAGE = Path(__file__).parent / "page"
+_FILES = {"/review": _PAGE / "review.html", "/review.js": _PAGE / "review.js"}
+_KINDS = {".png": "image/png", ".webp": "image/webp"}  # else JPEG
+_SUGGESTED = 5
+
+
+class ReviewApi:
+    """One review, of one folder."""
+
+    def __init__(self, review: Review, sender: Sender) -> None:
+        self._review, self._sender = review, sender
+
+    def routes(self) -> list[Route]:
+        """Every path."""
+        return [
+            *(Route(path, self._file) for path in _FILES),
+            Route("/review/next", self._next),
+            Route("/review/image", self._image),
+            Route("/review/suggest", self._suggest),
+            Route("/review/decide", self._decide, methods=["POST"]),
+            Route("/review/undo", self._undo, methods=["POST"]),
+        ]
+
+    async def _file(self, request: Request) -> Response:
+        return FileResponse(_FILES[request.url.path], headers=HEADERS)
+
+    async def _next(self, request: Request) -> Response:
+        return _json(await asyncio.to_thread(self._review.pending, request.query_params.get("after")))
+
+    async def _image(self, request: Request) -> Response:
+        path = request.query_params.get("path", "")
+        content = await asyncio.to_thread(self._review.read, path)
+        kind = _KINDS.get(Path(path).suffix.lower(), "image/jpeg")
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-store"})
+
+    async def _suggest(self, request: Request) -> Response:
+        """The daemon's likeliest classes, identifier and label; none if it does not answer."""
+        content = await asyncio.to_thread(self._review.read, request.query_params.get("path", ""))
+        try:
+            answer = await self._sender.classify(content, top_k=_SUGGESTED, on_doubt="use")
+        except JetselError:
+            return _json([])
+        return _json([[one.wnid, one.label] for one in answer.top_k])
+
+    async def _decide(self, request: Request) -> Response:
+        try:
+            decision = msgspec.json.decode(await request.body(), type=Decision)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise BadRequestError(f"the decision: {error}") from None
+        await asyncio.to_thread(self._review.decide, decision)
+        return _json(await asyncio.to_thread(self._review.pending, decision.image))
+
+    async def _undo(self, _: Request) -> Response:
+        image = await asyncio.to_thread(self._review.undo)
+        return _json({"image": image})
+
+
+def _json(value: object) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json", headers={"Cache-Control": "no-store"})
