@@ -75,8 +75,7 @@ def grow(publisher: Publisher, one: FrigateObject, seed: int, images: int) -> No
     publisher.send("new", one)
     for image in pictures(seed, images)[1:]:
         soon_s = time.monotonic() + SOON_S
-        while time.monotonic() < soon_s and one.images[-1] not in one.shown:
-            time.sleep(0.01)
+        until(lambda: one.images[-1] in one.shown or time.monotonic() > soon_s)  # noqa: B023
         one.images.append(image)
         publisher.send("update", one)
     one.end_time = time.time()

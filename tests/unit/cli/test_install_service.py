@@ -96,7 +96,7 @@ def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> Non
     assert unit.stat().st_mode & 0o777 == 0o644
     assert "to run systemctl restart jetsel.service" in done.stdout
     again = install("--prefix", str(tmp_path))
-    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (12, 0)
+    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (13, 0)
     unit.unlink()
     unit.symlink_to("/dev/null")
     masked = install("--prefix", str(tmp_path))
