@@ -56,8 +56,8 @@ class Socket:
 class Carrier:
     """Takes each piece in as a job, and carries a job by doing it."""
 
-    def take_in(self, piece: Piece) -> Piece:
-        return piece
+    def take_in(self, piece: Piece) -> list[Piece]:
+        return [piece]
 
     def carry(self, *pieces: Piece) -> None:
         for piece in pieces:
