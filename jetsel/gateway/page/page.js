@@ -244,6 +244,7 @@ function pictured(cell, id) {
 function showCameras(status) {
   const cameras = status.cameras || [];
   at("cameras-section").hidden = !cameras.length;
+  if (!cameras.length) return;
   at("cameras").replaceChildren(...cameras.map((one) => {
     const row = element("tr");
     const name = element("th", one.region === null ? one.name : `${one.name}, ${one.region}`, { scope: "row" });
