@@ -140,11 +140,11 @@ function showFront(status) {
   }
   const used = family.default_policy.top1;
   at("front-words").textContent = `Measured on held-out images of its calibration. Default: ${used}; ${family.because}.`;
-  const kind = (isUsed, name, size, symbol, tone) => {
+  const kind = (isUsed, name, size, symbol, tone) => { // the names of the others would overlap: they appear under the pointer
     const chosen = points.filter((one) => (one.policy === used) === isUsed);
     return {
       x: chosen.map((one) => one.mean_ms), y: chosen.map((one) => one.accuracy), text: chosen.map((one) => one.policy.replace("single:", "")),
-      mode: "markers+text", textposition: isUsed ? "bottom center" : "top center", name, marker: { size, symbol, color: colour(tone) }, cliponaxis: false,
+      mode: isUsed ? "markers+text" : "markers", textposition: "bottom center", name, marker: { size, symbol, color: colour(tone) }, cliponaxis: false,
     };
   };
   draw("front", [kind(false, "other policies and single models", 8, "circle", "quiet"), kind(true, "default", 14, "star", "main")],
