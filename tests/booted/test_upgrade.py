@@ -105,8 +105,8 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
         assert machine.run("getent", "passwd", "jetsel", "jetsel-agent", "jetsel-gateway")
 
 
-def test_install_service_does_without_the_package_what_the_package_did(machine: Machine) -> None:
-    machine.run("cp", "-a", "/opt/jetsel", "/opt/kept")  # a program without its package: the last test on this machine
+def test_install_service_does_without_the_package_what_the_package_did(machine: Machine, package: Package) -> None:
+    machine.run("cp", "-a", "/opt/jetsel", "/opt/kept")  # a program without its package
     machine.run("dpkg", "--purge", "jetsel-calibrate", "jetsel")
     machine.run("mv", "/opt/kept", "/opt/jetsel")
     install_service = ("/opt/jetsel/venv/bin/jetsel", "install-service")
@@ -125,3 +125,6 @@ def test_install_service_does_without_the_package_what_the_package_did(machine: 
     for unit in (SERVICE, GATEWAY):
         assert machine.show(unit, "ActiveState") == "inactive"
     assert machine.run("find", "/etc/systemd", "-name", "jetsel*").split() == []
+
+    machine.run("rm", "-r", "/opt/jetsel")  # and the next test finds the package again
+    install(machine, package.main)
