@@ -141,8 +141,9 @@ def _contenders(
         beside = running.enter_context(fitted_daemon(folder / "beside", args.models, python=args.beside))
         found["deadline, before"] = Contender(beside, None, args.target)
     if has_mosec():
-        for words, model in (("best", _as_accurate(setting)), ("cheapest", next(iter(family.models)))):
-            lets_in = WORKERS * round(args.target / (AROUND_MS + _costs_ms(setting)[model]))
+        costs_ms = _costs_ms(setting)
+        for words, model in (("best", _as_accurate(setting)), ("cheapest", min(costs_ms, key=costs_ms.__getitem__))):
+            lets_in = WORKERS * round(args.target / (AROUND_MS + costs_ms[model]))
             options = ("--timeout", f"{args.target:.0f}", "--capacity", str(lets_in))
             server = mosec(folder, model, WORKERS, setting.files[0], *options, models=args.models)
             found[f"mosec, {words}: {model}"] = Contender(running.enter_context(server))

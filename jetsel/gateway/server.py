@@ -82,7 +82,7 @@ def application(settings: GatewaySettings) -> Starlette:
         Route("/metrics", MetricsApi(client).answer),
         Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
         *InferenceApi(client, catalogue, sender).routes(),
-        *PageApi(client, thumbnails).routes(),
+        *PageApi(client, thumbnails, has_review=settings.review is not None).routes(),
     ]
 
     @contextlib.asynccontextmanager

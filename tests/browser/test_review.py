@@ -36,7 +36,8 @@ def test_images_are_reviewed_by_keys_on_a_narrow_screen(browser: Browser, tmp_pa
     with serving(tmp_path) as daemon:
         gateway = open_gateway(daemon.endpoint, "--review", str(doubts))
         try:
-            browser.show(f"{gateway.url}/review", PHONE_PX, "light")
+            browser.show(gateway.url, PHONE_PX, "light")
+            browser.driver.find_element(By.LINK_TEXT, "Review saved images").click()
             left("5 images are left")
             assert browser.driver.find_element(By.ID, "question").text == "Is this tabby cat (n01)?"
             assert browser.width_px() <= PHONE_PX

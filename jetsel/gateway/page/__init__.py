@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import plotly
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -57,8 +57,9 @@ class Thumbnails:
 
 
 HERE = Path(__file__).parent
+_PAGE = HERE / "page.html"
+_REVIEW_SHOWN = '<p id="review" hidden>', '<p id="review">'
 FILES = {
-    "/": HERE / "page.html",
     "/page.css": HERE / "page.css",
     "/page.js": HERE / "page.js",
     "/plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
@@ -106,17 +107,23 @@ class _Events:
 class PageApi:
     """/, its files, /events and /thumbnails."""
 
-    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails, *, has_review: bool) -> None:
         self._events = _Events(client)
         self._thumbnails = thumbnails
+        self._has_review = has_review
 
     def routes(self) -> list[Route]:
         """Every path."""
         return [
+            Route("/", self._page),
             *(Route(path, self._file) for path in FILES),
             Route("/events", self._events, methods=["GET"]),
             Route("/thumbnails/{id}", self._thumbnail),
         ]
+
+    async def _page(self, _: Request) -> Response:
+        text = _PAGE.read_text()
+        return HTMLResponse(text.replace(*_REVIEW_SHOWN) if self._has_review else text, headers=HEADERS)
 
     async def _file(self, request: Request) -> Response:
         return FileResponse(FILES[request.url.path], headers=HEADERS)
