@@ -21,28 +21,26 @@ from numpy.typing import NDArray
 from benchmarks.arrivals import bursts, poisson, stepped
 from benchmarks.conditions import conditions
 from benchmarks.load import Generator, Job, generator
+from benchmarks.measured_device import CLIENTS, CLOSED_REQUESTS, SEED, WORKERS, measured_device
 from benchmarks.open_loop import OpenJob, OpenWindow, Outcome
 from benchmarks.oracle import most_in_time
 from benchmarks.photographs import brought_to
 from benchmarks.report import table
 from benchmarks.servers import Server, fitted_daemon, has_mosec, mosec
-from benchmarks.simulated import Device, Request, Simulation, Times, recorded_logits
+from benchmarks.simulated import Device, Request, Simulation
 from benchmarks.step import steps
 from jetsel.calibrate.record import find
-from jetsel.client import Client
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.site import config_file
 from jetsel.site.configured import ConfiguredFamily, configured
 from jetsel.zoo import scan
 
-SEED = 2026
 PATTERNS: Mapping[str, Callable[[float, float, np.random.Generator], NDArray[np.float64]]] = {
     "poisson": poisson,
     "bursts": bursts,
 }
-CLIENTS, CLOSED_REQUESTS, CLOSED_ROUNDS, DEVICE_ROUNDS = 16, 400, 5, 3
-WORKERS = 2  # of the daemon by default on two cores, and of mosec
+CLOSED_ROUNDS = 5
 AROUND_MS = 3.0  # of a request besides its model, about; for how many mosec lets in
 
 
@@ -119,7 +117,7 @@ def main() -> None:
         asking = running.enter_context(generator(files, folder))
         best_hz = _closed(setting, folder, served, asking)
         opened = running.enter_context(generator(files, folder, "benchmarks.open_loop"))
-        device = _device(setting, served, asking, opened) if args.simulate else None
+        device = measured_device(known, files, args.target, served, asking, opened) if args.simulate else None
         contenders = _contenders(setting, folder, served, paced, running)
         for pattern in args.patterns:
             _open(setting, pattern, contenders, best_hz, opened, device)
@@ -190,50 +188,6 @@ def _closed(setting: Setting, folder: Path, served: Server, asking: Generator) -
     print("\n## Closed loop\n")
     print("\n".join(table(("clients", "who", "requests/s", "the default has times as many"), rows)), flush=True)
     return best_hz
-
-
-OVER, OVER_S = 1.5, 4.0  # of what the cheapest model serves, for how long: so that a third is refused
-
-
-def _message_ms(setting: Setting, served: Server, model: str, rate_hz: float, asking: Generator) -> float:
-    """Measure what a refused request takes of the machine when it is busy, the generator's part included.
-
-    rate_hz: what this model serves in a closed loop. What it serves less in overload went into those refused.
-    """
-    due_s = poisson(OVER * rate_hz, OVER_S, np.random.default_rng(SEED)).tolist()
-    images = [number % len(setting.files) for number in range(len(due_s))]
-    job = OpenJob(served.address, served.pids, due_s, images, f"single:{model}", setting.args.target)
-    outcomes = asking.result(job, OpenWindow).outcomes
-    answered = sum(one.code == "ok" for one in outcomes)
-    left_ms = 1e3 * WORKERS * (OVER_S - answered / rate_hz)
-    return max(0.0, left_ms / (len(outcomes) - answered))
-
-
-def _device(setting: Setting, served: Server, asking: Generator, opened: Generator) -> Device:
-    """Measure what the simulation has to know, with each model pinned; the median of rounds by turns."""
-    front = setting.family.fronts["top1"]
-    runs_ms: dict[str, list[float]] = {name: [] for name in front.models}
-    besides_ms, messages_ms = [], []
-    for _ in range(DEVICE_ROUNDS):
-        rate_hz = 0.0
-        for name, known_ms in runs_ms.items():
-            job = Job(served.address, name, CLIENTS, CLOSED_REQUESTS, 50, served.pids)
-            rate_hz = asking.measure(job).requests_per_s
-            with Client(served.address) as client:
-                (told,) = client.status().families
-            p50_ms = next(one for one in told.models if one.name == name).p50_ms
-            assert p50_ms is not None
-            known_ms.append(p50_ms)
-            besides_ms.append(1e3 * WORKERS / rate_hz - p50_ms)
-        messages_ms.append(_message_ms(setting, served, front.models[-1], rate_hz, opened))
-    models_ms = {name: float(np.median(known_ms)) for name, known_ms in runs_ms.items()}
-    message_ms = float(np.median(messages_ms))
-    times = Times(message_ms, max(0.0, float(np.median(besides_ms)) - message_ms), models_ms)
-    print(f"\nOf the simulation: {times}")
-    calibration = setting.family.in_use.calibration
-    assert calibration is not None
-    logits = recorded_logits(setting.family, front.models, setting.files)
-    return Device(logits, calibration.temperatures, times, WORKERS)
 
 
 def _open(

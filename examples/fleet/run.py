@@ -28,7 +28,7 @@ BLUR_PX = 2.0  # standard deviation of the blurred ones
 PIECES = 8  # along each side of a photograph of the demo
 FEW, MANY = 10, (100, 500)  # requests before each plan
 LIMITS = {"small": "storage_mb = 1.5", "middle": "storage_mb = 50", "large": "storage_mb = 100"}
-ROOM_MB = 45  # for the middle device's models: from 39 to 52 MB the plans for the two traffics differ clearly
+ROOM_MB = 45  # for the middle device's models: enough for either task's large ones, and not nearly for both
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class PageApi:
     def __init__(self, client: AsyncClient, thumbnails: Thumbnails, *, has_review: bool) -> None:
         self._events = _Events(client)
         self._thumbnails = thumbnails
-        self._has_review = has_review
+        text = _PAGE.read_text("utf-8")
+        self._text = text.replace(*_REVIEW_SHOWN) if has_review else text
 
     def routes(self) -> list[Route]:
         """Every path."""
@@ -122,8 +123,7 @@ class PageApi:
         ]
 
     async def _page(self, _: Request) -> Response:
-        text = _PAGE.read_text()
-        return HTMLResponse(text.replace(*_REVIEW_SHOWN) if self._has_review else text, headers=HEADERS)
+        return HTMLResponse(self._text, headers=HEADERS)
 
     async def _file(self, request: Request) -> Response:
         return FileResponse(FILES[request.url.path], headers=HEADERS)
