@@ -1,0 +1,80 @@
+"""How a name that a person gives becomes an identity: what is allowed, how two are compared, what is made of one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+
+PATTERN = r"^[a-z0-9][a-z0-9_.-]*\Z"
+"""What the names of models and families look like: they stand in file names, settings and URLs."""
+
+MAX_LENGTH = 64
+RULE = f"use small letters a to z, digits, _ . and -, a letter or digit first, at most {MAX_LENGTH}"
+_DIGEST = 8  # hexadecimal digits that keep two names apart
+
+
+def is_plain(name: str) -> bool:
+    """Whether a model or family may have this name."""
+    return len(name) <= MAX_LENGTH and re.match(PATTERN, name) is not None
+
+
+def plain_name(text: str) -> str | None:
+    """Return a name for a model or family that is made of another text, as of a file's; None if nothing is left."""
+    letters = unicodedata.normalize("NFKD", text)
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter)).lower()
+    return re.sub(r"[^a-z0-9_.-]+", "-", bare).strip("-_.")[:MAX_LENGTH] or None
+
+
+def exact(name: str) -> str:
+    """Return what two names share that are the same: macOS takes letters with accents apart (NFD), others do not."""
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def folded(name: str) -> str:
+    """Return what names share that differ in case, outer blanks or `_` for a blank alone."""
+    return exact(exact(name).replace("_", " ").casefold())
+
+
+class NumberByName:
+    """Finds the number that a name means: the one with exactly this name, else the only one with it when folded."""
+
+    def __init__(self, pairs: Iterable[tuple[str, int]]) -> None:
+        """Take in names with their numbers; a number may have several names, and a name several numbers."""
+        self._exact: defaultdict[str, set[int]] = defaultdict(set)
+        self._folded: defaultdict[str, set[int]] = defaultdict(set)
+        for name, number in pairs:
+            self._exact[exact(name)].add(number)
+            self._folded[folded(name)].add(number)
+
+    def get(self, name: str) -> int | None:
+        """Return the number, None if the name is unknown or means several."""
+        for numbers in (self._exact.get(exact(name)), self._folded.get(folded(name))):
+            if numbers is not None:
+                return next(iter(numbers)) if len(numbers) == 1 else None
+        return None
+
+
+def topic_name(name: str) -> str:
+    """Return a name for a topic of MQTT, of letters, digits, _ and - alone.
+
+    A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
+    plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
+    """
+    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
+    return bare if bare and name.isascii() else "_".join(filter(None, (bare, _digest(exact(name)))))
+
+
+def folder_name(name: str) -> str:
+    """Return the folder for a name: the name itself if it can be one, else what can be kept of it and a digest."""
+    dotted = re.sub(r"^(?=\.)", "_", exact(name))  # a folder that begins with a dot is hidden
+    bare = re.sub(r"[/\0]", "_", dotted)
+    if bare == dotted and len(bare.encode()) <= 255:  # bytes, on Linux
+        return bare
+    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
