@@ -1,6 +1,6 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
-from jetsel.image.crop import crop
+from jetsel.image.crop import crop, pixels_of_box
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
@@ -19,6 +19,7 @@ __all__ = [
     "measure",
     "model_input",
     "of_area",
+    "pixels_of_box",
     "read_file",
     "smaller_size",
 ]

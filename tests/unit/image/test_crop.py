@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.base.errors import BadRequestError
-from jetsel.image import Photograph, crop
+from jetsel.image import Photograph, crop, pixels_of_box
 
 BGR = np.random.default_rng(0).integers(0, 256, (31, 47, 3), dtype=np.uint8)
 PHOTOGRAPH = Photograph(BGR, 47, 31)
@@ -32,6 +32,33 @@ def test_whatever_is_sent_gives_pixels_or_a_reason(box: list[float | None], unit
     with contextlib.suppress(BadRequestError):
         found = crop(PHOTOGRAPH, box, unit)
         assert found.bgr.size == found.width_px * found.height_px * 3 > 0
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "pixels"),
+    [
+        (0.5, 1, (1, 2)),  # halves are rounded up at both ends, so a box of one pixel has one
+        (1.5, 1, (2, 3)),
+        (10.5, 0.4, (10, 11)),  # the pixel that it lies in
+        (46.6, 0.4, (46, 47)),
+        (46.4, 5, (46, 47)),
+        (-5.5, 7, (0, 2)),
+        (-1e308, 1.5e308, (0, 47)),
+        (0, 1e308, (0, 47)),
+    ],
+)
+def test_edges_are_rounded_and_a_box_with_area_has_a_pixel(
+    start: float, length: float, pixels: tuple[int, int]
+) -> None:
+    assert pixels_of_box((start, 0, length, 31), "pixels", 47, 31) == (pixels[0], 0, pixels[1], 31)
+
+
+def test_shares_of_any_size_are_cut_at_the_image() -> None:
+    assert pixels_of_box((-1e308, 0, 1.5e308, 1), "shares", 47, 31) == (0, 0, 47, 31)
+    assert pixels_of_box((0, 0.5, 1e308, 1), "shares", 47, 31) == (0, 16, 47, 31)
+    for box in ((-1e308, 0, 1, 1), (1e308, 0, 1e308, 1), (0.5, 0.5, 0, 0.1), (0.5, 0.5, -0.1, 0.1)):
+        with pytest.raises(BadRequestError, match="has no pixel"):
+            pixels_of_box(box, "shares", 47, 31)
 
 
 def test_a_box_in_pixels_said_to_be_in_shares_is_outside() -> None:
