@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 
 import cv2
 import numpy as np
 
 from jetsel.base.errors import BadImageError
-from jetsel.image.header import JPEG, PNG, UPRIGHT, Header, Measured, measure, swaps_sides, upright
+from jetsel.image.header import JPEG, PNG, TRANSPOSED, Header, Measured, measure, upright, without_junk
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph
 from jetsel.image.png import picture_of
@@ -25,7 +26,7 @@ _FLAGS = {
     4: cv2.IMREAD_REDUCED_COLOR_4,
     8: cv2.IMREAD_REDUCED_COLOR_8,
 }
-"""How OpenCV is asked for 8-bit BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
+"""How OpenCV is asked for BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
 
 _MAX_SCANS, _MAX_LARGEST_SCANS = 64, 16
 """Of a JPEG: each scan costs a pass over the whole picture, however short it is, and encoders write about 10. The
@@ -40,29 +41,29 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels; that is
     the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
     Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
-    (the upper ones), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
+    (see `_of_16_bits`), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
     animated PNG the default image is decoded.
     measured: what `measure` returned for the same data, limits and `needed_px`; None: it is asked here.
-    Raises BadImageError (another format, empty, truncated, damaged) or ImageTooLargeError.
+    Raises BadImageError (another format, empty, truncated, damaged, dark 16 bits) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
     _, header, n = measured or measure(view, None, limits, needed_px)
     assert header is not None, "raw pixels must be read with from_pixels"
-    orientation = header.orientation
+    orientation, stated_bits = header.orientation, 0
     if header.kind == JPEG:
         _check_end(view, header, limits)
-        bgr = _decoded(view, n, header)
+        if header.has_junk:
+            view = memoryview(without_junk(view, header))
     elif header.kind == PNG:
-        picture, orientation = picture_of(view)
-        bgr = _decoded(picture, n, header)
-    else:
-        bgr = _decoded(view, n, header)
+        picture, orientation, stated_bits = picture_of(view)
+        view = memoryview(picture)
+    bgr = _decoded(view, n, header)
+    if bgr.dtype == np.uint16:
+        bgr = _of_16_bits(bgr, stated_bits)
     if bgr.shape != (-(-header.height // n), -(-header.width // n), 3):
         size = f"{header.width} x {header.height} pixels"
         raise damaged(header.kind, f"its header gives {size}, but its content has another size")
-    if orientation == UPRIGHT:
-        return Photograph(bgr, header.width, header.height)
-    width, height = (header.height, header.width) if swaps_sides(orientation) else (header.width, header.height)
+    width, height = (header.height, header.width) if orientation in TRANSPOSED else (header.width, header.height)
     return Photograph(upright(bgr, orientation), width, height)
 
 
@@ -95,25 +96,35 @@ def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
         raise damaged(JPEG, f"it has {scans} scans of {header.width} x {header.height} pixels, over {most}")
 
 
-def _decoded(data: bytes | memoryview, n: int, header: Header) -> np.ndarray:
-    """Return (height, width, 3) uint8 as stored, at 1/n of the size; OpenCV's versions differ in what EXIF they apply.
+def _decoded(data: memoryview, n: int, header: Header) -> np.ndarray:
+    """Return (height, width, 3) as stored, uint8 or, of a PNG of 16 bits, uint16, at 1/n of the size.
 
-    Raises BadImageError, and MemoryError if there is too little.
+    OpenCV's versions differ in what EXIF they apply. Raises BadImageError, and MemoryError if there is too little.
     """
-    try:
-        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS[n] | cv2.IMREAD_IGNORE_ORIENTATION)
-    except cv2.error as error:
-        raise _undecodable(header) from error
-    if bgr is None:  # what the stubs of OpenCV leave out
-        raise _undecodable(header)
-    return bgr
-
-
-def _undecodable(header: Header) -> BadImageError:
-    """Return the error for a file that no library decodes; raises MemoryError if memory may have been the reason.
-
-    OpenCV says of either only that it failed. The codecs hold up to 6 bytes a pixel beside the 3 of the picture:
-    libjpeg's coefficients of a progressive file.
-    """
+    flags = _FLAGS[n] | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
+    with suppress(cv2.error):
+        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+        if bgr is not None:  # what the stubs of OpenCV leave out
+            return bgr
+    # Memory may have been the reason: OpenCV says of either only that it failed. The codecs hold up to 6 bytes a pixel
+    # beside the 3 of the picture: libjpeg's coefficients of a progressive file.
     np.empty((header.height, header.width, 9), np.uint8)
-    return damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
+    raise damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
+
+
+def _of_16_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
+    """Return uint8 of the same shape: 0 to 65,535 become 0 to 255.
+
+    Many cameras save 10, 12 or 14 bits in 16 unscaled. They are scaled by the bits that a PNG's sBIT states, or refused
+    as nearly black. Levels that were scaled, as the format demands, end with zeros below the stated bits.
+    """
+    full, lowest, highest = 0xFFFF, int(bgr.min()), int(bgr.max())
+    stated = (1 << stated_bits) - 1
+    if highest <= stated < full and (bgr & (full >> stated_bits)).any():
+        full = stated
+    elif (highest - lowest) * 10 < full:
+        raise BadImageError(
+            f"the PNG of 16 bits has levels from {lowest} to {highest} only, less than a tenth of 0 to {full}: scale "
+            "them to the full range, or save it with 8 bits"
+        )
+    return cv2.convertScaleAbs(bgr, alpha=255 / full)

@@ -1,62 +1,56 @@
 """Read what an image file says of itself (orientation too), and how many pixels decoding it will take.
 
-Cheap enough for every request: no pixel is decoded. Pillow reads WebP. Of PNG and EXIF it would copy or unpack
-whatever a file says (see jetsel/image/png.py and below), and of JPEG it reads 15 MB of FF byte by byte and takes other
-15 MB apart that no picture needs (tests/unit/image/test_bombs.py has the files): here those are passed over.
+Cheap enough for every request: no pixel is decoded. Like libjpeg, libpng and libwebp it passes over what no picture
+needs, but never copies or unpacks it, and only up to a bound (tests/unit/image/test_bombs.py has such files).
 """
 
 from __future__ import annotations
 
-import io
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import cv2
 import numpy as np
-from PIL import Image, WebPImagePlugin
 
-from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged
+from jetsel.base.errors import BadImageError
+from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged, other_format
 from jetsel.image.pixels import check_layout
 from jetsel.wire import Pixels
 
-UPRIGHT = 1
-EXIF_PREFIX = b"Exif\0\0"  # stands before the TIFF structure in JPEG and, against the specification, in some WebP files
+UPRIGHT, TRANSPOSED = 1, (5, 6, 7, 8)
+_TIFF = re.compile(rb"II\*\0|MM\0\*")  # what an EXIF block begins with, little-endian or big-endian
 _TAG = 0x0112  # EXIF 2.32, 4.6.4 A: Orientation
-_SHORT = 3
+_INTEGERS = {1: "B", 3: "H", 4: "I"}  # BYTE, LONG: against the specification, and read by others too
 _MAX_ENTRIES = 1024  # IFD0 of real cameras has fewer than 100
 
 
 def orientation_of(block: bytes | memoryview) -> int:
     """Return the orientation, 1 to 8, that an EXIF block says; 1 (upright) if it says none or cannot be read.
 
-    A damaged EXIF block is no reason to refuse a photograph, so nothing is raised.
+    A damaged EXIF block is no reason to refuse an image, so nothing is raised.
     """
-    tiff = block[len(EXIF_PREFIX) :] if bytes(block[: len(EXIF_PREFIX)]) == EXIF_PREFIX else block
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(bytes(tiff[:4]))
-    if order is None:
+    found = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
+    if found is None:
         return UPRIGHT
+    tiff, order = block[found.start() :], "<" if found.group() == b"II*\0" else ">"
     try:
         (start,) = struct.unpack_from(f"{order}I", tiff, 4)
         (n_entries,) = struct.unpack_from(f"{order}H", tiff, start)
-        for number in range(min(n_entries, _MAX_ENTRIES)):
-            tag, kind, _, value = struct.unpack_from(f"{order}HHIH", tiff, start + 2 + 12 * number)
-            if tag == _TAG:
-                return value if kind == _SHORT and 1 <= value <= 8 else UPRIGHT
+        for at in range(start + 2, start + 2 + 12 * min(n_entries, _MAX_ENTRIES), 12):
+            tag, kind = struct.unpack_from(f"{order}HH", tiff, at)
+            if tag == _TAG and kind in _INTEGERS:
+                (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, at + 8)
+                return value if 1 <= value <= 8 else UPRIGHT
     except struct.error:  # it ends before what it points to
         pass
     return UPRIGHT
 
 
-def swaps_sides(orientation: int) -> bool:
-    """Whether the upright photograph is as wide as the stored one is high."""
-    return orientation >= 5
-
-
 def upright(bgr: np.ndarray, orientation: int) -> np.ndarray:
     """Return (height, width, 3) uint8 turned upright, C-contiguous: a new array, or the same if it is upright."""
-    if swaps_sides(orientation):
+    if orientation in TRANSPOSED:
         bgr = cv2.transpose(bgr)
     flip = {2: 1, 6: 1, 3: -1, 7: -1, 4: 0, 8: 0}.get(orientation)  # as cv2.flip counts: 1 left and right, -1 both
     return bgr if flip is None else cv2.flip(bgr, flip)
@@ -66,17 +60,22 @@ JPEG, PNG, WEBP = "JPEG", "PNG", "WebP"
 
 _MAX_SEGMENTS = 5_000
 """Before a JPEG's picture: 10 MB of EXIF are 160, and a colour profile has 255 at most."""
-_EXIF, _SCAN, _FILLING = 0xFFE1, 0xFFDA, 0xFFFF
-_FRAMES = frozenset(range(0xFFC0, 0xFFD0)) - {0xFFC4, 0xFFC8, 0xFFCC}  # ITU-T T.81, table B.1: SOF0 to SOF15
-_SEQUENTIAL = (0xFFC0, 0xFFC1)  # of these: neither progressive, nor without loss, nor of arithmetic coding
-_ANIMATED = 0x02  # a flag of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
+_MAX_JUNK_BYTES = 1 << 20
+"""Between the segments before a JPEG's picture, in all: firmware writes up to 70,000."""
+_MARKER = re.compile(rb"\xff[^\x00\xff]")
+_EXIF, _SCAN, _JPEG_LS = 0xE1, 0xDA, 0xF7
+_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers that no length follows
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # T.81, table B.1: SOF0 to SOF15
+_SEQUENTIAL = (0xC0, 0xC1)  # of these: neither progressive, nor without loss, nor of arithmetic coding
+_ANIMATED, _HAS_EXIF = 0x02, 0x08  # flags of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
+_WEBP_SIDE = 0x3FFF  # the bits of a side
 
 
 class Header(NamedTuple):
     """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
 
     scan_at: where the data of a JPEG's first scan begins. is_streamed: that scan holds the whole picture, so that it is
-    decoded row by row, at a reduced size too.
+    decoded row by row, at a reduced size too. has_junk: there are bytes between its segments.
     """
 
     kind: str
@@ -85,6 +84,7 @@ class Header(NamedTuple):
     orientation: int = UPRIGHT
     scan_at: int = 0
     is_streamed: bool = False
+    has_junk: bool = False
 
 
 class Measured(NamedTuple):
@@ -110,23 +110,22 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     if pixels is not None:
         check_layout(pixels, len(data), limits)
         return Measured(pixels.width * pixels.height)
-    header = read_header(data, limits)
+    start = bytes(data[:12])
+    try:
+        if start.startswith(b"\xff\xd8"):
+            header = _jpeg(data)
+        elif start.startswith(b"\x89PNG\r\n\x1a\n"):
+            header = _png(data)
+        elif start.startswith(b"RIFF") and start.endswith(b"WEBP"):
+            header = _webp(data)
+        else:
+            raise other_format(data)
+    except (ValueError, struct.error):
+        raise damaged("image", "its header is cut short, or cannot be read") from None
+    check_pixels(header.width, header.height, limits)
     n = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
     held = n if header.is_streamed else 1
     return Measured(-(-header.width // held) * -(-header.height // held), header, n)
-
-
-def read_header(data: memoryview, limits: Limits) -> Header:
-    """Return a file's header; raises BadImageError and ImageTooLargeError as `measure` does."""
-    kind, reader = _reader_of(data)
-    try:
-        header = reader(data)
-    except Image.DecompressionBombError as error:  # Pillow's own limit, which is over what any WebP photograph has
-        raise ImageTooLargeError(f"the {kind} has too many pixels: {error}; send a smaller one") from None
-    except (SyntaxError, OSError, ValueError, struct.error) as error:
-        raise damaged(kind, f"its header is truncated or cannot be read ({error})") from None
-    check_pixels(header.width, header.height, limits)
-    return header
 
 
 def _reduction(width: int, height: int, needed_px: int) -> int:
@@ -138,61 +137,82 @@ def _reduction(width: int, height: int, needed_px: int) -> int:
     return 1
 
 
-def _jpeg(data: memoryview) -> Header:
-    """Read the segments before the first scan (T.81, B.1 and B.2); what is in most of them is passed over."""
-    frame, frame_kind, exif, at = None, 0, data[:0], 2
+def segments(data: memoryview) -> Iterator[tuple[int, int, int]]:
+    """Yield the code, start and end of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
+
+    Passed over: bytes between two segments, markers without content, and segments that claim to be shorter than their
+    own length. Raises ValueError, or struct.error (truncated).
+    """
+    at, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
-        marker, length = struct.unpack_from(">HH", data, at)
-        if marker == _FILLING:
-            at += 1
-            continue
-        end = at + 2 + length
-        if marker < 0xFF00 or end > len(data):
-            raise SyntaxError("a segment is damaged")
-        if marker in _FRAMES:
-            if frame is not None:
-                raise SyntaxError("two frame headers")
-            frame, frame_kind = struct.unpack_from(">HHB", data, at + 5), marker
-        elif marker == _EXIF and not exif and data[at + 4 : at + 10] == EXIF_PREFIX:
-            exif = data[at + 4 : end]
-        elif marker == _SCAN:
-            if frame is None:
-                raise SyntaxError("no frame header")
-            height, width, components = frame
-            (in_scan,) = struct.unpack_from("B", data, at + 4)
-            is_streamed = frame_kind in _SEQUENTIAL and in_scan == components
-            return Header(JPEG, width, height, orientation_of(exif), end, is_streamed)
-        at = end
-    raise SyntaxError(f"more than {_MAX_SEGMENTS} segments before its image data")
+        filling, code, length = struct.unpack_from(">BBH", data, at)
+        if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or filling
+            found = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
+            if found is None:
+                raise ValueError("no further marker")
+            junk_bytes += found.start() - at
+            at = found.start()
+        elif code in _ALONE or length < 2:
+            at += 2
+        else:
+            yield code, at, at + 2 + length
+            if code == _SCAN:
+                return
+            at += 2 + length
+    raise ValueError("too many segments")
+
+
+def without_junk(data: memoryview, header: Header) -> bytes:
+    """Return a JPEG without what `segments` passed over: libjpeg would write a line on stderr about it."""
+    return b"".join((data[:2], *(data[start:end] for _, start, end in segments(data)), data[header.scan_at :]))
+
+
+def _jpeg(data: memoryview) -> Header:
+    """Read the segments before the first scan; what is in most of them is passed over."""
+    frame, frame_code, exif, end, has_junk = (0, 0, 0), 0, data[:0], 2, False
+    for code, start, next_end in segments(data):
+        has_junk |= start != end
+        end = next_end
+        if code in _FRAMES:
+            frame, frame_code = struct.unpack_from(">HHB", data, start + 5), code
+        elif code == _EXIF and not exif and bytes(data[start + 4 : start + 9]) == b"Exif\0":  # and a byte of filling
+            exif = data[start + 4 : end]
+        elif code == _JPEG_LS:
+            raise BadImageError("the image is JPEG-LS, not a JPEG, PNG or WebP file: convert it to JPEG or PNG")
+    height, width, components = frame
+    (in_scan,) = struct.unpack_from("B", data, start + 4)
+    is_streamed = frame_code in _SEQUENTIAL and in_scan == components
+    return Header(JPEG, width, height, orientation_of(exif), end, is_streamed, has_junk)
 
 
 def _png(data: memoryview) -> Header:
     name, width, height = struct.unpack_from(">4sII", data, 12)
     if name != b"IHDR":
-        raise SyntaxError("its first chunk is not IHDR")
+        raise damaged(PNG, "its first chunk is not IHDR")
     return Header(PNG, width, height)
 
 
 def _webp(data: memoryview) -> Header:
-    image = WebPImagePlugin.WebPImageFile(io.BytesIO(data))
-    if bytes(data[12:16]) == b"VP8X" and data[20] & _ANIMATED:
-        raise ValueError("an animation is not read: send one of its frames")
-    return Header(WEBP, *image.size, orientation_of(image.info.get("exif", b"")))
-
-
-_READERS: dict[bytes, tuple[str, Callable[[memoryview], Header]]] = {
-    b"\xff\xd8\xff": (JPEG, _jpeg),
-    b"\x89PNG\r\n\x1a\n": (PNG, _png),
-    b"RIFF": (WEBP, _webp),
-}
-"""By the first bytes of a file: its format's name, and what reads its header."""
-
-
-def _reader_of(data: memoryview) -> tuple[str, Callable[[memoryview], Header]]:
-    start = bytes(data[:12])
-    for magic, reader in _READERS.items():
-        if start.startswith(magic) and (magic != b"RIFF" or start.endswith(b"WEBP")):
-            return reader
-    raise BadImageError(
-        f"the image begins with {start[:4]!r}: it is not a JPEG, PNG or WebP file; save it as one of these"
-    )
+    """Read the chunks, of which the first picture counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
+    (size,) = struct.unpack_from("<I", data, 4)
+    width, height, flags, exif, at, end = 0, 0, 0, data[:0], 12, 8 + size
+    if end > len(data):
+        raise ValueError("cut short")
+    for _ in range(_MAX_SEGMENTS):
+        if at + 8 > end:
+            break
+        name, length = struct.unpack_from("<4sI", data, at)
+        content = data[at + 8 : at + 8 + length]
+        if name == b"VP8X":
+            (flags,) = struct.unpack_from("B", content)
+        elif name == b"VP8 " and not width:
+            width, height = (side & _WEBP_SIDE for side in struct.unpack_from("<HH", content, 6))
+        elif name == b"VP8L" and not width:
+            (bits,) = struct.unpack_from("<I", content, 1)
+            width, height = 1 + (bits & _WEBP_SIDE), 1 + (bits >> 14 & _WEBP_SIDE)
+        elif name == b"EXIF" and flags & _HAS_EXIF:
+            exif = exif or content
+        at += 8 + length + length % 2
+    if flags & _ANIMATED:
+        raise BadImageError("the WebP is animated: send one of its frames as a JPEG, PNG or WebP file")
+    return Header(WEBP, width, height, orientation_of(exif))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,28 @@ from jetsel.base.files import open_regular
 
 MAX_SIDE_PX = 65_535
 """JPEG's own largest side (ITU-T T.81, B.2.2); it bounds the tables, as long as a side, that OpenCV's resize makes."""
+
+_CONVERT = "convert it to JPEG or PNG"
+_FRAME = "send one of its frames as a JPEG or PNG"
+_SOURCE = "check its source, as servers send pages in place of images"
+_XML = rb"(?:\xef\xbb\xbf)?\s*(?=<).*<"
+_OTHER_FORMATS = (  # what a file is, what to do about it, and its first bytes
+    ("a GIF", _FRAME, rb"GIF8"),
+    ("a BMP", _CONVERT, rb"BM.{4}\0{4}"),
+    ("a TIFF or a camera's raw file", _CONVERT, rb"II[*+U]\0|MM\0[*+]|IIR[OS]|FUJIFILM|.{4}ftypcrx "),
+    ("AVIF", _CONVERT, rb".{4}ftyp.{0,40}avi[fs]"),
+    ("HEIC", _CONVERT, rb".{4}ftyp(?:hei[cxms]|hev[cxms]|mif[12]|msf1)"),
+    ("a video", _FRAME, rb".{4}(?:ftyp|moov|mdat|wide)|RIFF.{4}AVI |\x1aE\xdf\xa3|\0{2}\x01[\xb3\xba]"),
+    ("JPEG XL", _CONVERT, rb"\0{3}\x0cJXL |\xff\x0a"),
+    ("JPEG 2000", _CONVERT, rb"\0{3}\x0cjP  |\xff\x4f\xff\x51"),
+    ("a PDF", _CONVERT, rb"%PDF"),
+    ("a ZIP or gzip archive", "unpack it first", rb"PK(?:\x03\x04|\x05\x06)|\x1f\x8b"),
+    ("a Git LFS pointer", "fetch the file with `git lfs pull`", rb"version https://git-lfs"),
+    ("an HTML page", _SOURCE, _XML + rb"(?i:!doctype html|html|head|body)\b"),
+    ("an SVG", _CONVERT, _XML + rb"svg\b"),
+    ("JSON", _SOURCE, rb"(?:\xef\xbb\xbf)?\s*[{\[]\s*[\"{\[\]}0-9]"),
+    ("text", _SOURCE, rb"[\t\n\f\r -~\x80-\xff]+\Z"),
+)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -55,6 +78,15 @@ def truncated(kind: str, where: str) -> BadImageError:
 def damaged(kind: str, why: str) -> BadImageError:
     """Return the error for a file that contradicts its own format."""
     return BadImageError(f"the {kind} is damaged: {why}; save or send it again")
+
+
+def other_format(data: memoryview) -> BadImageError:
+    """Return the error for a file that is neither JPEG, PNG nor WebP: it says what the file is, if that is known."""
+    start = bytes(data[:1024])
+    for name, repair, pattern in _OTHER_FORMATS:
+        if re.match(pattern, start, re.DOTALL):
+            return BadImageError(f"the image is {name}, not a JPEG, PNG or WebP file: {repair}")
+    return BadImageError(f"the image begins with {start[:8]!r}: it is not a JPEG, PNG or WebP file; {_CONVERT}")
 
 
 def read_file(path: Path, limits: Limits) -> bytes:

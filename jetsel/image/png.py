@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
-from jetsel.image.header import UPRIGHT, orientation_of
+from jetsel.image.header import orientation_of
 from jetsel.image.limits import damaged, truncated
 
 _KIND = "PNG"
@@ -21,34 +22,49 @@ _MAX_CHUNKS = 65_536
 _ANCILLARY = 0x20  # a bit of a name's first letter, lower case: what a decoder may pass over (5.4)
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type (11.2.1)
 _STEP_BYTES = 1 << 18  # unpacked at a time, so that memory stays flat
+_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+_PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
+"""Keywords of texts that hold EXIF, as ImageMagick writes it: a name, a length, and hexadecimal digits."""
 
 
-def picture_of(data: memoryview) -> tuple[bytes | memoryview, int]:
-    """Return the file with what its picture needs alone, and its EXIF orientation, 1 to 8.
+def picture_of(data: memoryview) -> tuple[bytes, int, int]:
+    """Return the file with what its picture needs alone, its EXIF orientation, and the bits a channel that sBIT states.
 
-    What follows IEND is not looked at. Raises BadImageError (truncated, damaged).
+    The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
     """
-    kept, orientation = [data[:_SIGNATURE_BYTES]], UPRIGHT
-    pixels: list[memoryview] = []
-    is_plain = True
+    kept, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
     for name, content, chunk in _chunks(data):
+        first.setdefault(name, content)
         if not name[0] & _ANCILLARY:
             kept.append(chunk)
             if name == b"IDAT":
                 pixels.append(content)
-            continue
-        is_plain = False
-        if name == b"eXIf":
-            orientation = orientation_of(content)
+        elif profile is None and bytes(content[:21]) in _PROFILES:
+            profile = _profile(name, bytes(content[22:_STEP_BYTES]))
     _check_amount(data, pixels)
-    return data if is_plain else b"".join(kept), orientation
+    orientation = orientation_of(first.get(b"eXIf", profile or b""))
+    return b"".join((*kept, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+
+
+def _profile(name: bytes, text: bytes) -> bytes:
+    """Return the EXIF block in a text that follows one of _PROFILES; empty if it cannot be read."""
+    if name != b"tEXt":
+        text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
+        with suppress(zlib.error):  # an iTXt need not be packed
+            text = zlib.decompressobj().decompress(text, _STEP_BYTES)
+    digits = b"".join(text.split()[2:])
+    try:
+        return bytes.fromhex(digits[: len(digits) // 2 * 2].decode("ascii"))
+    except ValueError:
+        return b""
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
-    """Yield name and content of each chunk, IEND included, and the whole chunk.
+    """Yield name and content of each chunk before IEND, and the whole chunk; what follows IEND is not looked at.
 
     Checksums are compared here because libpng answers a wrong one with a line on stderr, and some versions with half a
-    picture.
+    picture. Ancillary chunks with a wrong one are passed over.
     """
     at = _SIGNATURE_BYTES
     for _ in range(_MAX_CHUNKS):
@@ -58,11 +74,12 @@ def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
         end = at + 8 + length
         if end + 4 > len(data):
             raise truncated(_KIND, "inside a chunk")
-        if zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
-            raise damaged(_KIND, f"the checksum of a chunk {name!r} is wrong")
-        yield name, data[at + 8 : end], data[at : end + 4]
         if name == b"IEND":
             return
+        if zlib.crc32(data[at + 4 : end]) == int.from_bytes(data[end : end + 4], "big"):
+            yield name, data[at + 8 : end], data[at : end + 4]
+        elif not name[0] & _ANCILLARY:
+            raise damaged(_KIND, f"the checksum of a chunk {name!r} is wrong")
         at = end + 4
     raise damaged(_KIND, f"it has more than {_MAX_CHUNKS} chunks")
 
@@ -84,7 +101,7 @@ def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
                 if left < 0:
                     raise damaged(_KIND, "it holds more pixels than its header gives")
                 packed = unpacking.unconsumed_tail
-    except zlib.error as error:
-        raise damaged(_KIND, f"its pixels cannot be unpacked ({error})") from None
+    except zlib.error:
+        raise damaged(_KIND, "its pixels cannot be unpacked, or fail their checksum") from None
     if not unpacking.eof:
         raise damaged(_KIND, "its pixels end too early")

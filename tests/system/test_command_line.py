@@ -61,7 +61,7 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
     bad = pictures[0].with_name("bad.jpg")
     bad.write_bytes(b"hello, I am text")
     for arguments, said in (
-        ([bad], "it is not a JPEG, PNG or WebP file; save it as one"),
+        ([bad], "is text, not a JPEG, PNG or WebP file"),
         ([pictures[0], "--model", "huge"], "no model 'huge'"),
         ([pictures[0], "--deadline-ms", "0.000001"], "passed before"),
     ):

@@ -104,11 +104,28 @@ def test_a_directory_of_exif_whose_entries_all_point_to_all_of_it_costs_nothing(
 def test_a_jpeg_behind_megabytes_of_filling_or_of_segments_that_pillow_takes_apart_costs_little():
     for filling, is_read in (
         (b"\xff" * 15_000_000, False),
+        (b"\xff\0" * 7_500_000, False),
+        (bytes(15_000_000), False),
+        (b"\xff\xfe\0\1" * 3_700_000, False),
+        (b"\xff\xd0" * 7_500_000, False),
+        (bytes(1_000_000), True),
         (jpeg_segment(0xED, b"Photoshop 3.0\0" + b"8BIM\0\0\0\0\0\0\0\0" * 5400) * 230, True),
         (jpeg_segment(0xE1, b"Exif\0\0" + bytes(65_000)) * 230, True),
     ):
         with little(most_mb=70), nullcontext() if is_read else pytest.raises(BadImageError):
             decode(SMALL[:2] + filling + SMALL[2:], DEFAULTS, NEEDED)
+
+
+def test_exif_in_texts_of_a_png_is_unpacked_once_and_only_so_far():
+    """64 MB of zeros in 64 KB, 90 times: the first is unpacked up to a bound, and no other."""
+    keyword = b"Raw profile type exif\0"
+    text = zlib.compress(b"\nexif\n 9\n" + b"0" * 64_000_000, 9)
+    for content in (b"\0" + EIGHT_MB, b"\0" + text):
+        data = png(3, 1, 8, 2, ROW, before=png_chunk(b"zTXt", keyword + content) * 90)
+        with little():
+            assert decode(data, DEFAULTS, NEEDED).bgr.shape == (1, 3, 3)
+    with little():
+        decode(png(3, 1, 8, 2, ROW, before=png_chunk(b"tEXt", keyword + b"\n" * 5_000_000)), DEFAULTS, NEEDED)
 
 
 def test_a_jpeg_has_as_many_scans_as_its_size_allows():
@@ -127,6 +144,7 @@ SMALL = encoded(".jpg", drawing(24, 17))
 
 def test_a_webp_of_a_canvas_that_is_too_large_or_hidden_behind_a_small_one_costs_nothing():
     still = encoded(".webp", drawing(2, 2))[12:]
-    for data in (riff(canvas(1 << 24, 1 << 24) + still), riff(canvas(2, 2) + canvas(7000, 7000) + still)):
+    many = riff(canvas(2, 2) + webp_chunk(b"JUNK", b"") * 500_000 + still)
+    for data in (riff(canvas(1 << 24, 1 << 24) + still), riff(canvas(2, 2) + canvas(7000, 7000) + still), many):
         with little(), suppress(BadImageError, ImageTooLargeError):
             assert decode(data, DEFAULTS, NEEDED).bgr.shape == (2, 2, 3)

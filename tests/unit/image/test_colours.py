@@ -11,7 +11,7 @@ import pytest
 from PIL import Image  # what scikit-image reads files with: a decoder that shares no code of ours
 
 from jetsel.image import decode
-from tests.unit.image.files import LIMITS, drawing, encoded, jpeg_segment, png, png_chunk
+from tests.unit.image.files import LIMITS, drawing, encoded, interlaced, jpeg_segment, png_chunk
 
 WHOLE = 1_000_000
 ADOBE = b"Adobe\0\x64\0\0\0\0"
@@ -42,22 +42,8 @@ def test_four_inks_become_the_colours_that_another_decoder_shows(transform):
 
 
 def test_an_interlaced_png_is_read_as_a_plain_one():
-    """Its rows are those of the seven passes of Adam7, each with a filter byte."""
     bgr = drawing(37, 23)
-    raw = b""
-    for left, top, across, down in (
-        (0, 0, 8, 8),
-        (4, 0, 8, 8),
-        (0, 4, 4, 8),
-        (2, 0, 4, 4),
-        (0, 2, 2, 4),
-        (1, 0, 2, 2),
-        (0, 1, 1, 2),
-    ):
-        raw += b"".join(b"\0" + row[:, ::-1].tobytes() for row in bgr[top::down, left::across])
-    whole = png(37, 23, 8, 2, raw)
-    interlaced = whole[:8] + png_chunk(b"IHDR", whole[16:28] + b"\1") + whole[33:]
-    np.testing.assert_array_equal(decode(interlaced, LIMITS, WHOLE).bgr, bgr)
+    np.testing.assert_array_equal(decode(interlaced(bgr), LIMITS, WHOLE).bgr, bgr)
 
 
 def test_what_a_png_says_of_its_colours_changes_no_pixel():

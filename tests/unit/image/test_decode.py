@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jetsel.base.errors import BadImageError
 from jetsel.image import Photograph, decode, of_area
 from tests.unit.image.files import (
     LIMITS,
@@ -58,7 +59,7 @@ PALETTE = png_chunk(b"PLTE", bytes((200, 100, 50, 1, 2, 3)))
     [
         (png(2, 1, 8, 2, b"\0" + bytes((200, 100, 50, 1, 2, 3))), [[50, 100, 200], [3, 2, 1]]),
         (
-            png(2, 1, 16, 2, b"\0" + struct.pack(">6H", 51_200, 25_600, 12_800, 0, 256, 65_535)),
+            png(2, 1, 16, 2, b"\0" + struct.pack(">6H", 200 * 257, 100 * 257, 50 * 257, 0, 385, 65_535)),
             [[50, 100, 200], [255, 1, 0]],
         ),
         (png(2, 1, 8, 3, b"\0\0\1", before=PALETTE), [[50, 100, 200], [3, 2, 1]]),
@@ -120,6 +121,74 @@ def test_a_jpeg_is_turned_at_full_and_at_reduced_scale_as_its_first_exif_block_s
     stored = cv2.imdecode(np.frombuffer(data, np.uint8), flag | cv2.IMREAD_IGNORE_ORIENTATION)
     np.testing.assert_array_equal(photograph.bgr, ORIENTED[5](stored))
     assert (photograph.width_px, photograph.height_px) == (120, 161)
+
+
+@pytest.mark.parametrize("code", [0xE1, 0xDB, 0xC0, 0xC4, 0xDA], ids=["EXIF", "DQT", "SOF", "DHT", "SOS"])
+def test_bytes_between_the_segments_of_a_jpeg_are_passed_over_in_silence(code, capfd):
+    data = with_app1(encoded(".jpg", drawing(161, 120)), b"Exif\0\0" + tiff(6))
+    at, upright = data.index(bytes((0xFF, code))), decode(data, LIMITS, WHOLE).bgr
+    for junk in (
+        b"\0",
+        bytes(70_000),
+        b"\xff" * 7,
+        b"\xff\0",
+        b"\xff\xd0",
+        b"\xff\xfe\0\1",
+        b"\xff\xee\0\2",
+        b"no marker",
+    ):
+        np.testing.assert_array_equal(decode(data[:at] + junk + data[at:], LIMITS, WHOLE).bgr, upright)
+    assert capfd.readouterr() == ("", "")
+
+
+def sixteen_bits(*levels, bits=None):
+    """A PNG of one row of grey levels of 16 bits, of which sBIT states some."""
+    stated = b"" if bits is None else png_chunk(b"sBIT", bytes((bits,)))
+    return png(len(levels), 1, 16, 0, b"\0" + struct.pack(f">{len(levels)}H", *levels), before=stated)
+
+
+@pytest.mark.parametrize(
+    ("data", "levels"),
+    [
+        (sixteen_bits(0, 6554, 65_535), [0, 26, 255]),  # 6554 / 257 = 25.5
+        (sixteen_bits(0, 16_383), [0, 64]),  # 14 bits, which use a quarter
+        (sixteen_bits(0, 1365, 4095, bits=12), [0, 85, 255]),
+        (sixteen_bits(5, 5, bits=12), [0, 0]),  # 5 / 4095 of 255
+        (sixteen_bits(0, 65_520, bits=12), [0, 255]),  # scaled by the writer, as the format demands
+        (sixteen_bits(0, 6560, bits=14), [0, 26]),
+    ],
+)
+def test_16_bits_become_8_over_their_full_range_or_that_of_the_bits_stated(data, levels):
+    assert decode(data, LIMITS, WHOLE).bgr[0, :, 0].tolist() == levels
+
+
+def test_16_bits_that_use_less_than_a_tenth_are_refused_with_the_repair():
+    """12 bits in 16 would be nearly black, and temperatures all of one grey."""
+    for levels, bits in (
+        ((0, 4095), None),
+        ((29_000, 35_000), None),
+        ((0, 0), 12),
+        ((65_535, 65_535), None),
+        ((0, 4080), 12),
+    ):
+        with pytest.raises(BadImageError, match=f"from {levels[0]} to {levels[1]} only.*scale them to the full range"):
+            decode(sixteen_bits(*levels, bits=bits), LIMITS, WHOLE)
+
+
+def test_exif_in_a_text_of_a_png_counts_unless_it_is_broken_and_xmp_never():
+    plain, block = encoded(".png", drawing(30, 20)), b"Exif\0\0" + tiff(6)
+    text = b"Raw profile type exif\0\nexif\n      %d\n" % len(block)
+    lines = b"\n".join(block.hex().encode()[at : at + 7] for at in range(0, 2 * len(block), 7))  # odd: 72 is as usual
+    for content, is_turned in (
+        (text + lines, True),
+        (text + lines + b"\n0", True),
+        (text.replace(b"exif\0", b"APP1\0\n\n") + lines.upper(), True),
+        (text + b"?" + lines, False),
+        (text[:30], False),
+        (b"XML:com.adobe.xmp\0<x tiff:Orientation='6'/>", False),
+    ):
+        data = plain[:33] + png_chunk(b"tEXt", content) + plain[33:]
+        assert decode(data, LIMITS, WHOLE).bgr.shape[:2] == ((30, 20) if is_turned else (20, 30)), content
 
 
 @pytest.mark.parametrize(
