@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 PATTERN = r"^[a-z0-9][a-z0-9_.-]*\Z"
 """What the names of models and families look like: they stand in file names, settings and URLs."""
@@ -24,8 +26,13 @@ def is_plain(name: str) -> bool:
 def plain_name(text: str) -> str | None:
     """Return a name for a model or family that is made of another text, as of a file's; None if nothing is left."""
     letters = unicodedata.normalize("NFKD", text)
-    bare = "".join(letter for letter in letters if not unicodedata.combining(letter)).lower()
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
     return re.sub(r"[^a-z0-9_.-]+", "-", bare).strip("-_.")[:MAX_LENGTH] or None
+
+
+def path_text(path: Path) -> str:
+    """Return a path that files and messages can hold: bytes that are not UTF-8 become escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def exact(name: str) -> str:
@@ -63,17 +70,18 @@ def topic_name(name: str) -> str:
     A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
     plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
     """
-    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")
-    return bare if bare and name.isascii() else "_".join(filter(None, (bare, _digest(exact(name)))))
+    same = exact(name)
+    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", same).strip("_")
+    return bare if bare and same.isascii() else "_".join(filter(None, (bare, _digest(same))))
 
 
 def folder_name(name: str) -> str:
     """Return the folder for a name: the name itself if it can be one, else what can be kept of it and a digest."""
-    dotted = re.sub(r"^(?=\.)", "_", exact(name))  # a folder that begins with a dot is hidden
-    bare = re.sub(r"[/\0]", "_", dotted)
-    if bare == dotted and len(bare.encode()) <= 255:  # bytes, on Linux
+    same = exact(name)
+    bare = re.sub(r"^(?=\.|\Z)", "_", re.sub(r"[/\0]", "_", same))  # one that begins with a dot is hidden
+    if bare == same and len(bare.encode()) <= 255:  # bytes, on Linux
         return bare
-    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{_digest(name)}"
+    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{_digest(same)}"
 
 
 def _digest(name: str) -> str:

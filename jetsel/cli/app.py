@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any
 
 import typer
@@ -47,6 +48,7 @@ Exit status: 0 if everything was done and every image answered; 1 if something f
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or the one of the click that typer itself brings
 _JSON = "jetsel.json"  # in the context: whether --json was given
+_ARGUMENTS = "jetsel.arguments"  # in the context: all that was typed
 
 
 class Commands(TyperGroup):
@@ -54,12 +56,13 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Remember whether an error is to be JSON, before typer finds one."""
-        ctx.meta[_JSON] = "--json" in args
+        ctx.meta[_JSON], ctx.meta[_ARGUMENTS] = "--json" in args, list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand that was asked for."""
         try:
+            check_values(self, ctx.meta[_ARGUMENTS])
             return super().invoke(ctx)
         except JetselError as error:
             _print_error(ctx, error.code, str(error), retry=error.retry)
@@ -73,6 +76,22 @@ class Commands(TyperGroup):
             if ctx.meta[_JSON]:
                 _print_error(ctx, "interrupted", "stopped by Ctrl-C; run the same command again", retry=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def check_values(command: Any, arguments: list[str]) -> None:
+    """Raise UsageError for a value that is empty, and for an option that would take the next one for its value."""
+    option = None  # the one whose value comes next
+    for text in itertools.takewhile(lambda text: text != "--", arguments):
+        inner = getattr(command, "commands", {})
+        known = [one for each in (command, *inner.values()) for one in each.params if one.param_type_name == "option"]
+        options = {name: one for one in known for name in one.opts}
+        name, equals, value = text.partition("=")
+        if not text.strip() or (option is None and name in options and equals and not value.strip()):
+            raise UsageError(f"{option or name.strip() or 'an argument'} is empty: give it a value, or leave it out")
+        if option is not None and name in {*options, "--help"}:
+            raise UsageError(f"{option} has no value, {name} follows it: give it one, or leave it out")
+        takes_next = option is None and not equals and name in options and not options[name].is_flag
+        option, command = name if takes_next else None, inner.get(text, command)
 
 
 def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> None:

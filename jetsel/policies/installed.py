@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import RULE, is_plain
 from jetsel.base.versions import NONE, Versions
 from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.policies.coding import encode, identity, read
 
 SHIPPED = NONE  # stands for the one that came with the models, which lies elsewhere: no link says so
 REPORT = "report.html"
-
-_FAMILY = re.compile(r"[a-z0-9][a-z0-9_.-]*")  # as a model's manifest may call it: never a way out of the folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +131,8 @@ def _named(number: int) -> str:
 
 
 def _versions(folder: Path, family: str) -> Versions:
-    if not _FAMILY.fullmatch(family):
-        raise CalibrationError(
-            f"{family!r} is not a valid family name: use letters a to z, digits, and _ . - after the first"
-        )
+    if not is_plain(family):  # it could lead out of the folder
+        raise CalibrationError(f"{family!r} is not a valid family name: {RULE}")
     return Versions(folder / family, CalibrationError)
 
 

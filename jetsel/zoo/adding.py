@@ -6,39 +6,37 @@ import hashlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from jetsel.base.errors import ManifestError
+from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
+from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
-from jetsel.zoo.store import STARTER, Model, Zoo, scan
+from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
 Try = Callable[[Weights, str | None], TrialRun]
 """Runs a model; the second argument is the tensor that a softmax makes its answers from, None if none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelDescription:
+class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
-    family: the one wanted; None for that of the labels, or else `likely_family`. spec: of InputSpec, less the size.
-    weights: what the file is named after if several models share it. tensors_sha256, recipe, licence, derived_from:
-    see Manifest.
+    spec: of InputSpec, less the size. weights: what the file is named after if several models share it.
+    tensors_sha256, recipe, licence, derived_from: see Manifest.
     """
 
     name: str
-    family: str | None
-    likely_family: str
-    labels: bytes
-    labels_from: Path
     spec: dict[str, Any]
     input_px: tuple[int, int] | None
     source: str
@@ -68,10 +66,11 @@ class Where:
 
 @dataclass(frozen=True)
 class Added:
-    """The model as it was added, and how many classes it has."""
+    """The model as it was added, how many classes it has, and what its owner should know of its family."""
 
     model: Model
     classes: int
+    notes: tuple[str, ...]
 
 
 def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool) -> Added:
@@ -80,11 +79,11 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
     Raises ManifestError, or what `try_it` does, that names the repair.
     """
     folder = where.folder
-    labels = Labels.parse(wanted.labels, wanted.labels_from)
     named = [] if folder is None or not folder.is_dir() else [folder]
     zoo = scan([*where.folders, *named])
-    family = _family(zoo, labels, wanted, replace)
-    replaced = _replaced(zoo if where.is_read else scan(named), family, wanted.name, folder, replace)
+    family = choose_family(zoo, wanted, [wanted.name], replace=replace)
+    labels = Labels.parse(family.labels, wanted.labels_from)
+    replaced = _replaced(zoo if where.is_read else scan(named), family.name, wanted.name, folder, replace)
     target = replaced.directory if replaced is not None else folder or where.default
     if target.resolve() == STARTER.resolve():
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
@@ -101,8 +100,9 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
         seen = try_it(weights, found.before_softmax)
-        manifest = _manifest(wanted, family, labels, found, seen, sha256, source)
-        return Added(Model(manifest, put(work, copy, wanted.labels, manifest, replaced)), len(labels.names))
+        manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
+        model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
+        return Added(model, len(labels.names), family.notes)
 
 
 def _manifest(
@@ -126,29 +126,10 @@ def _manifest(
             "tensors_sha256": wanted.tensors_sha256,
             "recipe": wanted.recipe,
             "licence": wanted.licence,
+            "origin": wanted.origin,
             "derived_from": wanted.derived_from,
         }
     )
-
-
-def _family(zoo: Zoo, labels: Labels, wanted: ModelDescription, replace: bool) -> str:
-    """Return the family that these labels are, or found one; raises ManifestError if two would contradict."""
-    known = next((name for name, family in zoo.families.items() if family.labels.sha256 == labels.sha256), None)
-    if known is not None:
-        if wanted.family not in (None, known):
-            raise ManifestError(
-                f"--family {wanted.family}: these labels belong to family {known} already: omit --family"
-            )
-        return known
-    name = wanted.family or wanted.likely_family
-    if name in zoo.families:
-        others = [model.manifest.name for model in zoo.families[name].models]
-        if not (replace and others == [wanted.name]):
-            raise ManifestError(
-                f"family {name} ({', '.join(others)}) has other labels than {wanted.labels_from}: models of one family "
-                "share them; for a family of its own, use --family NAME"
-            )
-    return name
 
 
 def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bool) -> Model | None:
@@ -158,12 +139,13 @@ def _replaced(zoo: Zoo, family: str, name: str, folder: Path | None, replace: bo
         return None
     if folder is not None and folder.resolve() != there.directory.resolve():
         raise ManifestError(
-            f"--folder {folder}: the daemon reads {name} of family {family} from {there.directory} too: leave --folder "
-            f"out, or first run: jetsel models remove {name} --family {family}"
+            f"--folder {folder}: the daemon reads {name} of family {family} from {there.directory} too: choose another "
+            "name with --name"
         )
     if not replace:
         raise ManifestError(
-            f"family {family} has a model {name} in {there.directory}: choose another with --name, or use --replace"
+            f"family {family} has a model {name} in {there.directory}: choose another name with --name; --replace "
+            "overwrites it"
         )
     return there
 
@@ -184,8 +166,8 @@ def derived(
     in its weights. words: how it was made.
     """
     is_same = sha256 == parent.sha256  # then only what it takes differs
-    return msgspec.structs.replace(
-        parent,
+    return manifest_of(
+        msgspec.to_builtins(parent),
         name=name,
         file=f"{parent.family}.{name}.{sha256[:12]}.onnx",
         sha256=sha256,
@@ -203,27 +185,26 @@ def derived(
     )
 
 
-@dataclass(frozen=True)
-class NewFamily:
-    """The owner's family: its name, its labels file's bytes, and what the weights of its heads came from."""
+def family_of_heads(
+    zoo: Zoo, backbone: Family, name: str | None, photos: Path, labels: bytes, *, replace: bool
+) -> tuple[NewFamily, dict[str, Model]]:
+    """Return the family of heads for a folder of images, and the models that they replace, by name.
 
-    name: str
-    labels: bytes
-    source: str
-
-
-def check_name(zoo: Zoo, family: NewFamily) -> dict[str, Model]:
-    """Return the models of this family that are there already, by name; raises ManifestError if it is another's."""
-    labels = Labels.parse(family.labels, Path(family.name))
-    known = zoo.families.get(family.name)
-    if known is not None and known.labels.sha256 != labels.sha256:
-        raise ManifestError(f"family {family.name} is there, with other classes: choose another name with --family")
-    same = next((one.name for one in zoo.families.values() if one.labels.sha256 == labels.sha256), family.name)
-    if same != family.name:
+    name: the one that the owner names. labels: of the folder's classes; those returned have the family's own order.
+    Raises ManifestError, which names the repair, before anything is trained.
+    """
+    place, likely = path_text(photos.resolve()), plain_name(photos.resolve().name)
+    request = FamilyRequest(family=name, likely_family=likely, labels=labels, labels_from=photos, origin=place)
+    names = [model.manifest.name for model in backbone.models]
+    family = choose_family(zoo, request, names, are_heads=True, replace=replace)
+    known = zoo.families[family.name].models if family.name in zoo.families else ()
+    there = {model.manifest.name: model for model in known if model.manifest.name in names}
+    if there and not replace:
         raise ManifestError(
-            f"family {same} has the very same classes: use --family {same}, or remove that family first"
+            f"family {family.name} has {', '.join(there)} already: choose another name with --family; --replace "
+            "overwrites these models"
         )
-    return {} if known is None else {model.manifest.name: model for model in known.models}
+    return with_(family, source=f"head for {Path(place).name}", origin=place), there
 
 
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
@@ -236,12 +217,13 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
     digest = hashlib.sha256(head).hexdigest()
     before = backbone.manifest
     file = f"{family.name}.{before.name}.{digest[:12]}.npz"
-    manifest = msgspec.structs.replace(
-        before,
+    manifest = manifest_of(
+        msgspec.to_builtins(before),
         family=family.name,
         labels=f"{family.name}.{labels[:12]}.tsv",
         head=Head(file=file, sha256=digest, backbone_classes=classes),
         source=f"{family.source}, on {before.source}",
+        origin=family.origin,
     )
     with working_folder(folder if old is None else old.directory) as work:
         copy = work / "model.onnx"

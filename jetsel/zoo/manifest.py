@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from jetsel.base import names
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.image import InputSpec
@@ -19,7 +20,7 @@ MAX_BYTES = 65_536
 _OPERATIONS_PER_MS = 20e6
 """Multiply-accumulates that one core of a desktop processor does: 20 to 40 million with the starter family."""
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)]
+Name = Annotated[str, Meta(pattern=names.PATTERN, max_length=names.MAX_LENGTH)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # so no folder, up or down
 Version = Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -52,7 +53,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
     outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) if there is one.
     source: where the model came from; notice: what its users must know, None if there is nothing. licence: the
-    text that came with the weights. head: None if the weights' own last layer answers. derived_from: None unless
+    text that came with the weights. origin: the folder or collection that it came from, whose later models join its
+    family. head: None if the weights' own last layer answers. derived_from: None unless
     `jetsel models optimize` made it, or it was pulled in 8 bits.
     """
 
@@ -73,6 +75,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tensors_sha256: Sha256 | None = None
     recipe: Sentence | None = None
     licence: Sentence | None = None
+    origin: Sentence | None = None
     head: Head | None = None
     derived_from: DerivedFrom | None = None
 
@@ -128,16 +131,24 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {error}; write it as `jetsel models add` does") from None
+        raise ManifestError(f"{path}: {_in_words(error)}; correct it there, or delete the file") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(
             f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
         ) from None
 
 
-def manifest_of(plain: dict[str, Any]) -> Manifest:
-    """Return the manifest that these plain values are; raises ManifestError with the key and what is wrong."""
+def manifest_of(plain: dict[str, Any], **changes: Any) -> Manifest:
+    """Return the manifest of these plain values, with changes; raises ManifestError with the key and what is wrong."""
     try:
-        return msgspec.convert(plain, Manifest)
+        return msgspec.convert(plain | changes, Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(str(error)) from None
+        raise ManifestError(_in_words(error)) from None
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """Return what is wrong, without msgspec's paths, and without the patterns of what people choose."""
+    what, _, key = str(error).rstrip("`").partition(" - at `$.")
+    rules = {"name": names.RULE, "family": names.RULE, "version": "write three numbers, as in 1.0.0"}
+    words = rules.get(key.rpartition(".")[2], what.replace("`int`", "a whole number"))
+    return f"{key}: {words}" if key else str(error)

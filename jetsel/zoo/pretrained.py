@@ -117,6 +117,7 @@ def rungs(
                 tensors_sha256=described,
                 recipe=RECIPE,
                 licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
+                origin=RECIPE,
             )
             yield Rung(onnx, wanted, side_px, expected[name])
             signs = SYMMETRIC if symmetric else ""

@@ -1,4 +1,4 @@
-"""Finds the models on this device: which folders are read, and the families of models whose labels hash alike."""
+"""Finds the models on this device: which folders are read, and the families that their manifests name."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def scan(directories: Iterable[Path]) -> Zoo:
     """Read every `*.json` of these folders, in the order given and then by file name.
 
     What cannot be used is listed as broken and hides nothing else. If two manifests contradict each other (one model
-    name twice in a family, one family name for two sets of labels, or two for one) the one read first stands: list the
-    folders that you trust first.
+    name twice in a family, or one family name for two lists of labels) the one read first stands: list the folders
+    that you trust first.
     """
     labels: dict[str, Labels] = {}
     models: dict[str, list[Model]] = {}
@@ -189,12 +189,6 @@ def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model
         raise ManifestError(
             f"{path}: family: {family!r} has other labels in {others[0].manifest_path}; models of one family share "
             "their labels file, byte for byte: give this one another family name, or the same labels"
-        )
-    known = next((name for name, found in labels.items() if found.sha256 == theirs.sha256), family)
-    if known != family:
-        raise ManifestError(
-            f"{path}: family: {known!r} has the same labels in {models[known][0].manifest_path}; models with the same "
-            f"labels are one family: write {known!r} here"
         )
     for other in others:
         if other.manifest.name == manifest.name:

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from jetsel.cli.models.options import FamilyName, Folder, Name, Replace, plain_name, size, triple
+from jetsel.base.names import RULE, path_text, plain_name
+from jetsel.cli.models.options import FamilyName, Folder, Name, Replace, size, triple
 from jetsel.cli.options import ConfigFile, Json
 
 Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
@@ -74,15 +75,19 @@ def add(
 ) -> None:
     """Check a model by running it, and add it with its labels to a folder that the daemon reads.
 
-    The file is copied. If anything fails, nothing is added.
+    The file is copied. If anything fails, nothing is added. Models of one family answer for each other: give another
+    task with the same classes a family of its own.
     """
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.labels import labels_file
 
+    own_name = name or plain_name(onnx.stem)
+    if own_name is None:
+        raise typer.BadParameter(f"{onnx.name}: its name gives none for the model: use --name NAME; {RULE}")
     wanted = ModelDescription(
-        name=name or plain_name(onnx.stem),
+        name=own_name,
         family=family,
         likely_family=plain_name(labels.stem),
         labels=labels_file(labels),
@@ -97,9 +102,10 @@ def add(
             "resize_px": resize_px,
         },
         input_px=size(input_px) if input_px is not None else None,
-        source=source or f"added from {onnx.name}",
+        source=source or f"added from {path_text(Path(onnx.name))}",
         notice=notice,
         version=version,
         output=output,
+        origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {path_text(Path(labels.name))}",
     )
     place(onnx, wanted, config_file.applied(config), folder, replace=replace, json=json)

@@ -44,14 +44,14 @@ def add_rungs(
 
     folder: where they are wanted, None for any that the daemon reads. Raises as `pull_family` does.
     """
-    from jetsel.base.errors import ManifestError
     from jetsel.cli.models.placed import put
     from jetsel.zoo import model_folders, scan
     from jetsel.zoo.manifest import DerivedFrom
     from jetsel.zoo.store import IN_8_BITS
 
     folders = model_folders(values.models) if folder is None else [folder] if folder.is_dir() else []
-    known = [model for one in scan(folders).families.values() for model in one.models]
+    families = scan(folders).families.values()
+    known = [model for one in families if family in (None, one.name) for model in one.models]
     models: list[Model] = []
     added: list[str] = []
     for rung in rungs:
@@ -64,12 +64,6 @@ def add_rungs(
             wanted = with_(rung.wanted, family=family, derived_from=derived)
             there = put(rung.onnx, wanted, values, folder, replace=replace).model
             added.append(there.manifest.name)
-        elif family not in (None, there.manifest.family):
-            other = there.manifest.family
-            raise ManifestError(
-                f"--family {family}: {there.manifest.name} is installed as family {other}, and models with the same "
-                f"labels are one family: remove it first with jetsel models remove --family {other}"
-            )
         models.append(there)
     return models, added
 

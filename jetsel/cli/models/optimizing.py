@@ -14,6 +14,7 @@ import msgspec
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError, JetselError, UnknownModelError, did_you_mean
 from jetsel.base.files import write
+from jetsel.base.names import RULE, is_plain
 from jetsel.base.weights import Weights
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import Calibrated
@@ -133,8 +134,12 @@ def _comparing(job: Job, models: Sequence[str], output: Output) -> Compare:
 
 
 def _check_added(asked: OptimizeRequest, family: Family, parent: Model, planned: Sequence[Recipe]) -> None:
-    """Raise UnknownModelError if a candidate to add will not be made, CalibrationError if its name is taken."""
+    """Raise UnknownModelError if a candidate to add will not be made, CalibrationError if a name cannot be used."""
     names = [name_of(parent, recipe) for recipe in planned]
+    if too_long := [name for name in names if not is_plain(name)]:
+        raise CalibrationError(
+            f"{too_long[0]} cannot be a name: {RULE}; add {parent.manifest.name} under a shorter one"
+        )
     taken = {model.manifest.name: model.directory for model in family.models}
     for name in asked.add:
         if name in taken:

@@ -8,6 +8,17 @@ from typing import Annotated
 
 import typer
 
+from jetsel.base.names import RULE, is_plain, plain_name
+
+
+def checked_name(text: str | None) -> str | None:
+    """Return the name that a person gives to a model or family; raises BadParameter if it cannot be one."""
+    if text is None or is_plain(text):
+        return text
+    made = plain_name(text)
+    raise typer.BadParameter(f"{text!r} cannot be a name: {RULE}{f'; for example {made}' if made else ''}")
+
+
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -18,14 +29,17 @@ Folder = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="Name used in requests (default: the source's name)."),
+    typer.Option(
+        "--name", metavar="NAME", callback=checked_name, help="Name used in requests (default: the source's name)."
+    ),
 ]
 FamilyName = Annotated[
     str | None,
     typer.Option(
         "--family",
         metavar="NAME",
-        help="Family of the model (default: the one with these labels, else the source's).",
+        callback=checked_name,
+        help="Family of the model (default: the labels file's or data set's name).",
     ),
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the family's model of this name.")]
@@ -52,8 +66,3 @@ def size(text: str) -> tuple[int, int]:
     if found is None:
         raise typer.BadParameter(f"{text!r} is not a width and height, as in 224x224")
     return int(found[1]), int(found[2])
-
-
-def plain_name(text: str) -> str:
-    """Return a name as manifests have them: small letters, digits, _ . - in the place of all else."""
-    return re.sub(r"[^a-z0-9_.-]+", "-", text.lower()).strip("-_.")[:64]

@@ -35,7 +35,7 @@ def place(
 
     added = put(onnx, wanted, values, folder, replace=replace)
     manifest = added.model.manifest
-    notes = notes_of(values, added.model.directory, manifest.family, [manifest.name])
+    notes = [*added.notes, *notes_of(values, added.model.directory, manifest.family, [manifest.name])]
     if json:
         import msgspec
 

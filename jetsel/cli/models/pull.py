@@ -83,5 +83,6 @@ def pull(
             input_px=found.input_px,
             source=found.source,
             notice=found.notice,
+            origin=f"torchvision, trained on {found.trained_on}",
         )
         place(found.onnx, wanted, values, folder, replace=replace, json=json)

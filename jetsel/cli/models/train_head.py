@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.models.options import plain_name
+from jetsel.cli.models.options import Replace, checked_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ def train_head(
         str, typer.Option(metavar="NAME", help="Family whose models give embeddings.")
     ] = "efficientnet-lite",
     family: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the new family (default: the folder's).")
+        str | None,
+        typer.Option(metavar="NAME", callback=checked_name, help="Name of the new family (default: the folder's)."),
     ] = None,
+    replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -45,7 +47,7 @@ def train_head(
     from jetsel.cli.terminal import Output
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.adding import NewFamily, add_head, check_name
+    from jetsel.zoo.adding import add_head, family_of_heads
     from jetsel.zoo.labels import Labels, table_of
 
     site = read_site(config)
@@ -54,10 +56,7 @@ def train_head(
     if not labels_in(photos):
         raise CalibrationError(f"{photos}: it has no class folders; make one folder of images for each class")
     names = sorted(entry.name for entry in photos.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    made = NewFamily(
-        family or plain_name(photos.resolve().name), table_of(names, str(photos)), f"head for {photos.name}"
-    )
-    there = check_name(zoo, made)
+    made, there = family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
     labels = Labels.parse(made.labels, photos)
     found = find(photos, labels, None, need_labels=True)
     folder = check_before(values, labels, [one.class_number for one in found.photographs])
@@ -74,7 +73,7 @@ def train_head(
         for model in known.models
         for name in [model.manifest.name]
     ]
-    notes = notes_of(values, models[0].directory, made.name, list(trained))
+    notes = [*made.notes, *notes_of(values, models[0].directory, made.name, list(trained))]
     accuracies = {name: one.accuracy for name, one in trained.items()}
     if json:
         told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}

@@ -158,7 +158,7 @@ def candidates_folder(folder: Path) -> Path:
 
 def name_of(parent: Model, recipe: Recipe) -> str:
     """Return what a candidate is called."""
-    return f"{parent.manifest.name}-{recipe.suffix}"[:64]
+    return f"{parent.manifest.name}-{recipe.suffix}"
 
 
 def _there(folder: Path, parent: Model, recipes: Sequence[Recipe]) -> dict[Recipe, Model]:

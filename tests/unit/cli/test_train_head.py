@@ -31,8 +31,9 @@ def test_a_family_is_made_that_shares_the_backbones_files(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    for _ in range(2):  # again: trained anew, in the place of the old ones
-        done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter", "--json"])
+    command = ["models", "train-head", str(photos), "--backbone", "starter", "--json"]
+    for again in ([], ["--replace"]):  # trained anew, in the place of the old ones
+        done = CliRunner().invoke(app, [*command, *again])
         assert done.exit_code == 0, done.output
         said = json.loads(done.output)
         assert (said["family"], said["classes"]) == ("colours", ["blue", "red"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ManifestError
+from jetsel.base.names import RULE
 from jetsel.zoo import Zoo, scan, verify
 from tests.unit.zoo.making import described, put_model
 
@@ -56,12 +57,18 @@ def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:
     assert f"family: 'pets' has other labels in {first}" in reason
 
 
-def test_a_second_name_for_the_same_labels_is_refused(tmp_path: Path) -> None:
-    first = put_model(tmp_path / "first", name="a")
+def test_two_families_may_have_the_same_labels(tmp_path: Path) -> None:
+    put_model(tmp_path / "first", name="a")
     put_model(tmp_path / "second", name="b", family="animals")
     zoo = scan([tmp_path / "first", tmp_path / "second"])
-    assert list(zoo.families) == ["pets"]
-    assert f"family: 'pets' has the same labels in {first}" in reasons(zoo)[0]
+    found = {name: [model.manifest.name for model in family.models] for name, family in zoo.families.items()}
+    assert (found, zoo.broken) == ({"pets": ["a"], "animals": ["b"]}, ())
+
+
+def test_a_family_whose_name_is_broken_is_left_out_with_its_repair(tmp_path: Path) -> None:
+    put_model(tmp_path, name="a", family="My Flowers")
+    (reason,) = reasons(scan([tmp_path]))
+    assert reason == f"family: {RULE}; correct it there, or delete the file"
 
 
 def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:

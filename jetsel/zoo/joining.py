@@ -1,0 +1,105 @@
+"""Which family new models belong to. A family is a name with its list of classes; two families may have the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from jetsel.base.errors import ManifestError
+from jetsel.base.names import RULE, exact
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.store import Family, Zoo
+
+SHOWN = 3  # classes that a message names
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyRequest:
+    """What is known of the family of new models.
+
+    family: the one that the owner names, None to choose. likely_family: the name of a new one, None if nothing gives
+    it. labels: the content of the labels file; labels_from: its name in messages. origin: see Manifest.
+    """
+
+    family: str | None
+    likely_family: str | None
+    labels: bytes
+    labels_from: Path
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class NewFamily:
+    """The family of new models: its name, and the content of its labels file.
+
+    source, origin: of heads, see Manifest. notes: what the owner should know of the family.
+    """
+
+    name: str
+    labels: bytes
+    source: str = ""
+    origin: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def choose_family(
+    zoo: Zoo, new: FamilyRequest, names: Collection[str], *, are_heads: bool = False, replace: bool
+) -> NewFamily:
+    """Return the family that the owner names, the only one with these classes and this origin, or a new one.
+
+    names: of the models. are_heads: whether they learn the family's order of the classes. Raises ManifestError, which
+    names the repair, if the family has other classes, or if the owner must choose.
+    """
+    classes = _classes(Labels.parse(new.labels, new.labels_from))
+    alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
+    fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
+    if new.family is None and len(alike) == 1 and fitting and new.origin in _origins(alike[0]):
+        note = f"family {alike[0].name} has models of the same origin: for a family of its own, use --family NAME"
+        return NewFamily(alike[0].name, _labels_of(alike[0]), notes=(note,))
+    name = new.family or new.likely_family
+    if name is None:
+        raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
+    known = zoo.families.get(name)
+    if known is None:
+        told = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
+        return NewFamily(name, new.labels, notes=tuple(told))
+    overwrites = replace and not _names(known).isdisjoint(names)
+    if known in fitting and (new.family or overwrites):
+        return NewFamily(name, _labels_of(known))
+    if overwrites and not are_heads and _names(known) == set(names):
+        return NewFamily(name, new.labels)
+    repair = "for a family of its own, choose another name with --family"
+    if known in fitting:
+        raise ManifestError(f"{_same(known, names, are_heads)}; {repair}")
+    if known in alike:
+        why = f"has the classes of {new.labels_from} in another order, and the outputs of a model cannot be reordered"
+    else:
+        apart = sorted(shown for _, shown in set(_classes(known.labels)) ^ set(classes))[:SHOWN]
+        why = f"has other classes than {new.labels_from} (see {', '.join(apart)}), and keeps them until it is removed"
+    raise ManifestError(f"family {name} {why}; {repair}")
+
+
+def _same(family: Family, names: Collection[str], are_heads: bool) -> str:
+    """Say that a family has the same classes, and how to join it, if that replaces none of its models."""
+    clash = not _names(family).isdisjoint(names)
+    how = f": to answer in one cascade with it, use --family {family.name}{' --name NAME' * clash}"
+    return f"family {family.name} has the same classes, perhaps for another task{'' if clash and are_heads else how}"
+
+
+def _classes(labels: Labels) -> list[tuple[str, str]]:
+    return [(exact(wnid), exact(name)) for wnid, name in zip(labels.wnids, labels.names, strict=True)]
+
+
+def _labels_of(family: Family) -> bytes:
+    first = family.models[0]
+    return (first.directory / first.manifest.labels).read_bytes()
+
+
+def _names(family: Family) -> set[str]:
+    return {model.manifest.name for model in family.models}
+
+
+def _origins(family: Family) -> set[str]:
+    """Return where its models came from; what is pulled has a recipe, too."""
+    return {said for model in family.models for said in (model.manifest.origin, model.manifest.recipe) if said}
