@@ -96,7 +96,7 @@ def check_values(command: Any, arguments: list[str]) -> None:
 
 def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> None:
     """Print one error: for people one line on standard error, with --json one object on standard output."""
-    text = " ".join(message.split())
+    text = " ".join(message.split()).encode(errors="backslashreplace").decode()  # a path may not be UTF-8
     if ctx.meta[_JSON]:
         print_json({"error": code, "message": text, "retry": retry})
     else:

@@ -200,9 +200,9 @@ def family_of_heads(
     known = zoo.families[family.name].models if family.name in zoo.families else ()
     there = {model.manifest.name: model for model in known if model.manifest.name in names}
     if there and not replace:
+        again = "; --replace trains them again" if place in {one.manifest.origin for one in there.values()} else ""
         raise ManifestError(
-            f"family {family.name} has {', '.join(there)} already: choose another name with --family; --replace "
-            "overwrites these models"
+            f"family {family.name} has {', '.join(there)} already: choose another name with --family{again}"
         )
     return with_(family, source=f"head for {Path(place).name}", origin=place), there
 

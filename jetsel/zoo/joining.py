@@ -46,7 +46,7 @@ class NewFamily:
 def choose_family(
     zoo: Zoo, new: FamilyRequest, names: Collection[str], *, are_heads: bool = False, replace: bool
 ) -> NewFamily:
-    """Return the family that the owner names, the only one with these classes and this origin, or a new one.
+    """Return the family that the owner names, the only or the likely one with these classes and origin, or a new one.
 
     names: of the models. are_heads: whether they learn the family's order of the classes. Raises ManifestError, which
     names the repair, if the family has other classes, or if the owner must choose.
@@ -54,9 +54,10 @@ def choose_family(
     classes = _classes(Labels.parse(new.labels, new.labels_from))
     alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
     fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
-    if new.family is None and len(alike) == 1 and fitting and new.origin in _origins(alike[0]):
-        note = f"family {alike[0].name} has models of the same origin: for a family of its own, use --family NAME"
-        return NewFamily(alike[0].name, _labels_of(alike[0]), notes=(note,))
+    near = [one for one in fitting if len(alike) == 1 or one.name == new.likely_family]
+    if new.family is None and near and new.origin in _origins(near[0]):
+        note = f"family {near[0].name} has models of the same origin: for a family of its own, use --family NAME"
+        return NewFamily(near[0].name, _labels_of(near[0]), notes=(note,))
     name = new.family or new.likely_family
     if name is None:
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
@@ -76,7 +77,7 @@ def choose_family(
         why = f"has the classes of {new.labels_from} in another order, and the outputs of a model cannot be reordered"
     else:
         apart = sorted(shown for _, shown in set(_classes(known.labels)) ^ set(classes))[:SHOWN]
-        why = f"has other classes than {new.labels_from} (see {', '.join(apart)}), and keeps them until it is removed"
+        why = f"has other classes than {new.labels_from} (see {', '.join(apart)}) and keeps them until it is removed"
     raise ManifestError(f"family {name} {why}; {repair}")
 
 

@@ -57,9 +57,7 @@ def put(
     folder = work.parent
     target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
     if replaced is None and target.exists():
-        raise ManifestError(
-            f"{target}: already exists: delete it if it cannot be used (see jetsel models list), or choose another name"
-        )
+        raise ManifestError(f"{target}: already exists, see jetsel models list: choose another name, or delete it")
     weights.rename(work / manifest.file)
     (work / manifest.labels).write_bytes(labels)
     for name, content in others.items():

@@ -75,8 +75,7 @@ def add(
 ) -> None:
     """Check a model by running it, and add it with its labels to a folder that the daemon reads.
 
-    The file is copied. If anything fails, nothing is added. Models of one family answer for each other: give another
-    task with the same classes a family of its own.
+    The file is copied. If anything fails, nothing is added.
     """
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file

@@ -29,9 +29,7 @@ Folder = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option(
-        "--name", metavar="NAME", callback=checked_name, help="Name used in requests (default: the source's name)."
-    ),
+    typer.Option("--name", metavar="NAME", callback=checked_name, help="Name in requests (default: the source's)."),
 ]
 FamilyName = Annotated[
     str | None,

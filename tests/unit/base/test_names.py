@@ -46,7 +46,9 @@ def test_a_plain_name_is_made_of_other_text_and_is_never_empty(text: str, made: 
 def test_names_are_the_same_in_both_forms_of_unicode_and_by_case_only_if_nothing_else_fits() -> None:
     assert exact(nfd(" Schröder ")) == "Schröder"
     assert folded("Hot_Dog ") == folded(nfd("hot dog")) == "hot dog"
-    numbers = NumberByName([("Cat", 0), ("cat", 1), ("a b", 2), ("a_b", 3), ("Schröder", 4), ("crane", 5), ("crane", 6)])
+    numbers = NumberByName(
+        [("Cat", 0), ("cat", 1), ("a b", 2), ("a_b", 3), ("Schröder", 4), ("crane", 5), ("crane", 6)]
+    )
     expected = {"Cat": 0, "cat": 1, "CAT": None, "a b": 2, "a_b": 3, "A b": None, nfd("Schröder"): 4, "SCHRÖDER": 4}
     assert {name: numbers.get(name) for name in expected} == expected
     assert numbers.get("crane") is None, "it means two"

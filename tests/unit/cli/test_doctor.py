@@ -22,7 +22,8 @@ from jetsel.engines.building.plans import wanted_key
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Fact, Machine
 from jetsel.zoo import STARTER
-from jetsel.zoo.adding import NewFamily, add_head
+from jetsel.zoo.adding import add_head
+from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.store import scan
 from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like

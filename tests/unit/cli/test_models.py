@@ -13,12 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from jetsel.base.config import Config
-from jetsel.base.errors import ManifestError
+from jetsel.base.names import RULE
 from jetsel.base.weights import Head
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
 from jetsel.zoo import STARTER, Model, scan, verify
-from jetsel.zoo.adding import ModelDescription, NewFamily, add_head
+from jetsel.zoo.adding import ModelDescription, add_head
+from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.labels import labels_file
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.placing import take_out
@@ -111,22 +112,67 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     assert Path(said["manifest"]).parent == own
 
 
-def test_a_second_model_of_the_same_labels_joins_the_family(own: Path, onnx: Path, labels: Path) -> None:
+def test_a_second_model_of_the_same_folder_and_labels_joins_the_family(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
+    assert "use --family NAME" in add(onnx, labels, "--name", "second")
     other = labels.with_name("others.json")
     other.write_text('["tea", "coffee", "milk, cold milk"]')
-    add(onnx, other, "--name", "second")
+    add(onnx, other, "--name", "third", "--family", "drinks")
     (family,) = scan([own]).families.values()
-    assert (family.name, {model.manifest.name for model in family.models}) == ("drinks", {"second", "tiny-net"})
+    assert (family.name, {model.manifest.name for model in family.models}) == (
+        "drinks",
+        {"second", "third", "tiny-net"},
+    )
     assert len(list(own.glob("*.tsv"))) == 1
-    assert "these labels belong to family drinks already" in add(onnx, labels, "--family", "cups", status=1)
+
+
+def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
+    add(onnx, labels, "--family", "cups", "--name", "first")
+    assert "in one cascade with it, use --family cups" in add(onnx, labels, "--name", "second")
+    (tmp_path / "kitchen").mkdir()
+    copies = [(tmp_path / "kitchen" / path.name) for path in (onnx, labels)]
+    for path, copy in zip((onnx, labels), copies, strict=True):
+        copy.write_bytes(path.read_bytes())
+    said = add(*copies, status=1)
+    assert "family drinks has the same classes" in said
+    assert "--replace" not in said
+    add(*copies, "--family", "kitchen")
+    found = {name: [one.manifest.name for one in family.models] for name, family in scan([own]).families.items()}
+    assert found == {"cups": ["first"], "drinks": ["second"], "kitchen": ["tiny-net"]}
 
 
 def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
-    assert "choose another with --name, or use --replace" in add(onnx, labels, status=1)
+    assert "with --name; --replace overwrites it" in add(onnx, labels, status=1)
     add(onnx, labels, "--version", "1.1.0", "--replace")
     assert only_model(own).manifest.version == "1.1.0"
+
+
+@pytest.mark.parametrize("wrong", ["My Flowers", "日本", "../x", "a" * 65, "Aé"])
+def test_a_name_that_cannot_be_used_is_refused_in_words_before_any_work(own: Path, onnx: Path, wrong: str) -> None:
+    images = onnx.parent / "images"
+    images.mkdir()
+    commands = [("add", onnx, "--labels", "missing", "--mean", "0,0,0", "--std", "1,1,1", "--name", wrong)]
+    commands += [(*commands[0][:-2], "--family", wrong), ("pull", "efficientnet-lite", "--family", wrong)]
+    for command in [*commands, ("train-head", images, "--family", wrong)]:
+        done = CliRunner().invoke(app, ["models", *map(str, command)], env={"COLUMNS": "300"})
+        assert done.exit_code == 2
+        assert f"{wrong!r} cannot be a name: {RULE}" in done.stderr
+        assert "$" not in done.stderr
+    assert not own.exists()
+
+
+def test_a_file_whose_name_gives_none_is_refused_with_the_option_that_does(
+    own: Path, onnx: Path, labels: Path, tmp_path: Path
+) -> None:
+    flower, named = labels.rename(tmp_path / "花.txt"), onnx.rename(tmp_path / "花.onnx")
+    assert "for a family: use --family NAME" in add(named, flower, "--name", "net", status=1)
+    command = ["models", "add", str(named), "--labels", str(flower), *PLAIN]
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "300"})
+    assert (done.exit_code, "for the model: use --name NAME" in done.stderr) == (2, True)
+    assert not own.exists()
+    add(named.rename(tmp_path / "My Model v2.1.onnx"), flower, "--family", "flowers")
+    assert only_model(own).manifest.name == "my-model-v2.1"
 
 
 def test_another_copy_goes_into_a_folder_that_no_daemon_reads_and_into_no_other(
@@ -138,16 +184,16 @@ def test_another_copy_goes_into_a_folder_that_no_daemon_reads_and_into_no_other(
     add(onnx, labels)
     for replaced in ([], ["--replace"]):
         printed = add(onnx, labels, *replaced, "--folder", tmp_path / "second", status=1, config=str(config))
-        assert "jetsel models remove tiny-net --family drinks" in printed
+        assert "choose another name with --name" in printed
     add(onnx, labels, "--folder", tmp_path / "mine")
     assert only_model(tmp_path / "mine").manifest.sha256 == only_model(own).manifest.sha256
-    assert "choose another with --name" in add(onnx, labels, "--folder", tmp_path / "mine", status=1)
+    assert "choose another name with --name" in add(onnx, labels, "--folder", tmp_path / "mine", status=1)
 
 
 def test_other_labels_are_another_family_unless_the_only_model_is_replaced(own: Path, onnx: Path, labels: Path) -> None:
     add(onnx, labels)
     labels.write_text("tea\ncoffee\nwater\n")
-    assert "has other labels than" in add(onnx, labels, "--name", "second", status=1)
+    assert "has other classes than" in add(onnx, labels, "--name", "second", status=1)
     add(onnx, labels, "--replace")
     only_model(own)
     assert scan([own]).families["drinks"].labels.names == ("tea", "coffee", "water")
@@ -223,8 +269,8 @@ def test_a_pulled_family_goes_into_the_folder_that_is_named(own: Path, labels: P
     (model,), added = pull(tmp_path / "mine")
     assert (model.directory, added) == (tmp_path / "mine", ["small"])
     assert pull(tmp_path / "mine")[1] == []
-    with pytest.raises(ManifestError, match="remove it first with jetsel models remove --family drinks"):
-        add_rungs([_rung(tmp_path, labels)], Config(), "cups", None, replace=False)
+    (model,), added = add_rungs([_rung(tmp_path, labels)], Config(), "cups", None, replace=False)
+    assert (model.manifest.family, added) == ("cups", ["small"]), "another name is another family"
 
 
 def test_a_model_with_a_head_of_its_own_is_not_taken_for_the_pulled_one(
@@ -264,6 +310,7 @@ def _rung(folder: Path, labels: Path) -> Rung:
         notice="ask",
         tensors_sha256="0" * 64,
         recipe="means",
+        origin="means",
     )
     return Rung(onnx, wanted, 16, drawn(16).mean(axis=(2, 3)) @ matrix)
 
@@ -316,6 +363,14 @@ def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path)
     assert "calibrations of family cats" in lost
     assert "models.only, policy.fallback" in named
     assert only_model(folder).manifest.name == "l"
+
+
+def test_a_model_whose_name_leaves_no_room_is_not_optimized(
+    own: Path, onnx: Path, labels: Path, tmp_path: Path
+) -> None:
+    add(onnx, labels, "--name", "a" * 60)
+    said = run("optimize", "a" * 60, "--photos", tmp_path, "--methods", "int8", status=1)
+    assert f"{'a' * 60}-int8 cannot be a name: {RULE}; add {'a' * 60} under a shorter one" in said
 
 
 def test_means_in_levels_are_refused_with_the_values_that_are_meant(own: Path, onnx: Path, labels: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_broken_manifest_of_the_same_name_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "pets.small.json").write_text("{")
-    with pytest.raises(ManifestError, match="cannot be used"):
+    with pytest.raises(ManifestError, match="already exists, see jetsel models list"):
         place(tmp_path, "small")
     assert names(tmp_path) == {"pets.small.json"}
 

@@ -1,0 +1,137 @@
+"""Which family new models belong to: never another task's with the same classes, unless its owner says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jetsel.base.errors import ManifestError
+from jetsel.base.names import RULE
+from jetsel.base.weights import TrialRun
+from jetsel.zoo import Zoo, scan
+from jetsel.zoo.adding import add_head, derived, family_of_heads
+from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family
+from tests.unit.zoo.making import put_model
+
+HOT = b"no\tno\nyes\tyes\n"
+TURNED = b"yes\tyes\nno\tno\n"
+OTHERS = b"no\tno\nyes\tyes\nperhaps\tperhaps\n"
+
+
+@pytest.fixture
+def zoo(tmp_path: Path) -> Zoo:
+    """One family `hot` of two models, which were added from the folder /nets."""
+    for name in ("s", "l"):
+        put_model(tmp_path, name=name, family="hot", labels=HOT.decode(), origin="/nets")
+    return scan([tmp_path])
+
+
+def chosen(
+    zoo: Zoo,
+    name: str,
+    *,
+    family: str | None = None,
+    likely: str | None = "fire",
+    labels: bytes = HOT,
+    origin: str | None = None,
+    are_heads: bool = False,
+    replace: bool = False,
+) -> NewFamily:
+    request = FamilyRequest(
+        family=family, likely_family=likely, labels=labels, labels_from=Path("l.txt"), origin=origin
+    )
+    return choose_family(zoo, request, [name], are_heads=are_heads, replace=replace)
+
+
+def refused(zoo: Zoo, name: str, **how: object) -> str:
+    with pytest.raises(ManifestError) as error:
+        chosen(zoo, name, **how)  # type: ignore[arg-type]
+    return str(error.value)
+
+
+def test_the_only_family_with_these_classes_is_joined_from_the_same_place_alone(zoo: Zoo) -> None:
+    joined = chosen(zoo, "m", origin="/nets")
+    assert (joined.name, joined.labels) == ("hot", HOT)
+    assert "for a family of its own, use --family NAME" in joined.notes[0]
+    for origin in (None, "/others"):
+        new = chosen(zoo, "m", origin=origin)
+        assert (new.name, new.labels) == ("fire", HOT)
+        (note,) = new.notes
+        assert note.startswith("family fire is new")
+        assert note.endswith("in one cascade with it, use --family hot")
+
+
+def test_of_two_families_with_these_classes_none_is_joined_unless_it_is_named(zoo: Zoo, tmp_path: Path) -> None:
+    put_model(tmp_path / "more", name="s", family="cold", labels=HOT.decode(), origin="/nets")
+    both = scan([tmp_path, tmp_path / "more"])
+    assert both.broken == ()
+    new = chosen(both, "m", origin="/nets")
+    assert new.name == "fire"
+    assert len(new.notes) == 2
+    assert chosen(both, "m", family="cold") == NewFamily("cold", HOT)
+    assert chosen(both, "m", origin="/nets", likely="cold").name == "cold", "it would have this name anyway"
+
+
+def test_a_name_that_is_taken_from_elsewhere_is_refused_with_what_joins_and_what_does_not(zoo: Zoo) -> None:
+    said = refused(zoo, "m", likely="hot", origin="/others")
+    assert "use --family hot; for a family of its own" in said
+    assert "use --family hot --name NAME" in refused(zoo, "s", likely="hot")
+    assert "--family hot" not in refused(zoo, "s", likely="hot", are_heads=True), "it could only be replaced"
+    assert "other classes than l.txt (see perhaps)" in refused(zoo, "m", likely="hot", labels=OTHERS)
+    assert "--family NAME; use small letters" in refused(zoo, "m", likely=None)
+
+
+def test_a_family_that_is_named_is_joined_if_its_classes_are_the_same(zoo: Zoo) -> None:
+    assert chosen(zoo, "m", family="fire") == NewFamily("fire", HOT)
+    assert chosen(zoo, "m", family="hot") == NewFamily("hot", HOT)
+    assert chosen(zoo, "m", family="hot", labels=HOT.replace(b"\n", b"\r\n")).labels == HOT, "the family's own bytes"
+    assert chosen(zoo, "m", family="hot", labels=TURNED, are_heads=True).labels == HOT, "heads learn its order"
+    assert "in another order" in refused(zoo, "m", family="hot", labels=TURNED)
+    for are_heads in (False, True):
+        said = refused(zoo, "s", family="hot", labels=OTHERS, are_heads=are_heads, replace=True)
+        assert "(see perhaps) and keeps them until it is removed" in said
+
+
+def test_the_only_model_of_a_family_may_be_replaced_with_other_classes(tmp_path: Path) -> None:
+    put_model(tmp_path, name="s", family="hot", labels=HOT.decode())
+    one = scan([tmp_path])
+    for labels in (TURNED, OTHERS):
+        assert chosen(one, "s", family="hot", labels=labels, replace=True) == NewFamily("hot", labels)
+        assert "choose another name" in refused(one, "m", family="hot", labels=labels, replace=True)
+
+
+def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) -> None:
+    put_model(tmp_path / "models", name="s", family="starter")
+    starter = scan([tmp_path / "models"]).families["starter"]
+    labels = b"defect\tdefect\nok\tok\n"
+
+    def family(zoo: Zoo, photos: str, name: str | None = None, *, replace: bool = False) -> tuple[str, list[str]]:
+        made, there = family_of_heads(zoo, starter, name, tmp_path / photos, labels, replace=replace)
+        assert made.labels == labels
+        assert made.origin == str(tmp_path / photos)
+        return made.name, list(there)
+
+    assert family(scan([tmp_path / "models"]), "line-a") == ("line-a", [])
+    put_model(tmp_path / "heads", name="s", family="line-a", labels=labels.decode(), origin=str(tmp_path / "line-a"))
+    zoo = scan([tmp_path / "models", tmp_path / "heads"])
+    assert family(zoo, "line-b") == ("line-b", [])
+    for photos, name in (("line-a", None), ("line-b", "line-a")):
+        with pytest.raises(ManifestError) as error:
+            family(zoo, photos, name)
+        again = "; --replace trains them again" if photos == "line-a" else ""
+        assert str(error.value).endswith(f"has s already: choose another name with --family{again}")
+        assert family(zoo, photos, name, replace=True) == ("line-a", ["s"])
+
+
+def test_a_manifest_that_is_made_of_another_is_checked_too(tmp_path: Path) -> None:
+    put_model(tmp_path, name="s")
+    (backbone,) = scan([tmp_path]).families["pets"].models
+    tried = TrialRun(None, 1.0)
+    with pytest.raises(ManifestError, match=f"family: {re.escape(RULE)}"):
+        add_head(backbone, b"head", 2, NewFamily("My Flowers", HOT, "head"), tmp_path, None)
+    with pytest.raises(ManifestError, match=f"name: {re.escape(RULE)}"):
+        derived(backbone.manifest, "s" * 65, "0" * 64, "0" * 64, backbone.manifest.input, tried, 1, "made smaller")
+    assert derived(backbone.manifest, "s-int8", "0" * 64, "0" * 64, backbone.manifest.input, tried, 1, "made smaller")
+    assert len(list(tmp_path.glob("*.json"))) == 1
