@@ -11,8 +11,6 @@ from jetsel.base.names import RULE, exact
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.store import Family, Zoo
 
-SHOWN = 3  # classes that a message names
-
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyRequest:
@@ -31,10 +29,7 @@ class FamilyRequest:
 
 @dataclass(frozen=True)
 class NewFamily:
-    """The family of new models: its name, and the content of its labels file.
-
-    source, origin: of heads, see Manifest. notes: what the owner should know of the family.
-    """
+    """The family of new models. labels: the content of its file. source, origin: of heads. notes: for the owner."""
 
     name: str
     labels: bytes
@@ -55,7 +50,8 @@ def choose_family(
     alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
     fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
     near = [one for one in fitting if len(alike) == 1 or one.name == new.likely_family]
-    if new.family is None and near and new.origin in _origins(near[0]):
+    origins = [{model.manifest.origin, model.manifest.recipe} for one in near for model in one.models]
+    if new.family is None and new.origin is not None and any(new.origin in said for said in origins):
         note = f"family {near[0].name} has models of the same origin: for a family of its own, use --family NAME"
         return NewFamily(near[0].name, _labels_of(near[0]), notes=(note,))
     name = new.family or new.likely_family
@@ -76,7 +72,7 @@ def choose_family(
     if known in alike:
         why = f"has the classes of {new.labels_from} in another order, and the outputs of a model cannot be reordered"
     else:
-        apart = sorted(shown for _, shown in set(_classes(known.labels)) ^ set(classes))[:SHOWN]
+        apart = sorted(shown for _, shown in set(_classes(known.labels)) ^ set(classes))[:3]
         why = f"has other classes than {new.labels_from} (see {', '.join(apart)}) and keeps them until it is removed"
     raise ManifestError(f"family {name} {why}; {repair}")
 
@@ -99,8 +95,3 @@ def _labels_of(family: Family) -> bytes:
 
 def _names(family: Family) -> set[str]:
     return {model.manifest.name for model in family.models}
-
-
-def _origins(family: Family) -> set[str]:
-    """Return where its models came from; what is pulled has a recipe, too."""
-    return {said for model in family.models for said in (model.manifest.origin, model.manifest.recipe) if said}
