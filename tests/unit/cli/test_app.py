@@ -16,7 +16,7 @@ from jetsel.cli.app import app
         (("calibration", "list", "--family", "dogs"), "unknown-family", 1),
         (("status", "--endpoint", "ipc:///nonexistent/jetsel.sock"), "no-daemon", 1),
         (("calibration", "list", "--config", "/nonexistent.toml"), "config", 2),
-        (("calibrate", "/nonexistent"), "usage", 2),
+        (("calibrate", "/dev/null/none"), "usage", 2),
         (("keys",), "usage", 2),
     ],
 )
