@@ -40,12 +40,12 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Have a file hold these bytes, readable by all, or what it held before. Raises OSError."""
+def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Have a file hold these bytes, or what it held before. mode: who may read it. Raises OSError."""
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         write(temporary, content)
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

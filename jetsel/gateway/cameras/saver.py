@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -12,13 +13,18 @@ import cv2
 import numpy as np
 
 from jetsel.base import files
+from jetsel.base.names import folder_name
 from jetsel.wire import Answer
 
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models see in it what they see in the frame
 _PAUSE_S = 1.0  # between two pictures: a second's frames are alike, and count as one to a calibration
 _MOST_LETTERS = 50  # of a label in a file's name, 200 bytes at most; the time follows
-_MOST_NAME_BYTES = 255  # of a folder, on Linux
 _LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
+
+_BYTES: dict[Path, int] = {}  # of all files in a folder, which several cameras may fill
+_counting = threading.Lock()
+
+folder_of = folder_name  # as the review imports it
 
 
 class Saver:
@@ -30,7 +36,7 @@ class Saver:
 
     def __init__(self, folder: Path, max_bytes: int, below: float, told: Callable[[str], None]) -> None:
         self._folder, self._max_bytes, self._below, self._told = folder, max_bytes, below, told
-        self._bytes: int | None = None
+        self._key = folder.resolve()
         self._not_before_s = 0.0
         self._is_stopped = False
         self.n_saved = 0
@@ -53,23 +59,15 @@ class Saver:
 
     def _save(self, data: bytes, answer: Answer) -> bool:
         """Write a picture if there is room for it, and return whether there was. Raises OSError."""
-        if self._bytes is None or self._is_stopped:
-            self._bytes = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        if self._bytes + len(data) > self._max_bytes:
-            return False
-        folder = self._folder / folder_of(answer.wnid)
+        if self._key not in _BYTES or self._is_stopped:
+            _BYTES[self._key] = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        with _counting:
+            if _BYTES[self._key] + len(data) > self._max_bytes:
+                return False
+            _BYTES[self._key] += len(data)
+        folder = self._folder / folder_name(answer.wnid)
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])[:_MOST_LETTERS]
-        files.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data)
-        self._bytes += len(data)
+        files.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data, 0o640)
         self.n_saved += 1
         return True
-
-
-def folder_of(identifier: str) -> str:
-    """Return a class's folder: a calibration drops a `_` before its name.
-
-    `/` and NUL become `_`, and what is over 255 bytes is cut: such a folder needs --label-map.
-    """
-    name = re.sub(r"^(?=\.)|[/\0]", "_", identifier)
-    return name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -53,6 +54,22 @@ def test_a_class_of_any_name_is_kept_and_so_are_those_after_it(tmp_path: Path, i
         saver.look(FRAME, answer(name, 0.1))
     assert (saver.n_saved, told) == (2, [])
     assert "cat" in kept(tmp_path)
+
+
+def test_two_classes_never_share_a_folder_and_images_are_for_the_group_alone(tmp_path: Path) -> None:
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for name in ("a/b", "a_b", "x" * 300, "x" * 301):
+        saver.look(FRAME, answer(name, 0.1))
+    assert len(set(kept(tmp_path))) == 4
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.jpg")} == {0o640}
+
+
+def test_cameras_with_one_folder_share_its_bound(tmp_path: Path) -> None:
+    size = len(cv2.imencode(".jpg", FRAME, module._JPEG)[1])
+    savers = [Saver(folder, 3 * size, 0.5, print) for folder in (tmp_path / "kept", tmp_path / "x" / ".." / "kept")]
+    for saver in (*savers, *savers):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert len(kept(tmp_path)) == 3
 
 
 def test_a_full_folder_takes_no_more_says_so_once_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
