@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from jetsel.base.errors import JetselError
 from jetsel.client import Client
 from jetsel.wire import StatusReply
 
@@ -45,8 +44,8 @@ class Health:
         while not self._stop.is_set():
             try:
                 self._look(self._client.status())
-            except JetselError as error:
-                self.lost(str(error))
+            except Exception as error:  # whatever it answers, it is looked at again
+                self.lost(str(error) or type(error).__name__)
             self._stop.wait(_EVERY_S)
         self._client.close()
 

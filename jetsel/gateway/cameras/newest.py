@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jetsel.gateway.cameras.source import Reader, SourceEndedError, SourceGoneError
+from jetsel.gateway.cameras.source import Reader, SourceEndedError, StreamEndedError, reason_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 _END_S = 3.0  # how long the end waits for a camera that hangs
@@ -19,6 +19,9 @@ Open = Callable[[threading.Event], Reader]
 
 class Newest:
     """Reads until `close`. n_read: frames so far; n_back: how often the source came back; is_over: a file was played.
+
+    last_s: when the last frame came, at first the start, of time.monotonic(). A stream that ends after a frame and can
+    be opened again at once, as an image by HTTP, has not gone away.
 
     open_reader: opens the source; it is given the event that ends waiting. told: called by the thread with whether the
     source is there, the reason if it is not, and the seconds until the next try.
@@ -32,6 +35,7 @@ class Newest:
         self.is_over = False
         self._rest_until_s = 0.0
         self.n_read = self.n_back = 0
+        self.last_s = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="frames", daemon=True)
         self._thread.start()
 
@@ -62,38 +66,42 @@ class Newest:
 
     def _run(self) -> None:
         pause_s = FIRST_PAUSE_S
-        try:
-            while not self._stop.is_set():
-                n_before = self.n_read
-                try:
-                    with contextlib.closing(self._open(self._stop)) as reader:
-                        self._read(reader)
-                except SourceGoneError as gone:
-                    if self._stop.is_set():
-                        return
-                    pause_s = FIRST_PAUSE_S if self.n_read > n_before else pause_s
+        while not self._stop.is_set():
+            before_s = self.last_s
+            try:
+                with contextlib.closing(self._open(self._stop)) as reader:
+                    self._read(reader)
+            except SourceEndedError:
+                break
+            except Exception as error:  # whatever a decoder raises, the source is opened again
+                has_come = self.last_s > before_s
+                pause_s = FIRST_PAUSE_S if has_come else pause_s
+                if not (self._stop.is_set() or (has_come and isinstance(error, StreamEndedError))):
                     self._is_there = False
                     self._put(None)  # what it showed last is no news any more
-                    self._told(False, str(gone), pause_s)
-                    self._stop.wait(pause_s)
-                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        except SourceEndedError:
-            pass
-        finally:
-            with self._changed:
-                self.is_over = True
-                self._changed.notify_all()
+                    with contextlib.suppress(Exception):  # the receiver may be what broke
+                        self._told(False, reason_of(error), pause_s)
+                self._stop.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        with self._changed:
+            self.is_over = True
+            self._changed.notify_all()
 
     def _read(self, reader: Reader) -> None:
         while not self._stop.is_set():
             if not reader.grab():
                 continue
             self.n_read += 1
+            is_wanted = time.monotonic() >= self._rest_until_s
+            frame = reader.retrieve() if is_wanted else None
+            if is_wanted and frame is None:
+                continue
+            self.last_s = time.monotonic()
             if not self._is_there:
                 self.n_back += self._is_there is not None
                 self._is_there = True
                 self._told(True, "", 0.0)
-            if time.monotonic() >= self._rest_until_s and (frame := reader.retrieve()) is not None:
+            if frame is not None:
                 self._put(frame)
 
     def _put(self, frame: np.ndarray | None) -> None:

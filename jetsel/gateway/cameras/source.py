@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -16,17 +18,29 @@ import numpy as np
 
 from jetsel import image
 from jetsel.base.errors import ConfigError, JetselError
+from jetsel.image.limits import check_pixels
+from jetsel.image.listing import SUFFIXES, system_kind
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV
-PICTURES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
+_MISTYPED_URL = re.compile(rf"[a-z]+:/|({'|'.join(SCHEMES)})[:/]", re.IGNORECASE)
+_LIMITS = image.Limits(16_000_000, 50_000_000)  # the daemon's own defaults
 
 
 class SourceGoneError(Exception):
     """The source gives no more frames now; it may come back."""
 
 
+class StreamEndedError(SourceGoneError):
+    """The stream ended by itself, as after the single image of an HTTP address."""
+
+
 class SourceEndedError(Exception):
     """A file was played to its end."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, with its type if it is none that was foreseen."""
+    return str(error) if isinstance(error, SourceGoneError | JetselError) else repr(error)
 
 
 class Reader(Protocol):
@@ -51,8 +65,11 @@ class Source:
     name: str
 
 
-def source_of(text: str) -> Source:
-    """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched."""
+def source_of(text: str, *, may_come: bool = False) -> Source:
+    """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched.
+
+    may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is no video yet.
+    """
     scheme, is_url, _ = text.partition("://")
     if " ! " in text:
         if not cv2.videoio_registry.hasBackend(cv2.CAP_GSTREAMER):
@@ -68,25 +85,38 @@ def source_of(text: str) -> Source:
         return Source("url", text, _name_of(text))
     if text.isascii() and text.isdecimal():
         text = f"/dev/video{int(text)}"
-    path = Path(text)
+    name = text.encode(errors="surrogateescape").decode(errors="replace")
     if text.startswith("/dev/"):
-        return Source("device", text, text)  # it may be plugged in later
-    if path.is_dir():
-        return Source("folder", text, text)
-    if not path.exists():
+        return Source("device", text, name)  # it may be plugged in later
+    mode = _mode_of(text)
+    if stat.S_ISDIR(mode):
+        return Source("folder", text, name)
+    if not mode and (not may_come or _MISTYPED_URL.match(text)):
+        shown = "this SOURCE" if "@" in text else text  # it may be a mistyped URL with a password
         raise ConfigError(
-            f"{text}: there is no such file or folder: SOURCE is a camera (/dev/video0, or 0), a URL (rtsp://..., "
+            f"{shown}: there is no such file or folder: SOURCE is a camera (/dev/video0, or 0), a URL (rtsp://..., "
             "http://...), a video file, a folder, or a GStreamer pipeline with ' ! ' in it"
         )
-    if path.suffix.lower() in PICTURES:
+    if Path(text).suffix.lower() in SUFFIXES:
         raise ConfigError(f"{text}: it is a single image: jetsel classify {text}")
-    if path.is_file() and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
+    if not may_come and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
         raise ConfigError(f"{text}: OpenCV cannot read it as a video: convert it, for example to Motion JPEG (.avi)")
-    return Source("file", text, text)
+    return Source("file", text, name)
+
+
+def _mode_of(path: str) -> int:
+    """Return a file's type and permissions as stat(2) does, 0 if there is none or it cannot be seen."""
+    try:
+        return Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def _name_of(url: str) -> str:
-    """Return a URL without what may be a password: user, query, and all beside the host if an `@` comes after it."""
+    """Return a URL without what may be a password; raises ConfigError.
+
+    That is the user, the query, the path from its first part with a `=` on, and all beside the host if an `@` follows.
+    """
     try:
         parts = urlsplit(url)
         assert parts.port is None or parts.port >= 0  # it raises ValueError unless it is a number
@@ -98,7 +128,10 @@ def _name_of(url: str) -> str:
         ) from None
     if "@" in parts.path + parts.query + parts.fragment:  # "me:12/34@door": the password looks like a port and a path
         return f"{parts.scheme}://{parts.hostname or ''}"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    login, _, host = parts.netloc.rpartition("@")
+    if login and parts.scheme in ("tcp", "udp"):  # FFmpeg would print it
+        raise ConfigError(f"{parts.scheme}:// knows no user and password: leave them out of the URL")
+    return urlunsplit((parts.scheme, host, re.sub(r"/[^/]*(=|%3d).*", "", parts.path, flags=re.IGNORECASE), "", ""))
 
 
 _BACKENDS = {"device": cv2.CAP_V4L2, "url": cv2.CAP_FFMPEG, "file": cv2.CAP_FFMPEG, "pipeline": cv2.CAP_GSTREAMER}
@@ -110,18 +143,22 @@ class Capture:
     """An open VideoCapture. RTSP comes over TCP if the camera can: OpenCV asks FFmpeg for that by itself.
 
     stall_s: how long opening or a frame may take. A file is played at its own rate, as a camera would show it; stop
-    ends that waiting. Raises SourceGoneError.
+    ends that waiting. limits: of a frame as the stream states it, before one is decoded. Raises SourceGoneError, and
+    BadImageError for larger frames.
     """
 
-    def __init__(self, source: Source, stall_s: float, stop: threading.Event) -> None:
+    def __init__(self, source: Source, stall_s: float, stop: threading.Event, limits: image.Limits = _LIMITS) -> None:
         self._is_file, self._stall_s, self._stop = source.kind == "file", stall_s, stop
         os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(max(1, round(stall_s))))  # V4L2 has no other way
         stall_ms = round(stall_s * 1e3)
-        limits = (cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, stall_ms, cv2.CAP_PROP_READ_TIMEOUT_MSEC, stall_ms)
-        takes_limits = source.kind == "url" or (source.kind == "pipeline" and _PIPELINES_TAKE_LIMITS)
-        self._capture = cv2.VideoCapture(source.text, _BACKENDS[source.kind], limits if takes_limits else ())
+        times = (cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, stall_ms, cv2.CAP_PROP_READ_TIMEOUT_MSEC, stall_ms)
+        takes_times = source.kind == "url" or (source.kind == "pipeline" and _PIPELINES_TAKE_LIMITS)
+        self._capture = cv2.VideoCapture(source.text, _BACKENDS[source.kind], times if takes_times else ())
         if not self._capture.isOpened():
-            raise SourceGoneError("it cannot be opened")
+            raise SourceGoneError(_why_closed(source))
+        size = [round(self._capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
+        if min(size) > 0:  # 0: the stream does not state it
+            check_pixels(size[0], size[1], limits)
         self._began_s, self._n = time.monotonic(), 0
 
     def grab(self) -> bool:
@@ -136,7 +173,7 @@ class Capture:
         elif time.monotonic() - asked_s >= self._stall_s:  # FFmpeg's decoder gives what it held back, one a timeout
             raise SourceGoneError(f"no frame came within {self._stall_s:g} s")
         elif not has_one:
-            raise SourceGoneError("its frames ended")
+            raise StreamEndedError("its frames ended")
         return True
 
     def retrieve(self) -> np.ndarray | None:
@@ -154,57 +191,76 @@ class Capture:
         return stamp_s if stamp_s > 0 else (self._n - 1) / (self._capture.get(cv2.CAP_PROP_FPS) or _USUAL_FPS)
 
 
+def _why_closed(source: Source) -> str:
+    """Return why a source cannot be opened, as far as its file shows."""
+    if source.kind in ("device", "file") and not _mode_of(source.text):
+        return f"there is no such {source.kind}"
+    if source.kind == "device":
+        if not os.access(source.text, os.R_OK | os.W_OK, effective_ids=True):
+            return "this user may not open it: add the user to the group video, and log in again"
+        return "it is not a video device, or another program uses it"
+    return "it cannot be opened"
+
+
 _LOOK_S = 0.2
+_PAUSES = 10  # a look at a large folder is followed by a pause of this many times its duration
 _UNFINISHED_S = 5.0  # a file that is no whole image and has not changed for this long is given up
 _TRIED = 8  # files of one look, the newest first: a burst of broken ones takes no longer
+_MOST_KINDS = 8  # of other files, each of which is mentioned once
 
-Stamp = tuple[int, str, int, int]
-"""Time of the last change of its state, name, inode and bytes: another image has another."""
+Stamp = tuple[str, int, int, int]
+"""Name, inode, bytes and time of the last change of the content: another image has another."""
 
 
 class Folder:
-    """The whole image that arrived last; older ones are skipped, as are subfolders and names that begin with a dot.
+    """The whole image that arrived last; older ones are skipped, as is all that is no image file.
 
-    A file is decoded as soon as it is whole: one that is still being written ends too early, and is tried again. Until
-    then an older one that arrived since the last look is taken. told: gets a sentence about a file that is given up.
+    A file arrives in the first look that finds it, whatever its times say, as clocks are set back; they order what one
+    look finds. It is decoded as soon as it is whole: one that is still being written ends too early, and is tried
+    again, while older ones of that look are taken. told: gets a sentence about a file that is given up, and one about
+    each kind of other files.
     """
 
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:
         self._path, self._limits, self._stop, self._told = Path(path), limits, stop, told
-        self._last: Stamp | None = None
+        self._seen: set[Stamp] = set()  # at the last look
+        self._new: list[Stamp] = []  # not taken yet, the newest last
         self._unfinished: dict[Stamp, tuple[float, str]] = {}  # since when, of time.monotonic(), and what is wrong
-        self._given_up: set[Stamp] = set()
+        self._kinds: set[str] = set()  # of other files, as mentioned
         self._frame: np.ndarray | None = None
 
     def grab(self) -> bool:
         """Return whether a new image is there, after a moment if none is."""
-        stamps = self._stamps()
-        self._given_up &= stamps
-        self._give_up(stamps)
-        for stamp in sorted(stamps - self._given_up, reverse=True)[:_TRIED]:
-            if self._last is not None and stamp <= self._last:
-                break
+        began_s = time.monotonic()
+        changed_ns = self._stamps()
+        pause_s = max(_LOOK_S, _PAUSES * (time.monotonic() - began_s))
+        arrived = sorted(changed_ns.keys() - self._seen, key=lambda stamp: (changed_ns[stamp], stamp))
+        self._new = [stamp for stamp in self._new if stamp in changed_ns] + arrived
+        self._seen = set(changed_ns)
+        self._give_up()
+        for number in reversed(range(len(self._new))[-_TRIED:]):
+            stamp = self._new[number]
             try:
-                data = image.read_file(self._path / stamp[1], self._limits)
+                data = image.read_file(self._path / stamp[0], self._limits)
                 self._frame = image.decode(data, self._limits, self._limits.max_pixels).bgr
             except (OSError, JetselError) as error:
                 since_s, _ = self._unfinished.get(stamp, (time.monotonic(), ""))
                 self._unfinished[stamp] = since_s, str(error)
             else:
-                self._last = stamp
+                del self._new[: number + 1]
                 self._unfinished.pop(stamp, None)
                 return True
-        self._stop.wait(_LOOK_S)
+        self._stop.wait(pause_s)
         return False
 
-    def _give_up(self, stamps: set[Stamp]) -> None:
+    def _give_up(self) -> None:
         """Report the files that have been no whole image for too long, even if a newer image was taken meanwhile."""
         late_s = time.monotonic() - _UNFINISHED_S
         for stamp, (since_s, error) in list(self._unfinished.items()):
-            if stamp in stamps and since_s < late_s:
-                self._given_up.add(stamp)
-                self._told(f"{stamp[1]} is skipped: {error}")
-            if stamp not in stamps or since_s < late_s:
+            if stamp in self._seen and since_s < late_s:
+                self._new = [one for one in self._new if one != stamp]
+                self._told(f"{stamp[0]} is skipped: {error}")
+            if stamp not in self._seen or since_s < late_s:
                 del self._unfinished[stamp]
 
     def retrieve(self) -> np.ndarray | None:
@@ -214,20 +270,37 @@ class Folder:
     def close(self) -> None:
         """Nothing is open between two looks."""
 
-    def _stamps(self) -> set[Stamp]:
+    def _stamps(self) -> dict[Stamp, int]:
+        """Return the image files that are there, and when each last changed in any way, in ns."""
+        found = []
         try:
             with os.scandir(self._path) as entries:
-                return set(filter(None, map(_stamp, entries)))
+                for entry in entries:
+                    kind = _other_kind(entry)
+                    if kind is None:
+                        found.append(_stamp(entry))
+                    elif kind and kind not in self._kinds and len(self._kinds) < _MOST_KINDS:
+                        self._kinds.add(kind)
+                        self._told(f"{entry.name} is skipped, as are all {kind}: only JPEG, PNG and WebP files count")
         except OSError as error:
             raise SourceGoneError(f"the folder cannot be read: {error.strerror}") from None
+        return {stamp[1:]: stamp[0] for stamp in found if stamp is not None}
 
 
-def _stamp(entry: os.DirEntry[str]) -> Stamp | None:
-    """Return an image's stamp. One that is moved here keeps its time of writing, so its state's counts (ctime)."""
-    if entry.name.startswith(".") or Path(entry.name).suffix.lower() not in PICTURES:
-        return None
+def _other_kind(entry: os.DirEntry[str]) -> str | None:
+    """Return None for an image file, what to call all files of its kind, or "" for what a system or program puts."""
+    is_folder, suffix = entry.is_dir(follow_symlinks=False), f".{entry.name.rpartition('.')[2].lower()}"
+    if system_kind(entry.name, is_folder=is_folder) is not None:
+        return ""
+    if is_folder:
+        return "subfolders"
+    return None if suffix in SUFFIXES else f"{suffix} files" if "." in entry.name else "files without a suffix"
+
+
+def _stamp(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
+    """Return the time of a file's last change in ns, which moving it here is too (ctime), and its Stamp."""
     try:
         found = entry.stat()
-    except FileNotFoundError:
-        return None  # it was removed meanwhile
-    return found.st_ctime_ns, entry.name, found.st_ino, found.st_size
+    except OSError:
+        return None  # it was removed meanwhile, or is a link to nothing
+    return found.st_ctime_ns, entry.name, found.st_ino, found.st_size, found.st_mtime_ns

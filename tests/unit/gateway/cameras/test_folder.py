@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,10 +115,66 @@ def test_a_broken_file_is_named_although_newer_images_come(tmp_path: Path, monke
     assert "broken.png" in told[0]
 
 
-def test_other_files_are_not_looked_at(tmp_path: Path) -> None:
-    for name in (".a.png", "notes.txt", "b.png.part"):
+@pytest.mark.parametrize("times", [(3600, 0, 5, 2**40, 3601), (2**40, 7, 6, 5, 4)])
+def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[int, ...]
+) -> None:
+    stamp_of, changed_s = module._stamp, dict(zip("abcde", times, strict=True))
+
+    def by_another_clock(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
+        stamp = stamp_of(entry)
+        return None if stamp is None else (changed_s[entry.name[0]], *stamp[1:])
+
+    monkeypatch.setattr(module, "_stamp", by_another_clock)
+    folder = opened(tmp_path, [])
+    for number, name in enumerate(changed_s):
+        (tmp_path / f"{name}.png").write_bytes(encoded(drawn(width=60 + number), ".png"))
+        assert folder.grab(), name
+        assert width_of(folder) == 60 + number
+        assert not folder.grab(), name
+
+
+def test_a_file_that_is_replaced_by_an_older_one_of_the_same_size_is_new_and_other_permissions_are_not(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "now.png", 60)
+    folder = opened(tmp_path, [])
+    assert folder.grab()
+    path.chmod(0o600)
+    assert not folder.grab()
+    os.utime(path, (1, 1))
+    assert folder.grab()
+
+
+def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_named_once(tmp_path: Path) -> None:
+    for name in (".a.png", "b.png.part", "Thumbs.db", "c.HEIC", "d.heic", "e.gif", "notes"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
-    assert not opened(tmp_path, []).grab()
+    for name in ("@eaDir", "2026.jpg"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    told: list[str] = []
+    folder = opened(tmp_path, told)
+    assert not folder.grab()
+    (tmp_path / "f.heic").touch()
+    assert not folder.grab()
+    kinds = sorted(words.partition("as are all ")[2].partition(":")[0] for words in told)
+    assert kinds == [".gif files", ".heic files", "files without a suffix", "subfolders"]
+    (tmp_path / "last.png").write_bytes(encoded(drawn(), ".png"))
+    assert folder.grab()
+
+
+def test_the_pause_grows_with_what_a_look_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float | None] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            return False
+
+    clock = iter([100.0, 100.25, 100.25])  # before a look, after it, and as files are given up
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert not Folder(str(tmp_path), LIMITS, Stop(), print).grab()
+    assert pauses == [2.5]  # ten times a quarter of a second
 
 
 def test_a_folder_that_vanished_is_a_source_that_is_gone(tmp_path: Path) -> None:

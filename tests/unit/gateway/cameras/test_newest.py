@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import http.server
 import queue
 import threading
 from collections.abc import Iterator
 
+import cv2
 import numpy as np
 import pytest
 
 from jetsel.gateway.cameras import newest as module
 from jetsel.gateway.cameras.newest import Newest
-from jetsel.gateway.cameras.source import SourceEndedError, SourceGoneError
+from jetsel.gateway.cameras.source import Capture, SourceEndedError, SourceGoneError, StreamEndedError, source_of
+from tests.system.daemons import drawn, encoded
 from tests.waiting import until
 
 
@@ -110,6 +113,82 @@ def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
         (False, "unplugged", 0.01),
     ]
     assert newest.n_back == 1
+
+
+def test_a_stream_that_ends_after_each_frame_is_one_source_until_it_cannot_be_opened_again(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    for frame in (1, 2, 3):
+        camera.show(newest, frame)
+        camera.steps.put(StreamEndedError("its frames ended"))
+    until(lambda: camera.n_opened == 4)
+    assert told == [(True, "", 0.0)]
+    assert value(newest.take(10.0)) == 3, "the last image is still the newest"
+    camera.steps.put(StreamEndedError("its frames ended"))  # before any frame
+    until(lambda: len(told) == 2)
+    assert told[1][:2] == (False, "its frames ended")
+    assert newest.n_back == 0
+
+
+def test_an_image_by_http_is_one_source(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    requests: list[str] = []
+
+    class Snapshot(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requests.append(self.path)
+            data = encoded(drawn())
+            self.send_response(200)
+            self.send_header("Content-Type", "image/jpeg")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Snapshot) as server:
+        threading.Thread(target=server.serve_forever).start()
+        source = source_of(f"http://127.0.0.1:{server.server_address[1]}/snapshot.jpg")
+        newest = Newest(lambda stop: Capture(source, 60.0, stop), lambda *words: told.append(words))
+        until(lambda: len(requests) >= 5)
+        frame = newest.take(60.0)
+        assert newest.close()
+        server.shutdown()
+    assert frame is not None
+    assert frame.shape == (120, 160, 3)
+    assert told == [(True, "", 0.0)]
+
+
+@pytest.mark.parametrize("step", ["grab", "retrieve"])
+def test_whatever_a_decoder_raises_the_source_is_away_and_opened_again(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    camera.show(newest, 1)
+    with monkeypatch.context() as broken:
+        if step == "retrieve":
+            broken.setattr(camera, "retrieve", lambda: cv2.imdecode(np.zeros(0, np.uint8), 1))  # raises cv2.error
+            camera.steps.put(2)
+        else:
+            camera.steps.put(MemoryError())
+        until(lambda: len(told) == 2)
+        assert told[1][0] is False
+        assert ("MemoryError" if step == "grab" else "empty") in told[1][1]
+        assert newest.take(0.0) is None
+    camera.show(newest, 3)
+    until(lambda: len(told) == 3)
+    assert told[2] == (True, "", 0.0)
+    assert until(lambda: value(newest.take(10.0))) == 3
+
+
+def test_a_source_whose_frames_cannot_be_decoded_is_not_there(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camera, "retrieve", lambda: None)
+    camera.show(newest, 1, 2)
+    assert told == []
 
 
 def test_the_last_frame_of_a_source_that_went_away_is_no_news(newest: Newest, camera: Scripted, told: Told) -> None:
