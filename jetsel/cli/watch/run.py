@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -111,10 +112,10 @@ def run(
     """
     try:
         from jetsel.cli.watch.frigate import watch_frigate
-        from jetsel.gateway.cameras.cameras import Cameras, Job
+        from jetsel.gateway.cameras.cameras import Cameras
         from jetsel.gateway.cameras.frigate import SCHEMES
         from jetsel.gateway.cameras.mqtt import broker_of
-        from jetsel.gateway.cameras.settings import ONLY
+        from jetsel.gateway.cameras.settings import ONLY, Job
         from jetsel.gateway.cameras.source import source_of
     except ModuleNotFoundError as missing:
         raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
@@ -158,7 +159,10 @@ def _print_event(event: dict[str, Any]) -> None:
             print_json(event)
         except BrokenPipeError:
             os._exit(1)  # who read the events has left; a broker learns of it by the last will
+        except OSError as error:
+            _tell(f"an event cannot be written: {error.strerror}")
 
 
 def _tell(words: str) -> None:
-    typer.echo(f"jetsel: {' '.join(words.split())}", err=True)
+    with contextlib.suppress(OSError):  # nobody can be told
+        typer.echo(f"jetsel: {' '.join(words.split())}", err=True)

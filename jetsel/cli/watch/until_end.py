@@ -15,7 +15,8 @@ from jetsel.site import config_file
 
 if TYPE_CHECKING:
     from jetsel.base.camera_config import Camera
-    from jetsel.gateway.cameras.cameras import Cameras, Job
+    from jetsel.gateway.cameras.cameras import Cameras
+    from jetsel.gateway.cameras.settings import Job
 
 _LOOK_S = 0.25
 _TIMEOUT_MS = 10_000.0
@@ -70,9 +71,10 @@ def watch_configured(
 def _read(
     path: Path | None, endpoint: str | None, emit: Callable[[dict[str, Any]], None], told: Callable[[str], None]
 ) -> tuple[list[Camera], Job]:
-    from jetsel.gateway.cameras.cameras import Job
-    from jetsel.gateway.cameras.settings import mqtt_broker
+    from jetsel.gateway.cameras.settings import Job, mqtt_broker
 
     found = config_file.read(path)
     where = endpoint or found.server.endpoint
-    return found.cameras, Job(where, _TIMEOUT_MS, found.server.max_image_mb, mqtt_broker(found.mqtt), emit, told)
+    server, broker = found.server, mqtt_broker(found.mqtt)
+    job = Job(where, _TIMEOUT_MS, server.max_image_mb, broker, emit, told, max_megapixels=server.max_image_megapixels)
+    return found.cameras, job

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import cv2
 
 from jetsel.base.camera_config import Camera
-from jetsel.base.errors import JetselError, UnknownKindError
+from jetsel.base.errors import ConfigError, JetselError, UnknownKindError
 from jetsel.client import Client
-from jetsel.gateway.cameras.mqtt import Broker, Mqtt, node_of
+from jetsel.gateway.cameras.mqtt import Mqtt
 from jetsel.gateway.cameras.saver import Saver
-from jetsel.gateway.cameras.settings import settings_of
+from jetsel.gateway.cameras.settings import Job, settings_of
+from jetsel.gateway.cameras.source import reason_of
 from jetsel.gateway.cameras.watch import Watch
 
 _REPORT_S = 2.0
@@ -25,38 +27,19 @@ _AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to t
 _END_S = 12.0  # for a request under way
 
 
-class Job(msgspec.Struct, frozen=True):
-    """What all cameras of a process share. given_name: a camera's in MQTT's topics; None: from machine and source.
-
-    gives_up: whether a mistake ends the watching, as it does for the one camera of a command line.
-    """
-
-    endpoint: str | None
-    timeout_ms: float
-    max_image_mb: float
-    broker: Broker | None
-    emit: Callable[[dict[str, Any]], None]
-    told: Callable[[str], None]
-    gives_up: bool = False
-    has_name: bool = True
-
-
 class Running:
     """One camera that is watched, from its start to `end`. Raises ConfigError for what cannot be used."""
 
     def __init__(self, camera: Camera, job: Job) -> None:
         self.camera, self._job = camera, job
-        settings = settings_of(camera, job.endpoint, job.timeout_ms, job.max_image_mb)
-        saver = None
+        settings, saver = settings_of(camera, job), None
         if camera.save is not None:
             saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self._tell)
-        node = node_of(camera.name if job.has_name else None, settings.source.name)
         self._publishers: dict[str | None, Mqtt] = {}
-        if job.broker is not None:
-            for region in settings.regions:
-                name = camera.name if region is None else f"{camera.name} {region}"
-                of_region = node if region is None else node_of(f"{node}_{region}", "")
-                self._publishers[region] = Mqtt(job.broker, of_region, name, self._tell)
+        for region, topic in settings.topics.items():
+            name = camera.name if region is None else f"{camera.name} {region}"
+            if job.broker is not None:
+                self._publishers[region] = Mqtt(job.broker, topic, name, self._tell)
         self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
         self.error: JetselError | None = None
         self._stopping = threading.Event()
@@ -82,8 +65,7 @@ class Running:
         self.stop()
         self._thread.join(_END_S)
         has_ended = self._watch.close()
-        for publisher in self._publishers.values():
-            publisher.close()
+        _at_once(Mqtt.close, self._publishers.values())
         return has_ended and not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -94,11 +76,11 @@ class Running:
         """Watch; return whether that is over, and not to be tried again."""
         try:
             self._watch.run()
-        except JetselError as error:
-            self.error = error
-            if not self._job.gives_up:
-                self._tell(f"{self.camera.name}: {error}; next try in {_AGAIN_S:g} s")
+        except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
+            if not (self._job.gives_up and isinstance(error, JetselError)):
+                self._tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
                 return False
+            self.error = error
         return True
 
     def _emit(self, event: dict[str, Any], region: str | None) -> None:
@@ -112,7 +94,13 @@ class Running:
             publisher.available(is_available)
 
     def _tell(self, words: str) -> None:
-        self._job.told(words)
+        self._job.told(f"{self.camera.name}: {words}")
+
+
+def _at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
+    """End each in a thread of its own: many that hang take no longer than one."""
+    with ThreadPoolExecutor(max(1, len(things))) as pool:
+        return list(pool.map(end, things))
 
 
 class Cameras:
@@ -122,6 +110,7 @@ class Cameras:
         self._job = job
         self._check(cameras, job)
         self._running = {camera.name: Running(camera, job) for camera in cameras}
+        self._has_ended = True  # all that a reload stopped
         self._stopping = threading.Event()
         self._reporter = threading.Thread(target=self._report, name="reports", daemon=True)
         self._reporter.start()
@@ -145,8 +134,8 @@ class Cameras:
         gone = [one for name, one in self._running.items() if not is_same_job or wanted.get(name) != one.camera]
         for one in gone:
             one.stop()
+        self._has_ended &= all(_at_once(Running.end, gone))
         for one in gone:
-            one.end()
             del self._running[one.camera.name]
         begun = {name: camera for name, camera in wanted.items() if name not in self._running}
         self._job = job
@@ -158,14 +147,21 @@ class Cameras:
         self._stopping.set()
         for running in self._running.values():
             running.stop()
-        has_ended = [running.end() for running in self._running.values()]
+        has_ended = _at_once(Running.end, self._running.values())
         self._reporter.join(_END_S)
-        return all(has_ended)
+        return self._has_ended and all(has_ended)
 
     @staticmethod
     def _check(cameras: Sequence[Camera], job: Job) -> None:
+        taken: dict[str, str] = {}
         for camera in cameras:
-            settings_of(camera, job.endpoint, job.timeout_ms, job.max_image_mb)
+            for region, topic in settings_of(camera, job).topics.items():
+                name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
+                if topic in taken and job.broker is not None:
+                    raise ConfigError(
+                        f"{taken[topic]} and {name} would share the MQTT topic jetsel/{topic}: rename one"
+                    )
+                taken[topic] = name
 
     def _report(self) -> None:
         """Report the cameras to the daemon, unless it is away, or too old for reports."""
@@ -182,10 +178,5 @@ class Cameras:
 
 def one_thread_each() -> None:
     """Have OpenCV and FFmpeg use one thread for each camera: many cameras share few processors, and memory."""
-    import os
-
-    import cv2
-
     os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")
-    with contextlib.suppress(cv2.error):
-        cv2.setNumThreads(1)
+    cv2.setNumThreads(1)

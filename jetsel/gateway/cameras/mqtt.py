@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
 import ssl
 import threading
 from collections import deque
@@ -27,7 +26,7 @@ _LONGEST_PAUSE_S = 30
 _KEEPALIVE_S = 15  # the broker tells that nobody watches after one and a half of it
 _END_S = 2.0
 _SENSORS: dict[str, dict[str, Any]] = {
-    "label": {"name": "Label", "value_template": "{{ value_json.label.split(',')[0] }}"},
+    "label": {"name": "Label", "value_template": "{{ value_json.label.split(',')[0][:255] }}"},
     "probability": {
         "name": "Probability",
         "value_template": "{{ (value_json.probability * 100) | round(1) }}",
@@ -56,11 +55,6 @@ def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool
         raise ConfigError("--mqtt-user and --mqtt-password-file go together: give both, or neither")
     password = None if password_file is None else read_secret(password_file, "--mqtt-password-file").rstrip("\r\n")
     return Broker(found[1] or found[2], port, user, password, tls)
-
-
-def node_of(name: str | None, source: str) -> str:
-    """Return the camera's name in topics: the owner's, else the machine's and the source's."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name or f"{socket.gethostname()}_{source}").strip("_") or "camera"
 
 
 class Mqtt:

@@ -3,45 +3,69 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
+
+from msgspec import Struct
 
 from jetsel.base.camera_config import Camera, Mqtt
 from jetsel.base.errors import ConfigError
-from jetsel.gateway.cameras.gate import gate_of
+from jetsel.base.names import topic_name
+from jetsel.gateway.cameras.gate import GateSetting, gate_of
 from jetsel.gateway.cameras.mqtt import Broker, broker_of
 from jetsel.gateway.cameras.region import Region
-from jetsel.gateway.cameras.source import source_of
-from jetsel.gateway.cameras.watch import WatchSettings
+from jetsel.gateway.cameras.source import Source, source_of
 from jetsel.gateway.settings import read_secret
 
 ONLY = ""  # the name of a region that is its camera's only one
 
 
-def settings_of(camera: Camera, endpoint: str | None, timeout_ms: float, max_image_mb: float) -> WatchSettings:
+class Job(Struct, frozen=True):
+    """What all cameras of a process share. has_name: whether topics have a camera's name, not machine and source.
+
+    gives_up: whether a mistake ends the watching, as it does for the one camera of a command line.
+    """
+
+    endpoint: str | None
+    timeout_ms: float
+    max_image_mb: float
+    broker: Broker | None
+    emit: Callable[[dict[str, Any]], None]
+    told: Callable[[str], None]
+    gives_up: bool = False
+    has_name: bool = True
+    max_megapixels: float = 50.0  # of an image in a folder, or a frame
+
+
+@dataclass(frozen=True)
+class WatchSettings:
+    """A camera as it is watched. regions: by name; None: the only one."""
+
+    camera: Camera
+    job: Job
+    source: Source
+    regions: dict[str | None, Region]
+    gate: GateSetting | None
+
+    @property
+    def topics(self) -> dict[str | None, str]:
+        """The name in MQTT's topics of each region."""
+        name = topic_name(self.camera.name if self.job.has_name else f"{socket.gethostname()}_{self.source.name}")
+        return {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
+
+
+def settings_of(camera: Camera, job: Job) -> WatchSettings:
     """Return the settings; raises ConfigError that names the camera and the key for what cannot be used."""
-    where = f"camera {camera.name}: "
     try:
-        source = source_of(with_login(camera))
+        source = source_of(with_login(camera), may_come=not job.gives_up)
         regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
-        gate = gate_of(camera.gate, "gate")
+        return WatchSettings(camera, job, source, regions, gate_of(camera.gate, "gate"))
     except ConfigError as error:
-        raise ConfigError(f"{where}{error}") from None
-    asks = {name: getattr(camera, name) for name in ("family", "policy", "model", "deadline_ms", "wrong_at_most")}
-    return WatchSettings(
-        source,
-        camera.name,
-        regions,
-        endpoint,
-        asks,
-        camera.every_s,
-        gate,
-        camera.ask_again_s,
-        camera.stay,
-        camera.stall_s,
-        timeout_ms,
-        max_image_mb,
-    )
+        raise ConfigError(f"camera {camera.name}: {error}") from None
 
 
 def with_login(camera: Camera) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,20 +13,20 @@ import numpy as np
 from jetsel import image
 from jetsel.base import errors
 from jetsel.client import Client
-from jetsel.gateway.cameras.gate import GateSetting
 from jetsel.gateway.cameras.health import Health
 from jetsel.gateway.cameras.labels import reported_label
 from jetsel.gateway.cameras.newest import Newest
-from jetsel.gateway.cameras.region import Region, fitting
+from jetsel.gateway.cameras.region import fitting
 from jetsel.gateway.cameras.saver import Saver
-from jetsel.gateway.cameras.source import Capture, Folder, Reader, Source
+from jetsel.gateway.cameras.settings import WatchSettings
+from jetsel.gateway.cameras.source import Capture, Folder, Reader, reason_of, source_of
 from jetsel.gateway.cameras.view import View
 from jetsel.wire import Answer
 from jetsel.wire.cameras import CameraReport
 
 _LOOK_S = 0.25  # how soon it is seen that the daemon is there, that a file has ended, or that it is to stop
 _AGAIN_S = 0.1  # from a refusal that may pass to the next question
-_MAX_PIXELS = 50_000_000  # of a picture in a folder: the daemon's own default
+_SILENT_S = 60.0
 _AWAY = (errors.NoDaemonError, errors.NoReplyError, errors.LoadingError, errors.ShuttingDownError)
 _MISTAKES = (
     errors.UnknownFamilyError,
@@ -40,26 +39,6 @@ _MISTAKES = (
 
 class _AskAgainError(Exception):
     """The newest frame may have an answer a little later."""
-
-
-@dataclass(frozen=True)
-class WatchSettings:
-    """What is asked of whom, and when; the options of `jetsel watch` describe each."""
-
-    source: Source
-    name: str
-    regions: dict[str | None, Region]
-    """By name; None: the only one."""
-    endpoint: str | None
-    asks: dict[str, Any]
-    """Options of `Client.classify`."""
-    every_s: float
-    gate: GateSetting | None
-    ask_again_s: float
-    stay: int
-    stall_s: float
-    timeout_ms: float
-    max_image_mb: float
 
 
 class Watch:
@@ -78,32 +57,51 @@ class Watch:
         available: Callable[[bool], None],
         told: Callable[[str], None],
     ) -> None:
-        self._settings, self._saver = settings, saver
+        self._source, self._saver = settings.source, saver
+        self._camera, self._job = camera, job = settings.camera, settings.job
+        names = ("family", "policy", "model", "deadline_ms", "wrong_at_most")
+        self._asks: dict[str, Any] = {name: getattr(camera, name) for name in names}
         self._pass_on, self._available, self._told = emit, available, told
         self._lock = threading.Lock()
-        self._there = {"source": False, "daemon": False}
+        self._there = {"source": False, "daemon": False, "watch": False}
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # A frame that is refused is out of date before it could be tried again.
-        client = Client(settings.endpoint, timeout_ms=settings.timeout_ms, max_image_mb=settings.max_image_mb)
+        client = Client(job.endpoint, timeout_ms=job.timeout_ms, max_image_mb=job.max_image_mb)
         client.retry = False
         self._client = client
         self._views = [
-            View(name, region, settings.gate, settings.ask_again_s, settings.stay)
+            View(name, region, settings.gate, camera.ask_again_s, camera.stay)
             for name, region in settings.regions.items()
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
-        self._health = Health(settings.endpoint, settings.asks.get("family"), self._daemon_changed)
+        self._frame: np.ndarray | None = None
+        self._views_left: list[View] = []  # which are still to look at this frame
+        self._health = Health(job.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
     def run(self) -> None:
-        """Watch until a file ends or `stop` is called. Raises JetselError if no answer is ever to come."""
+        """Watch until a file ends or `stop` is called. Raises JetselError if no answer is ever to come.
+
+        After that, and after any other exception, the camera counts as disconnected until it is run again.
+        """
+        try:
+            self._set_there("watch", True)
+            self._watch()
+        except Exception as error:
+            self._reason = reason_of(error)
+            self._set_there("watch", False)
+            raise
+
+    def _watch(self) -> None:
         while not self._stopping.is_set():
             is_over, is_there = self._newest.is_over, self._health.is_there
-            if is_there and (frame := self._newest.take(_LOOK_S, self._settings.every_s)) is not None:
+            is_silent = time.monotonic() - self._newest.last_s > _SILENT_S and not is_over
+            if is_silent and self._source.kind != "folder":
+                self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
+            if is_there and (frame := self._newest.take(_LOOK_S, self._camera.every_s)) is not None:
                 try:
-                    for view in self._views:
-                        self._look(view, frame)
+                    self._look_at_all(frame)
                 except _AskAgainError:
                     self._newest.give_back(frame)
                     self._stopping.wait(_AGAIN_S)
@@ -124,14 +122,11 @@ class Watch:
         gates, n_saved = [view.gate for view in self._views], 0 if self._saver is None else self._saver.n_saved
         n_answered, n_changes = sum(gate.n_answered for gate in gates), sum(view.n_changes for view in self._views)
         saved_ms, saved_mj = _sum([gate.saved_ms for gate in gates]), _sum([gate.saved_mj for gate in gates])
-        counts = self._counts(*self._views)
-        summary = counts | {"frames_answered": n_answered, "label_changes": n_changes}
-        summary |= {"saved_ms": saved_ms, "saved_mj": saved_mj}
-        self._emit("summary", None, **summary, source_returns=self._newest.n_back, pictures_saved=n_saved)
+        counts = self._counts(*self._views) | {"frames_answered": n_answered, "label_changes": n_changes}
+        counts |= {"saved_ms": saved_ms, "saved_mj": saved_mj}
+        self._emit("summary", None, **counts, source_returns=self._newest.n_back, pictures_saved=n_saved)
         energy = "an unknown amount of energy" if saved_mj is None else f"{saved_mj / 1e3:.3g} J"
-        spared = ""
-        if saved_ms:
-            spared = f", which saved about {saved_ms / 1e3:.3g} s of the daemon's time and {energy}"
+        spared = f", which saved about {saved_ms / 1e3:.3g} s of the daemon's time and {energy}" if saved_ms else ""
         self._told(
             f"{self._newest.n_read} frames read, {counts['frames_asked']} sent, {n_answered} answered; "
             f"{counts['frames_skipped']} hardly changed and were skipped{spared}; the label changed {n_changes} times, "
@@ -141,16 +136,16 @@ class Watch:
 
     def reports(self, *, with_pictures: bool) -> list[CameraReport]:
         """Return how each region is now."""
-        reports = []
+        reports, is_connected = [], self._there["source"] and self._there["watch"]
         for view in self._views:
             label, wnid, probability = view.label
             reports.append(
                 CameraReport(
-                    name=self._settings.name,
+                    name=self._camera.name,
                     region=view.name,
-                    family=self._settings.asks.get("family"),
-                    connected=self._there["source"],
-                    reason=None if self._there["source"] else self._reason,
+                    family=self._camera.family,
+                    connected=is_connected,
+                    reason=None if is_connected else (self._reason or "")[:512],
                     label=label,
                     wnid=wnid,
                     probability=probability,
@@ -163,6 +158,15 @@ class Watch:
                 )
             )
         return reports
+
+    def _look_at_all(self, frame: np.ndarray) -> None:
+        """Look at each region once; a frame that was given back goes on with the region that got no answer."""
+        if frame is not self._frame:
+            self._frame, self._views_left = frame, list(self._views)
+        while self._views_left:
+            self._look(self._views_left[0], frame)
+            del self._views_left[0]
+        self._frame = None
 
     def _look(self, view: View, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):
@@ -183,14 +187,14 @@ class Watch:
 
     def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
-        most_mb = self._settings.max_image_mb
+        most_mb = self._job.max_image_mb
         sent = fitting(seen, most_mb)
         if sent is not seen:
             sizes = f"{seen.shape[1]} x {seen.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         view.n_asked += 1
         try:
-            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._settings.asks)
+            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._asks)
         except _AWAY as error:
             self._health.lost(str(error))
             raise _AskAgainError from None
@@ -210,16 +214,15 @@ class Watch:
             self._told(words)
 
     def _open(self, stop: threading.Event) -> Reader:
-        source = self._settings.source
-        if source.kind == "folder":
-            limits = image.Limits(int(self._settings.max_image_mb * 1e6), _MAX_PIXELS)
-            return Folder(source.text, limits, stop, self._told)
-        return Capture(source, self._settings.stall_s, stop)
+        if self._source.kind == "file":  # or a folder that was not there before
+            self._source = source_of(self._source.text, may_come=True)
+        limits = image.Limits(int(self._job.max_image_mb * 1e6), int(self._job.max_megapixels * 1e6))
+        if self._source.kind == "folder":
+            return Folder(self._source.text, limits, stop, self._told)
+        return Capture(self._source, self._camera.stall_s, stop, limits)
 
     def _source_changed(self, is_there: bool, reason: str, pause_s: float) -> None:
-        name = self._settings.name
-        gone = f"{name} is disconnected: {reason}; next try in {pause_s:g} s"
-        self._told(f"{name}: frames come" if is_there else gone)
+        self._told("frames come" if is_there else f"disconnected: {reason}; next try in {pause_s:g} s")
         self._reason = reason or None
         if is_there != self._there["source"]:
             self._changed("source", "back" if is_there else "away", reason or None)
@@ -232,8 +235,11 @@ class Watch:
 
     def _changed(self, which: str, state: str, reason: str | None) -> None:
         self._emit(which, None, state=state, reason=reason)
+        self._set_there(which, state != "away")
+
+    def _set_there(self, which: str, is_there: bool) -> None:
         with self._lock:
-            self._there[which] = state != "away"
+            self._there[which] = is_there
             self._available(all(self._there.values()))
 
     def _counts(self, *views: View) -> dict[str, Any]:
@@ -241,7 +247,7 @@ class Watch:
         return {"frames_read": self._newest.n_read, "frames_asked": asked, "frames_skipped": skipped}
 
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
-        where = {"source": self._settings.name} | ({} if region is None else {"region": region})
+        where = {"source": self._camera.name} | ({} if region is None else {"region": region})
         with self._lock:
             self._pass_on({"event": event, "time": stamp(time.time()), **where, **fields}, region)
 

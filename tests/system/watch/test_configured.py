@@ -18,7 +18,7 @@ from jetsel.cli.status_text import general_lines
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.cameras import CameraStatus
 from tests.system.daemons import Daemon, Start, drawn
-from tests.system.watch.watchers import Watcher
+from tests.system.watch.watchers import Watcher, film
 from tests.waiting import until
 
 Open = Callable[[str], Watcher]
@@ -110,7 +110,7 @@ def test_a_reload_keeps_what_is_as_before_and_refuses_what_cannot_be_used(
     watcher.process.send_signal(signal.SIGHUP)
     until(lambda: "changed cameras: b, c" in watcher.said())
     until(lambda: of(watcher, "c") and len(of(watcher, "b")) == 2)
-    config.write_text(cameras["a"] + camera("d", tmp_path / "nowhere"))
+    config.write_text(cameras["a"] + camera("d", Path("rtps:/door/stream1")))
     watcher.process.send_signal(signal.SIGHUP)
     until(lambda: "the cameras stay as they were: camera d:" in watcher.said())
     put(tmp_path / "a", 7)
@@ -130,6 +130,26 @@ def test_a_camera_with_a_mistake_costs_the_others_nothing(
     put(tmp_path / "good", 5)
     until(lambda: len(of(watcher, "good")) == 2)
     assert of(watcher, "bad") == []
+
+
+def test_a_folder_that_is_not_mounted_yet_and_frames_that_are_too_large_cost_the_others_nothing(
+    shared_daemon: Daemon, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+) -> None:
+    put(tmp_path / "good", 1)
+    film(tmp_path / "large.avi", [drawn(0, 200, 200)], 5)
+    text = camera("late", tmp_path / "usb" / "door") + camera("large", tmp_path / "large.avi")
+    text += camera("good", tmp_path / "good") + "[server]\nmax_image_megapixels = 0.03\n"
+    watcher = watch_configured(text, shared_daemon.endpoint)
+    until(lambda: of(watcher, "good"))
+    until(lambda: "late: disconnected: there is no such file" in watcher.said())
+    until(lambda: "large: disconnected: the image has 200 x 200" in watcher.said())
+    (tmp_path / "usb").mkdir()
+    put(tmp_path / "usb" / "door", 2)
+    until(lambda: of(watcher, "late"))
+    watcher.process.send_signal(signal.SIGTERM)
+    assert watcher.process.wait(60) == 0
+    summaries = [line for line in watcher.said().splitlines() if "frames read" in line]
+    assert {line.split(": ")[1] for line in summaries} == {"late", "large", "good"}
 
 
 def test_without_source_and_cameras_the_error_names_both(tmp_path: Path) -> None:

@@ -178,6 +178,7 @@ def test_home_assistant_finds_the_camera_and_its_label(
     assert {config["state_topic"], config["availability_topic"]} <= seen.retained.keys()
     assert state == event
     assert config["unique_id"] == "front_door_label"
+    assert "[:255]" in config["value_template"], "Home Assistant takes no longer state"
     assert (config["device"]["identifiers"], config["device"]["name"]) == (["front_door"], "front door")
     (pictures / "2.png").write_bytes(encoded(drawn(1), ".png"))
     later = watcher.wait_for("label", 2)

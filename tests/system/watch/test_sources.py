@@ -214,6 +214,15 @@ def test_it_ends_when_nobody_reads_its_events(shared_daemon: Daemon, tmp_path: P
         assert process.wait(60) == 1
 
 
+def test_events_that_cannot_be_written_end_nothing(shared_daemon: Daemon, tmp_path: Path) -> None:
+    video = film(tmp_path / "day.avi", PICTURES, 5)
+    command = [sys.executable, "-m", "jetsel", "watch", str(video), "--endpoint", shared_daemon.endpoint]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert "an event cannot be written: No space left" in done.stderr
+    assert "15 frames read" in done.stderr
+
+
 def test_a_source_may_stand_in_the_environment(shared_daemon: Daemon, tmp_path: Path) -> None:
     video = film(tmp_path / "day.avi", PICTURES, 5)
     done = command("watch", "--endpoint", shared_daemon.endpoint, env={"JETSEL_SOURCE": str(video)})

@@ -1,4 +1,4 @@
-"""What the options say of a broker, and names in topics."""
+"""What the options say of a broker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ConfigError
-from jetsel.gateway.cameras.mqtt import broker_of, node_of
+from jetsel.gateway.cameras.mqtt import broker_of
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,3 @@ def test_a_password_is_read_from_a_file_that_not_everybody_may_read(tmp_path: Pa
         broker_of("host", "me", tmp_path / "nowhere", False)
     with pytest.raises(ConfigError, match="go together"):
         broker_of("host", "me", None, False)
-
-
-def test_names_in_topics_have_nothing_that_topics_give_a_meaning() -> None:
-    assert node_of("front door/+#", "0") == "front_door"
-    assert node_of(None, "rtsp://door/1").endswith("_rtsp_door_1")
-    assert node_of("+", "0") == "camera"
