@@ -158,9 +158,7 @@ class Cameras:
             for region, topic in settings_of(camera, job).topics.items():
                 name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
                 if topic in taken and job.broker is not None:
-                    raise ConfigError(
-                        f"{taken[topic]} and {name} would share the MQTT topic jetsel/{topic}: rename one"
-                    )
+                    raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")
                 taken[topic] = name
 
     def _report(self) -> None:

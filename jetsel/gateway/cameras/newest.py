@@ -20,8 +20,7 @@ Open = Callable[[threading.Event], Reader]
 class Newest:
     """Reads until `close`. n_read: frames so far; n_back: how often the source came back; is_over: a file was played.
 
-    last_s: when the last frame came, at first the start, of time.monotonic(). A stream that ends after a frame and can
-    be opened again at once, as an image by HTTP, has not gone away.
+    last_s: when the last frame came, of time.monotonic(). A stream that ends after a frame and opens again is not away.
 
     open_reader: opens the source; it is given the event that ends waiting. told: called by the thread with whether the
     source is there, the reason if it is not, and the seconds until the next try.

@@ -113,10 +113,7 @@ def _mode_of(path: str) -> int:
 
 
 def _name_of(url: str) -> str:
-    """Return a URL without what may be a password; raises ConfigError.
-
-    That is the user, the query, the path from its first part with a `=` on, and all beside the host if an `@` follows.
-    """
+    """Return a URL without what may be a password: user, query, path from a `=` on, all but the host before an `@`."""
     try:
         parts = urlsplit(url)
         assert parts.port is None or parts.port >= 0  # it raises ValueError unless it is a number
@@ -143,8 +140,7 @@ class Capture:
     """An open VideoCapture. RTSP comes over TCP if the camera can: OpenCV asks FFmpeg for that by itself.
 
     stall_s: how long opening or a frame may take. A file is played at its own rate, as a camera would show it; stop
-    ends that waiting. limits: of a frame as the stream states it, before one is decoded. Raises SourceGoneError, and
-    BadImageError for larger frames.
+    ends that waiting. limits: of frames as the stream states them. Raises SourceGoneError, and BadImageError.
     """
 
     def __init__(self, source: Source, stall_s: float, stop: threading.Event, limits: image.Limits = _LIMITS) -> None:
@@ -217,8 +213,7 @@ class Folder:
 
     A file arrives in the first look that finds it, whatever its times say, as clocks are set back; they order what one
     look finds. It is decoded as soon as it is whole: one that is still being written ends too early, and is tried
-    again, while older ones of that look are taken. told: gets a sentence about a file that is given up, and one about
-    each kind of other files.
+    again, while older ones of that look are taken. told: gets sentences about files that are skipped.
     """
 
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:

@@ -96,8 +96,7 @@ class Watch:
     def _watch(self) -> None:
         while not self._stopping.is_set():
             is_over, is_there = self._newest.is_over, self._health.is_there
-            is_silent = time.monotonic() - self._newest.last_s > _SILENT_S and not is_over
-            if is_silent and self._source.kind != "folder":
+            if self._source.kind != "folder" and not is_over and time.monotonic() - self._newest.last_s > _SILENT_S:
                 self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
             if is_there and (frame := self._newest.take(_LOOK_S, self._camera.every_s)) is not None:
                 try:
