@@ -98,13 +98,16 @@ class _Quantiser:
         kernel, offset = self._constants[weight], self._constants[bias]
         largest = np.abs(kernel.reshape(len(kernel), -1)).max(axis=1)
         scale = (np.maximum(largest, np.finfo(np.float32).tiny) / 127).astype(np.float32)
+        if not self._symmetric:  # a bias in steps of both scales leaves room in 32 bits for the products added to it
+            least = np.abs(offset).astype(np.float64) / 2**30 / self._scales[given][0]
+            scale = np.maximum(scale, least).astype(np.float32)
         spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
         self._dequantise(weight, np.clip(np.rint(kernel / spread), -127, 127).astype(np.int8), scale)
         if self._symmetric:
             self._constant(bias, offset)
             return [_after(weight), bias]
         scale = scale * self._scales[given][0]
-        whole = np.clip(np.rint(offset.astype(np.float64) / scale), -(2**31), 2**31 - 1).astype(np.int32)
+        whole = np.rint(offset.astype(np.float64) / scale).astype(np.int32)
         self._dequantise(bias, whole, scale)
         return [_after(weight), _after(bias)]
 

@@ -58,23 +58,44 @@ def test_it_answers_nearly_as_before_from_eight_bit_weights_alone(graph: ModelPr
     assert ("int32" in biases) != symmetric, "TensorRT has no biases of 32-bit integers"
 
 
-def test_numbers_are_rounded_to_the_nearest_step_of_the_range_that_is_given() -> None:
-    """Worked by hand: a range of -1 to 1.55 in 255 steps of 0.01, a weight of 0.635 as 127 steps of 0.005."""
-    node = helper.make_node("Gemm", ["input", "weight", "bias"], ["logits"], transB=1)
-    constants = {"weight": np.array([[0.635, -0.0024]], np.float32), "bias": np.array([0.25], np.float32)}
+def gemm(weight: list[list[float]], bias: list[float]) -> ModelProto:
+    """Return a model whose logits are its input (n, 2) times these weights (classes, 2), and the bias."""
+    constants = {"weight": np.array(weight, np.float32), "bias": np.array(bias, np.float32)}
     graph = helper.make_graph(
-        [node],
+        [helper.make_node("Gemm", ["input", "weight", "bias"], ["logits"], transB=1)],
         "gemm",
         [helper.make_tensor_value_info("input", 1, ["n", 2])],
-        [helper.make_tensor_value_info("logits", 1, ["n", 1])],
+        [helper.make_tensor_value_info("logits", 1, ["n", len(bias)])],
         [numpy_helper.from_array(numbers, name) for name, numbers in constants.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_numbers_are_rounded_to_the_nearest_step_of_the_range_that_is_given() -> None:
+    """Worked by hand: a range of -1 to 1.55 in 255 steps of 0.01, a weight of 0.635 as 127 steps of 0.005."""
+    model = gemm([[0.635, -0.0024]], [0.25])
     made = quantised(model, {"input": (-1.0, 1.55)}, symmetric=False)
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     given = np.array([[0.504, 1.0], [9.0, 0.0]], np.float32)  # 0.50; beyond the range: 1.55
     (found,) = session.run(["logits"], {"input": given})
     assert found.ravel() == pytest.approx([0.50 * 0.635 + 0.25, 1.55 * 0.635 + 0.25], abs=1e-4)
+
+
+@pytest.mark.parametrize(("least", "level"), [(-0.918, 92), (-0.912, 91)])
+def test_the_zero_point_is_the_nearest_level(least: float, level: int) -> None:
+    """In 255 steps of 0.01, 0 is 91.8 steps above the least value, or 91.2."""
+    made = quantised(gemm([[1.0, 1.0]], [0.0]), {"input": (least, least + 2.55)}, symmetric=False)
+    (zero,) = (tensor for tensor in made.graph.initializer if tensor.name == "input.zero")
+    assert numpy_helper.to_array(zero) == level
+
+
+def test_a_bias_beyond_32_bits_widens_the_steps_of_its_own_channel() -> None:
+    """Beside weights of 1e-9 and inputs in 255 steps up to 2.55, a bias of 1.5 is 1.9e13 steps; 32 bits hold 2.1e9."""
+    model = gemm([[1e-9, 1e-9], [0.635, 0.0], [1e-9, 0.0]], [1.5, 0.25, -1.5])
+    made = quantised(model, {"input": (0.0, 2.55)}, symmetric=False)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["logits"], {"input": np.array([[1.0, 2.55]], np.float32)})
+    assert found.ravel() == pytest.approx([1.5, 0.635 + 0.25, -1.5], abs=1e-4)
 
 
 def test_operators_are_fused_so_that_no_convolution_computes_in_float(tmp_path: Path) -> None:
