@@ -49,7 +49,7 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
             continue
         if answer.energy_reason:
             unknown[answer.energy_reason] = None
-        label = short(answer.label) + (" (in doubt)" if answer.in_doubt else "")
+        label = answer.label + (" (in doubt)" if answer.in_doubt else "")
         energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
         ran = ", ".join(run.model for run in answer.ran)
         took = milliseconds(outcome.latency_ms)
@@ -70,7 +70,7 @@ def details(outcome: Outcome) -> list[str]:
     spent |= {f"{run.model}": took for run, took in zip(answer.ran, stages.inference, strict=False)}
     doubt = ", in doubt" * answer.in_doubt + ", cut short" * answer.cut_short
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]
-    lines += [f"  {ranked.probability:6.1%}  {short(ranked.label)} ({ranked.wnid})" for ranked in answer.top_k]
+    lines += [f"  {ranked.probability:6.1%}  {ranked.label} ({ranked.wnid})" for ranked in answer.top_k]
     point = "" if answer.operating_point in (None, answer.policy) else f", operating point {answer.operating_point}"
     lines.append(f"  answered by {answer.model}, policy {answer.policy}{point}{doubt}: {answer.because}")
     if answer.wrong_at_most is not None:
@@ -107,8 +107,3 @@ def _explained(answer: Answer) -> list[str]:
     if told.features is not None:
         lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in told.features.items()))
     return lines
-
-
-def short(label: str) -> str:
-    """Return the first of a label's synonyms: 'orange, orange tree' -> 'orange'."""
-    return label.split(",")[0]

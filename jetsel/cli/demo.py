@@ -141,7 +141,6 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
 
 def _table(asked: list[DemoAnswer]) -> Table:
     """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
-    from jetsel.cli.answers import short
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
@@ -150,7 +149,7 @@ def _table(asked: list[DemoAnswer]) -> Table:
             ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
             verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
-            what = (answer.policy, short(answer.label), verdict, f"{answer.probability:.0%}")
+            what = (answer.policy, answer.label, verdict, f"{answer.probability:.0%}")
             shown.add_row(name, *what, ran, *times, answer.because)
     return shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,8 +34,8 @@ def add(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Class names in the order of the outputs: one on each line, a JSON list, or another "
-            "model's labels file.",
+            help="Class names in the order of the outputs: one on each line, numbered or not, JSON, a Python list, or "
+            "another model's labels file.",
         ),
     ],
     mean: Annotated[str, typer.Option(metavar="A,B,C", help="Mean of each channel, in units of 0 to 1.")],
@@ -89,7 +90,7 @@ def add(
         name=own_name,
         family=family,
         likely_family=plain_name(labels.stem),
-        labels=labels_file(labels),
+        labels=labels_file(labels, partial(typer.echo, err=True)),
         labels_from=labels,
         spec={
             "resize": resize,

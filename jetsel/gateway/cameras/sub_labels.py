@@ -35,7 +35,7 @@ class Votes:
     def add(self, answer: Answer) -> None:
         """Take in an answer about another image of the object."""
         label = reported_label(answer).label
-        self._votes.append((label.split(",")[0], answer.probability))
+        self._votes.append((label, answer.probability))
 
     def result(self) -> SubLabel | None:
         """Return the sub-label once the votes agree on one; None if they do not, or not yet."""

@@ -16,7 +16,7 @@ from tests.unit.client.peer import Seen, answer
 
 def outcome(result: Any = None, **changes: Any) -> Outcome:
     explain = changes.pop("explain", False)
-    found = answer(Seen(wire.Classify(1, "x", explain=explain), b""), label="tabby, tabby cat")
+    found = answer(Seen(wire.Classify(1, "x", explain=explain), b""), label="tabby, small")
     return Outcome("cat.jpg", 12.34567, result or msgspec.structs.replace(found, **changes))
 
 
@@ -54,8 +54,8 @@ def test_a_failure_has_its_code_instead_of_an_answer() -> None:
 
 def test_a_row_says_who_answered_and_what_it_took(printed: Printed) -> None:
     lines = printed(outcome(energy_mj=12.34, energy_reason=None), outcome(in_doubt=True, energy_reason="no meter"))
-    assert lines[2].split() == ["cat.jpg", "tabby", "75%", "m", "m", "12.3", "12.3"]
-    assert lines[3].split() == ["cat.jpg", "tabby", "(in", "doubt)", "75%", "m", "m", "12.3", "-"]
+    assert lines[2].split() == ["cat.jpg", "tabby,", "small", "75%", "m", "m", "12.3", "12.3"]
+    assert lines[3].split() == ["cat.jpg", "tabby,", "small", "(in", "doubt)", "75%", "m", "m", "12.3", "-"]
     assert lines[4] == "energy not known: no meter"
 
 
@@ -72,7 +72,7 @@ def test_the_details_say_all_there_is() -> None:
     found = outcome(explain=True, ran=ran, stages_ms=stages, cut_short=True, in_doubt=True, wrong_at_most=0.05)
     assert details(found) == [
         "cat.jpg (4 x 2)",
-        "   75.0%  tabby (n02123045)",
+        "   75.0%  tabby, small (n02123045)",
         "   12.5%  lion (n02129165)",
         "  answered by m, policy single:m, in doubt, cut short: it is sure",
         "  promise: at most 0.05 of the answers that are not in doubt are wrong",

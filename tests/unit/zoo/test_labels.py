@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.labels import Labels, labels_file
+from jetsel.zoo.labels import Labels, labels_file, table_of
 from tests.unit.zoo.making import LABELS
 
 
@@ -62,10 +62,124 @@ def test_a_labels_file_keeps_its_bytes_and_so_its_family(tmp_path: Path) -> None
     assert labels(tmp_path, "\ufeff" + LABELS).wnids == ("n02123045", "n07920052")  # as Windows saves UTF-8
 
 
+CATS = ("cat", "dog", "red fox")
+LISTS = {
+    "numbers in front": ["0,{}\n1,{}\n2,{}\n", "0 {}\n1 {}\n2 {}", "0  {}\n1  {}\n2  {}\n", "0: {}\n1: {}\n2: {}\n"],
+    "from 1": ["1. {}\n2. {}\n3. {}\n", "1) {}\n2) {}\n3) {}\n", "1\t{}\n2\t{}\n3\t{}\n", "1 - {}\n2 - {}\n3 - {}\n"],
+    "numbers behind": ["{},0\n{},1\n{},2\n", "{} 0\n{} 1\n{} 2\n", "{}\t0\n{}\t1\n{}\t2\n"],
+    "in quotes": [
+        "'{}',\n'{}',\n'{}'\n",
+        '"{}"\n"{}"\n"{}"\n',
+        "0: '{}',\n1: '{}',\n2: '{}',\n",
+        '0,"{}"\n1,"{}"\n2,"{}"\n',
+    ],
+    "a list": [
+        '["{}",\n "{}",\n "{}"]\n',
+        "('{}', '{}',\n '{}')",
+        "classes = ['{}', '{}', '{}']",
+        "names: ['{}', '{}', '{}',]",
+    ],
+    "by number": ['{{"0": "{}", "1": "{}",\n "2": "{}"}}', "{{0: '{}',\n 1: '{}',\n 2: '{}'}}"],
+    "by name": ['{{"{}": 0, "{}": 1, "{}": 2}}'],
+    "a configuration": [
+        '{{"model_type": "vit", "id2label": {{"0": "{}", "1": "{}", "2": "{}"}}, "label2id": {{"x": 0}}}}'
+    ],
+    "as Windows saves it": ["\ufeff{}\r\n{}\r\n{}\r\n\r\n  \r\n"],
+}
+
+
+def test_numbers_that_count_the_classes_are_no_names(tmp_path: Path) -> None:
+    for kind, forms in LISTS.items():
+        for form in forms:
+            assert labels(tmp_path, form.format(*CATS)).names == CATS, (kind, form)
+
+
+def test_numbers_in_another_order_order_the_classes(tmp_path: Path) -> None:
+    for content in (
+        "2 red fox\n0 cat\n1 dog\n",
+        "2,red fox\n1,dog\n0,cat\n",
+        "3. red fox\n1. cat\n2. dog\n",
+        "1\tdog\n0\tcat\n2\tred fox\n",
+        '{"dog": 1, "cat": 0, "red fox": 2}',
+        '{"2": "red fox", "1": "dog", "0": "cat"}',
+    ):
+        assert labels(tmp_path, content).names == CATS, content
+
+
+def test_identifiers_of_wordnet_are_identifiers(tmp_path: Path) -> None:
+    for content in (
+        "n02123045 tabby, tabby cat\nn07920052 espresso\n",
+        "n02123045,tabby, tabby cat\nn07920052,espresso\n",
+        "0 n02123045 tabby, tabby cat\n1 n07920052 espresso\n",
+        '{"0": ["n02123045", "tabby", "tabby cat"], "1": ["n07920052", "espresso"]}',
+    ):
+        assert labels(tmp_path, content).sha256 == Labels.parse(LABELS.encode(), tmp_path).sha256, content
+
+
+def test_numbers_that_are_names_or_parts_of_names_stay(tmp_path: Path) -> None:
+    for names in (
+        [str(digit) for digit in range(10)],
+        ["gate 1", "gate 2", "gate 3"],
+        ["1 euro", "2 euro"],
+        ["10 cent", "20 cent", "1 euro"],
+        ["1.5 mm", "2.5 mm"],
+        ["0,5 mm", "1,0 mm"],
+        ["Boeing 737", "Airbus 320"],
+        ["7 up", "cola"],
+    ):
+        assert list(labels(tmp_path, "\n".join(names)).names) == names
+    assert labels(tmp_path, '"1 euro"\n"2 dollars"\n').names == ("1 euro", "2 dollars"), (
+        "in quotes nothing is taken off"
+    )
+    assert labels(tmp_path, "0\tcat\n1\tdog\n").wnids == ("0", "1"), "a labels file, whose identifiers are numbers"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "0,cat\n2,dog\n",  # one is missing
+        "0  person\n1  bicycle\n3  car\n",
+        "0: cat\n0: dog\n1: fox\n",
+        "1 person\n2 persons\n3 persons\n",  # a count of persons, or of lines
+        "2 doors\n1 window\n",
+        '{"cat": 0, "dog": 0}',
+        '{"1": "cat", "3": "dog"}',
+    ],
+)
+def test_numbers_that_may_or_may_not_count_are_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(ManifestError, match=r"numbers do not count the classes .*in quotes"):
+        labels(tmp_path, content)
+
+
 def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> None:
-    found = labels(tmp_path, "crane\ntabby\ncrane, bird\n")
-    assert found.wnids == ("crane (0)", "tabby", "crane (2)")
-    assert found.names == ("crane", "tabby", "crane")
+    for content in ("crane\ntabby\ncrane\n", '["crane", "tabby", "crane"]', "0,crane\n1,tabby\n2,crane\n"):
+        (tmp_path / "classes.txt").write_text(content)
+        notices: list[str] = []
+        found = Labels.parse(labels_file(tmp_path / "classes.txt", notices.append), tmp_path)
+        assert found.wnids == ("crane (0)", "tabby", "crane (2)")
+        assert found.names == ("crane", "tabby", "crane")
+        assert "several classes are called crane" in notices[0]
+
+
+def test_commas_part_synonyms_and_stay_in_names_that_they_would_make_equal(tmp_path: Path) -> None:
+    assert labels(tmp_path, "tench, Tinca tinca\ngoldfish\n").names == ("tench", "goldfish")
+    assert labels(tmp_path, "red, small\nred, large\nblue\n").names == ("red, small", "red, large", "blue")
+
+
+def test_the_name_of_a_folder_is_one_name(tmp_path: Path) -> None:
+    names = ("red, small", "red, large", ", or none", "blue")
+    found = Labels.parse(table_of(names, "images"), tmp_path)
+    assert found.names == found.wnids == found.synonyms == names
+    twice = Labels.parse(table_of(["a, b", "a, b"], "images"), tmp_path)
+    assert twice.names == ("a, b (0)", "a, b (1)")
+
+
+def test_one_name_in_two_forms_of_unicode_is_refused(tmp_path: Path) -> None:
+    composed, decomposed = "Schr\u00f6der", "Schro\u0308der"
+    with pytest.raises(ManifestError, match=r"u0308der.*xf6der.* are one name"):
+        table_of([composed, decomposed], "images")
+    with pytest.raises(ManifestError, match="is on line 1 already"):
+        read(tmp_path, f"{composed}\ta\n{decomposed}\tb\n")
 
 
 @pytest.mark.parametrize(
@@ -76,17 +190,11 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
         ("", "no classes"),
         ('["tabby", 3]', "expected a JSON list of names"),
         ('["tabby"', "begins like a JSON list"),
-        (b"\xff\xfe", "not UTF-8 at byte 0"),
+        (b"\xff\xfec\0a\0t\0", "in UTF-16"),
+        ("cat\n", "only one class, cat"),
     ],
 )
 def test_what_is_no_list_of_classes_is_refused(tmp_path: Path, content: str | bytes, said: str) -> None:
     with pytest.raises(ManifestError, match=said) as raised:
         labels(tmp_path, content)
     assert "classes.txt" in str(raised.value)
-
-
-def test_a_class_that_stands_twice_in_an_owners_list_is_refused(tmp_path: Path) -> None:
-    for content in ("daisy\nrose\ndaisy\n", '["daisy", "rose", "daisy"]'):
-        (tmp_path / "classes.txt").write_text(content)
-        with pytest.raises(ManifestError, match=r"classes 1 and 3 are both 'daisy': give each a name of its own"):
-            labels_file(tmp_path / "classes.txt")

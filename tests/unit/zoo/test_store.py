@@ -11,7 +11,7 @@ from jetsel.base.names import RULE
 from jetsel.zoo import Zoo, scan, verify
 from tests.unit.zoo.making import described, put_model
 
-OTHER_LABELS = "n01855672\tgoose\n"
+OTHER_LABELS = "n01855672\tgoose\nn02051845\tpelican\n"
 
 
 def reasons(zoo: Zoo) -> list[str]:
