@@ -166,9 +166,14 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
         )
     if logits.shape[1:] != (weights.classes,):
         answered = " x ".join(map(str, logits.shape[1:]))
+        repair = "give it a labels file with one line for each number"
+        if logits.ndim != 2:
+            repair = "export it with one number for each class"
+        elif abs(logits.shape[1] - weights.classes) == 1:
+            repair += "; models of TensorFlow often have background first: add that name on top, or take it out"
         raise EngineFailedError(
             f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
-            "classes: give it a labels file with one line for each number"
+            f"classes: {repair}"
         )
     if not np.isfinite(logits).all():
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")

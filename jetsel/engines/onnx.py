@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ from jetsel.engines.base import EngineFailedError, Output, Place
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 """How ONNX Runtime says that a run got no memory: of its arena (core/framework/bfc_arena.cc), or of the C++ library."""
+
+
+_TOO_NEW = re.compile(r"(IR version|Opset):? (\d+)\b.*(?:version: |till opset )(\d+)", re.DOTALL)
+"""How it refuses a file that is newer than it reads (core/graph/model.cc, core/graph/model_load_utils.h)."""
 
 
 class OnnxBackend:
@@ -156,4 +161,10 @@ def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSes
 
 
 def _first_line(error: Exception) -> str:
+    if (found := _TOO_NEW.search(str(error))) is not None:
+        kind, version, most = found.groups()
+        repair = (
+            f"export it with opset_version={most}" if kind == "Opset" else f"set its ir_version to {most} with onnx"
+        )
+        return f"its {kind} is {version}, and ONNX Runtime {onnxruntime.__version__} reads up to {most}: {repair}"
     return str(error).splitlines()[0] if str(error) else type(error).__name__

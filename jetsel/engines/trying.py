@@ -16,19 +16,17 @@ from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 
 RUNS, AT_MOST_S = 20, 2.0
+SAME_SUM = 0.01  # of the sum itself: shares of 8 bits are rounded
 LIMIT_S = 60.0  # of one run: a loop in the model may have no end
 
 
-def try_run(weights: Weights, threads: int, before_softmax: str | None = None) -> TrialRun:
-    """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served.
-
-    before_softmax: the tensor that may be served instead if the answers are probabilities.
-    """
+def try_run(weights: Weights, threads: int) -> TrialRun:
+    """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served."""
     try:
         alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads, limit_s=LIMIT_S)
         engine = with_head(alone, weights)
         warm_up(engine, weights)
-        return TrialRun(_embedding_width(engine, weights, before_softmax), _median_ms(engine, weights))
+        return TrialRun(_embedding_width(engine, weights), _median_ms(engine, weights))
     except MemoryError:
         raise EngineFailedError(
             f"{weights.name}: needs more memory than this machine has free: export a smaller model, or free some"
@@ -44,17 +42,21 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
     return float(np.abs(found - logits).max() / np.abs(logits).max())
 
 
-def _embedding_width(engine: Engine, weights: Weights, before_softmax: str | None) -> int | None:
+def _embedding_width(engine: Engine, weights: Weights) -> int | None:
     """Return the numbers of the embedding, None if there is none; what it answers to noise must be logits."""
-    noise = np.random.default_rng(0).standard_normal((1, 3, weights.height_px, weights.width_px), dtype=np.float32)
-    output = engine.infer(noise)
+    noise = np.random.default_rng(0).standard_normal((4, 3, weights.height_px, weights.width_px), dtype=np.float32)
+    output = engine.infer(noise[:1])
     if not np.isfinite(output.logits).all():
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite on noise: export it again")
-    if weights.classes > 1 and output.logits.min() >= 0 and abs(float(output.logits.sum()) - 1) < 1e-3:
-        repair = "export it without its softmax"
-        if before_softmax is not None:
-            repair += f", or add it with --output {before_softmax}"
-        raise EngineFailedError(f"{engine.name} returns probabilities instead of logits: {repair}")
+    # Stronger noise drives logits out of any range, and leaves probabilities where they are.
+    stronger = [engine.infer(strength * noise[[number]]).logits for number, strength in ((1, 4), (2, 16), (3, 64))]
+    seen = np.concatenate([output.logits, *stronger])
+    sums, most = seen.sum(axis=1), seen.max()
+    if np.isfinite(seen).all() and seen.min() >= 0 and (0 < most < 1.001 or np.ptp(sums) < SAME_SUM * sums.max()):
+        raise EngineFailedError(
+            f"{engine.name} returns shares or numbers from 0 to 1 for all of {len(seen)} images: probabilities instead "
+            "of logits; export it without its softmax or sigmoid"
+        )
     if output.embedding is None:
         return None
     if output.embedding.ndim != 2:

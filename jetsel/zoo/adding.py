@@ -24,8 +24,8 @@ from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
-Try = Callable[[Weights, str | None], TrialRun]
-"""Runs a model; the second argument is the tensor that a softmax makes its answers from, None if none does."""
+Try = Callable[[Weights], TrialRun]
+"""Runs a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,17 +89,18 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
     found = classifier_of(read_model(onnx), onnx.name, wanted.input_px, wanted.output)
     theirs = onnx.read_bytes()
-    content = theirs if found.answers_logits else with_output(found.model, found.logits, LOGITS)
+    content = theirs if found.answers_logits else with_output(found.model, found.logits, LOGITS, found.put_behind)
     sha256 = hashlib.sha256(content).hexdigest()
     source = wanted.source
     if content is not theirs:
         before = hashlib.sha256(theirs).hexdigest()
-        source += f"; the tensor {found.logits} of that file (sha256 {before}) was made the output {LOGITS}"
+        changed = "".join(f", with {kind} put behind it" for kind in found.put_behind)
+        source += f"; the tensor {found.logits} of that file (sha256 {before}) was made the output {LOGITS}{changed}"
     with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
-        seen = try_it(weights, found.before_softmax)
+        seen = try_it(weights)
         manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
         return Added(model, len(labels.names), family.notes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo.graph_ends import GraphEnds
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -17,20 +18,18 @@ _FLOAT = 1  # TensorProto.DataType of 32-bit numbers
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model, the size of its input, which tensor its logits are, and whether that is an output called `logits`."""
+    """A model, the size of its input, and which tensor its logits are.
+
+    put_behind: the operators that make that tensor (n, classes) float32. answers_logits: whether the tensor is that
+    already, and an output called `logits`.
+    """
 
     model: ModelProto
     height_px: int
     width_px: int
     logits: str
+    put_behind: tuple[str, ...]
     answers_logits: bool
-
-    @property
-    def before_softmax(self) -> str | None:
-        """The tensor that a softmax makes the logits from, None if none does."""
-        makers = {output: node for node in self.model.graph.node for output in node.output}
-        maker = makers.get(self.logits)
-        return maker.input[0] if maker is not None and maker.op_type == "Softmax" and maker.input else None
 
 
 def classifier_of(model: ModelProto, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
@@ -40,15 +39,18 @@ def classifier_of(model: ModelProto, name: str, input_px: tuple[int, int] | None
     that holds the logits, needed if several could. Raises ManifestError that names the repair.
     """
     height_px, width_px = _size(name, _only_input(name, model), input_px)
-    outputs = [value.name for value in model.graph.output]
-    return Classifier(model, height_px, width_px, _logits(name, model, outputs, output), LOGITS in outputs)
+    ends = GraphEnds(model)
+    logits = _logits(name, ends, output)
+    put_behind = ends.put_behind(logits)
+    answers_logits = logits == LOGITS and LOGITS in ends.outputs and not put_behind
+    return Classifier(model, height_px, width_px, logits, put_behind, answers_logits)
 
 
 def _only_input(name: str, model: ModelProto) -> ValueInfoProto:
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]  # older files name weights here, too
     if len(inputs) != 1:
-        names = ", ".join(value.name for value in inputs) or "none"
+        names = ", ".join(value.name for value in inputs[:5]) or "none"
         raise ManifestError(
             f"{name}: takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input"
         )
@@ -96,18 +98,20 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
     return height, width
 
 
-def _logits(name: str, model: ModelProto, outputs: list[str], wanted: str | None) -> str:
-    tensors = {output for node in model.graph.node for output in node.output}
-    if wanted is not None and wanted not in tensors:
-        raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(outputs)}")
-    if wanted not in (None, LOGITS) and LOGITS in tensors:
-        raise ManifestError(f"{name}: calls another tensor logits already: rename that one, or leave --output out")
-    others = [output for output in outputs if output != EMBEDDING]
-    if wanted is not None or LOGITS in tensors:
-        return wanted or LOGITS
-    if len(others) != 1:
-        raise ManifestError(
-            f"{name}: has the outputs {', '.join(outputs) or '(none)'}: name the one that holds the logits, as in "
-            f"--output {others[0] if others else 'NAME'}"
-        )
-    return others[0]
+def _logits(name: str, ends: GraphEnds, wanted: str | None) -> str:
+    """Return the tensor that holds the logits; raises ManifestError, also if it is known to hold other numbers."""
+    if wanted is not None and wanted not in ends.makers:
+        raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(ends.outputs)}")
+    others = [output for output in ends.outputs if output != EMBEDDING]
+    chosen = wanted or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
+    fault = None if chosen is None else ends.fault(chosen)
+    if chosen is not None and fault is None:
+        return chosen
+    near = (ends.logits_of(one) for one in (chosen, *others) if one is not None)
+    usable = next((one for one in near if one is not None), None)
+    repair = (
+        f"add it with --output {usable}" if usable else "export it with a number for each class, before any softmax"
+    )
+    if chosen is None:
+        raise ManifestError(f"{name}: has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")
+    raise ManifestError(f"{name}: its {chosen} {fault}: {repair}")

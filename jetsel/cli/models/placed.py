@@ -24,7 +24,7 @@ def put(onnx: Path, wanted: ModelDescription, values: Config, folder: Path | Non
 
     where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
     threads = values.models.threads
-    return add_model(onnx, wanted, where, lambda weights, before: try_run(weights, threads, before), replace=replace)
+    return add_model(onnx, wanted, where, lambda weights: try_run(weights, threads), replace=replace)
 
 
 def place(
@@ -54,6 +54,7 @@ def place(
         f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
+    typer.echo(f"its source: {manifest.source}")
     typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")

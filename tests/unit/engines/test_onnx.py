@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
+import pytest
 
+from jetsel.engines import EngineFailedError
+from jetsel.engines.onnx import OnnxEngine
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 
 CLASSES = 100_000
@@ -40,3 +44,26 @@ def test_a_run_that_gets_no_memory_is_a_memory_error_and_the_next_is_served(tmp_
     assert "wide: " in refused
     assert "2000 images" in refused
     assert served == f"(1, {CLASSES})"
+
+
+@pytest.mark.parametrize(("kind", "repair"), [("IR version", "set its ir_version to"), ("Opset", "opset_version=")])
+def test_a_file_that_is_newer_than_this_onnx_runtime_names_both_versions(
+    tmp_path: Path, kind: str, repair: str
+) -> None:
+    """The repair is then done: with the version that the message names, the file loads."""
+    model = onnx.ModelProto.FromString(matrix_model(np.ones((PIXELS, 3), np.float32)))
+    path = tmp_path / "m.onnx"
+    if kind == "Opset":
+        model.opset_import[0].version = 99
+    else:
+        model.ir_version = 99
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(EngineFailedError, match=rf"its {kind} is 99, .* reads up to \d+: .*{repair}") as raised:
+        OnnxEngine("m", path, concurrency=1, threads=1)
+    newest = int(str(raised.value).partition("reads up to ")[2].partition(":")[0])
+    if kind == "Opset":
+        model.opset_import[0].version = newest
+    else:
+        model.ir_version = newest
+    path.write_bytes(model.SerializeToString())
+    OnnxEngine("m", path, concurrency=1, threads=1)

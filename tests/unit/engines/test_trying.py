@@ -43,6 +43,28 @@ def test_a_tensor_that_no_memory_holds_is_told(tmp_path: Path) -> None:
         trying.try_run(weights(tmp_path, nodes, sides=[10**15], axis=[0]), 1)
 
 
+def test_probabilities_that_no_operator_shows_are_seen_by_their_range_on_several_images(tmp_path: Path) -> None:
+    """Logits leave any range on stronger noise; a sigmoid, and shares of something, do not."""
+    negative = helper.make_node("Neg", ["m"], ["minus"])
+    power = helper.make_node("Pow", ["e", "minus"], ["power"])
+    plus = helper.make_node("Add", ["one", "power"], ["plus"])
+    sigmoid = [negative, power, plus, helper.make_node("Reciprocal", ["plus"], ["logits"])]
+    squares = helper.make_node("Mul", ["m", "m"], ["squares"])
+    shares = [
+        squares,
+        helper.make_node("ReduceSum", ["squares", "axis"], ["sum"]),
+        helper.make_node("Div", ["squares", "sum"], ["ones"]),
+        helper.make_node("Mul", ["ones", "hundred"], ["logits"]),
+    ]
+    for nodes, constants in (
+        (sigmoid, {"e": np.float32(np.e), "one": np.float32(1)}),
+        (shares, {"axis": [1], "hundred": np.float32(100)}),
+    ):
+        with pytest.raises(EngineFailedError, match="probabilities instead of logits"):
+            trying.try_run(weights(tmp_path, nodes, **constants), 1)
+    trying.try_run(weights(tmp_path, [helper.make_node("Mul", ["m", "one"], ["logits"])], one=np.float32(0.1)), 1)
+
+
 def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trying, "LIMIT_S", 0.2)
     body = helper.make_graph(

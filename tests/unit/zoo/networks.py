@@ -13,6 +13,16 @@ from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
 
 FLOAT, FLOAT16 = 1, 10
 WEIGHTS = np.linspace(-1, 1, PIXELS * 3, dtype=np.float32).reshape(PIXELS, 3)
+CONSTANTS = {
+    "step": np.float32(1 / 256),
+    "zero": np.uint8(0),
+    "one": np.float32(1),
+    "hundred": np.float32(100),
+    "last": np.array([2, 3]),
+    "classes": np.array([1]),
+    "flat_shape": np.array([0, -1]),
+}
+ATTRIBUTES = {"Cast": {"to": FLOAT16}, "Concat": {"axis": 1}, "ArgMax": {"axis": 1}}
 
 
 def network(
@@ -24,17 +34,20 @@ def network(
 ) -> bytes:
     """Return a file of: images, flattened to `flat`, times WEIGHTS gives `scores` (n, 3), and then `tail`.
 
-    tail: operations of one input: kind, what it reads, what it gives. The shapes of outputs are left open.
+    tail: operations: kind, what it reads, with blanks between (CONSTANTS too), what it gives. The shapes of outputs are
+    left open.
     """
     nodes = [helper.make_node("Flatten", ["images"], ["flat"])]
     nodes.append(helper.make_node("MatMul", ["flat", "weights"], ["scores"]))
-    nodes += [helper.make_node(kind, [source], [output]) for kind, source, output in tail]
+    nodes += [helper.make_node(kind, given.split(), [made], **ATTRIBUTES.get(kind, {})) for kind, given, made in tail]
+    read = {name for _, given, _ in tail for name in given.split()}
+    constants = {"weights": WEIGHTS} | {key: value for key, value in CONSTANTS.items() if key in read}
     graph = helper.make_graph(
         nodes,
         "network",
         [helper.make_tensor_value_info(name, elem_type, list(sides)) for name in inputs],
         [onnx.ValueInfoProto(name=name) for name in outputs],
-        [numpy_helper.from_array(WEIGHTS, "weights")],
+        [numpy_helper.from_array(np.array(value), key) for key, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     return bytes(model.SerializeToString())

@@ -38,11 +38,78 @@ def test_the_logits_are_the_output_called_so_or_the_only_one_or_the_one_named() 
     assert (found(inside).logits, found(inside).answers_logits) == ("logits", False)
 
 
-def test_what_a_softmax_is_made_from() -> None:
+PROBABILITIES: dict[str, list[tuple[str, str, str]]] = {
+    "a softmax": [SOFTMAX],
+    "behind Identity": [SOFTMAX, ("Identity", "shares", "end")],
+    "behind Reshape and Flatten": [SOFTMAX, ("Reshape", "shares flat_shape", "r"), ("Flatten", "r", "end")],
+    "behind Unsqueeze, Transpose and Squeeze": [
+        SOFTMAX,
+        ("Unsqueeze", "shares last", "u"),
+        ("Transpose", "u", "turned"),
+        ("Squeeze", "u last", "end"),
+    ],
+    "in 8 bits": [SOFTMAX, ("QuantizeLinear", "shares step zero", "q"), ("DequantizeLinear", "q step zero", "end")],
+    "in half precision": [("Cast", "scores", "half"), ("Softmax", "half", "end")],
+    "in percent": [SOFTMAX, ("Mul", "shares hundred", "end")],
+    "clipped": [SOFTMAX, ("Clip", "shares", "end")],
+    "written out": [("Exp", "scores", "e"), ("ReduceSum", "e classes", "sum"), ("Div", "e sum", "end")],
+    "of its logarithm": [("LogSoftmax", "scores", "log"), ("Exp", "log", "end")],
+    "a sigmoid": [("Sigmoid", "scores", "end")],
+    "a sigmoid in 8 bits": [
+        ("Sigmoid", "scores", "s"),
+        ("QuantizeLinear", "s step zero", "q"),
+        ("DequantizeLinear", "q step zero", "end"),
+    ],
+    "a hard sigmoid": [("HardSigmoid", "scores", "s"), ("Identity", "s", "end")],
+    "the likeliest class": [SOFTMAX, ("ArgMax", "shares", "end")],
+}
+
+
+def test_probabilities_are_refused_with_the_tensor_that_can_be_served_instead() -> None:
+    """By the nodes that make them: the tensor named is served, and nothing else is put in its place."""
+    for case, tail in PROBABILITIES.items():
+        content = network(*tail, outputs=[tail[-1][2]])
+        with pytest.raises(ManifestError, match=r"add it with --output \w+$") as raised:
+            found(content)
+        before = str(raised.value).rpartition(" ")[2]
+        expected = {"in half precision": "half", "of its logarithm": "log"}.get(case, "scores")
+        assert (before, found(content, output=before).logits) == (expected, expected), case
+
+
+def test_what_could_be_a_probability_by_its_name_alone_is_served() -> None:
+    """Log-probabilities are logits, and a sigmoid that scales numbers (swish) does not make them probabilities."""
+    for tail in (
+        [("LogSoftmax", "scores", "end")],
+        [("Softmax", "scores", "shares"), ("Log", "shares", "end")],
+        [("Sigmoid", "scores", "s"), ("Mul", "s scores", "end")],
+        [("Mul", "scores hundred", "end")],
+    ):
+        assert found(network(*tail, outputs=["end"])).logits == "end"
+
+
+def test_one_number_or_none_for_a_class_has_no_tensor_to_serve() -> None:
+    sum_ = ("ReduceSum", "scores classes", "one_number")
+    for tail in ([sum_], [sum_, ("Sigmoid", "one_number", "end")]):
+        content = network(*tail, outputs=[tail[-1][2]])
+        for output in (None, "one_number"):
+            with pytest.raises(ManifestError, match="export it with a number for each class"):
+                found(content, output=output)
+
+
+def test_other_shapes_and_floats_are_served_through_nodes_that_are_put_behind() -> None:
+    wide = ("Unsqueeze", "scores last", "wide")
+    for tail, nodes in (
+        ([wide], ("Flatten",)),
+        ([wide, ("Transpose", "wide", "turned")], ("Flatten",)),
+        ([wide, ("Cast", "wide", "half")], ("Cast", "Flatten")),
+        ([("Cast", "scores", "half")], ("Cast",)),
+        ([("Identity", "scores", "same")], ()),
+    ):
+        assert found(network(*tail, outputs=[tail[-1][2]])).put_behind == nodes
+    named = found(network(("Unsqueeze", "scores last", "logits"), outputs=["logits"]))
+    assert (named.put_behind, named.answers_logits) == (("Flatten",), False)
     nothing = field(1, field(2, b"logits") + field(4, b"Softmax"))
-    assert found(network(outputs=("logits",)) + field(7, nothing)).before_softmax is None
-    assert found(network(SOFTMAX, outputs=["shares"])).before_softmax == "scores"
-    assert found(network()).before_softmax is None
+    assert found(network(outputs=("logits",)) + field(7, nothing)).put_behind == ()
 
 
 def test_what_cannot_be_served_names_the_repair() -> None:
@@ -71,5 +138,6 @@ def test_what_the_owner_says_must_be_so() -> None:
     with pytest.raises(ManifestError, match="computes no 'probs'; its outputs are scores"):
         found(network(), output="probs")
     two = network(("Identity", "scores", "logits"), outputs=["scores", "logits"])
-    with pytest.raises(ManifestError, match="calls another tensor logits already"):
-        found(two, output="scores")
+    assert (found(two, output="scores").logits, found(two, output="scores").answers_logits) == ("scores", False)
+    with pytest.raises(ManifestError, match="is of int64, not of float32: add it with --output scores"):
+        found(network(("ArgMax", "scores", "label"), outputs=["label", "scores"]), output="label")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import pickle
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +73,71 @@ def test_what_is_no_onnx_file_is_refused(tmp_path: Path) -> None:
         read_model(tmp_path / "nothing.onnx")
 
 
+def _torch_zip() -> bytes:
+    """The first bytes of what torch.save writes: a zip whose first file is NAME/data.pkl."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02}.")
+    return file.getvalue()
+
+
+def _keras_zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("metadata.json", "{}")
+    return file.getvalue()
+
+
+OTHER_FILES = {
+    "TensorFlow Lite.* --tflite model.onnx ": b"\x1c\0\0\0TFL3" + bytes(64),
+    "checkpoint of PyTorch.*torch.onnx.export": _torch_zip(),
+    "checkpoint of PyTorch": pickle.dumps({"weight": [0.5]}, protocol=2),
+    "Keras.*keras.saving": b"\x89HDF\r\n\x1a\n" + bytes(64),
+    "a Keras model": _keras_zip(),
+    # Core ML's Model: specificationVersion 1; description 2, whose first field is an input's description
+    "Core ML": field(1, 4) + field(2, field(1, field(1, b"image"))),
+    # TensorFlow's SavedModel: saved_model_schema_version 1; meta_graphs 2; its GraphDef: node 1
+    "or TensorFlow: .*--saved-model": field(1, 1) + field(2, field(1, field(1, b"x" * 300))),
+    "Core ML or TensorFlow": field(1, field(1, b"input") + field(2, b"Placeholder")),
+    "safetensors": (64).to_bytes(8, "little") + b'{"weight": {}}',
+    "git lfs pull": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+    "a web page": b"\n<!DOCTYPE html><html></html>",
+    "an archive: unpack it": gzip.compress(WHOLE),
+    "damaged or incomplete": WHOLE[: len(WHOLE) // 2],
+    "incomplete one: copy": b"",
+    "unknown kind": b"weights, some other day",
+}
+
+
+def test_what_is_no_onnx_file_is_named_with_what_to_do() -> None:
+    for said, content in OTHER_FILES.items():
+        with pytest.raises(ManifestError, match=f"not an ONNX file but .*{said}"):
+            model_in(content, "model.onnx")
+
+
+def test_weights_in_another_file_are_taken_in_by_the_command_that_the_message_gives(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(
+        onnx.ModelProto.FromString(network()), path, save_as_external_data=True, location="w.data", size_threshold=0
+    )
+    with pytest.raises(ManifestError, match=r"w\.data, which its hash does not cover") as raised:
+        read_model(path)
+    command = str(raised.value).split('"')[1]
+    subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
+    assert parameters(read_model(tmp_path / "whole.onnx")) == WEIGHTS.size
+    (tmp_path / "w.data").unlink()
+    with pytest.raises(ManifestError, match=r"w\.data, which is not beside it: copy it there"):
+        read_model(path)
+    with pytest.raises(ManifestError, match="outside of its folder: export it as one file"):
+        model_in(onnx_file(field(5, EXTERNAL)), "model.onnx")
+
+
 def test_parameters_are_the_numbers_in_the_weights() -> None:
-    assert parameters(model_in(network(), "model.onnx")) == WEIGHTS.size
+    model = model_in(network(("Mul", "scores hundred", "end")), "model.onnx")
+    assert parameters(model) == WEIGHTS.size + 1
+    weights = model.graph.initializer.pop(0)
+    model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["weights"], value=weights))
+    assert parameters(model) == WEIGHTS.size + 1, "as Paddle exports them"
     for model in scan([STARTER]).families["starter"].models:
         assert parameters(read_model(model.path)) == model.manifest.parameters
 
@@ -83,3 +152,16 @@ def test_a_tensor_becomes_an_output_of_another_name_or_its_own() -> None:
         image = np.ones((1, *side[1:]), np.float32)
         assert session.run([other], {"images": image})[0] == pytest.approx(image.reshape(1, -1) @ WEIGHTS, abs=1e-5)
     assert [value.name for value in model.graph.output] == ["shares"], "the model itself stays"
+
+
+@pytest.mark.parametrize("name", ["logits", "scores"])
+def test_a_tensor_of_another_shape_and_type_becomes_an_output_of_rows_of_float32(name: str) -> None:
+    """Whether the tensor has the output's name already or not."""
+    tail = [("Unsqueeze", "scores last", "wide"), ("Cast", "wide", name if name == "logits" else "half")]
+    content = network(*tail, outputs=[tail[-1][2]])
+    made = with_output(model_in(content, "model.onnx"), tail[-1][2], "logits", ("Cast", "Flatten"))
+    session = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+    image = np.ones((2, *session.get_inputs()[0].shape[1:]), np.float32)
+    (found,) = session.run(["logits"], {"images": image})
+    assert (found.shape, found.dtype) == ((2, 3), np.float32)
+    assert found == pytest.approx(image.reshape(2, -1) @ WEIGHTS, abs=0.01)
