@@ -23,11 +23,11 @@ from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatu
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.condensed import condense, read_condensed
 from jetsel.calibrate.cross_validation import best_single, joined_outcomes, joined_runs
-from jetsel.calibrate.folds import assign_folds
 from jetsel.calibrate.goal import Goal
 from jetsel.calibrate.promises import doubts_of, is_given, saved_by
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, replay_all
+from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read

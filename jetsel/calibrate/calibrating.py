@@ -18,13 +18,14 @@ from jetsel.calibrate.doubt_findings import doubt_findings
 from jetsel.calibrate.doubtful import doubtful
 from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift
 from jetsel.calibrate.fit.selection import make_plan
-from jetsel.calibrate.folds import assign_folds, nearest_in_other_folds
+from jetsel.calibrate.folds import nearest_in_other_folds
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.promises import Doubts, doubts_of, look_at_unknown
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import Run, TimeFeatures
 from jetsel.calibrate.results import Judge, differing, mistakes
+from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA

@@ -1,4 +1,4 @@
-"""Deals images into folds, near-duplicates into one, and finds each image's neighbours in the other folds."""
+"""Finds each image's neighbours in the other folds."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.errors import CalibrationError
 from jetsel.premodel import Neighbours, fit_scaling
-
-
-def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """Return each photograph's fold, (n,) int64 from 0; groups: (n,), whose members go into one fold.
-
-    Large groups are dealt first, each to the smallest fold so far, in an order drawn by `seed`. Raises CalibrationError
-    if there are fewer groups than folds.
-    """
-    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(sizes) < folds:
-        raise CalibrationError(
-            f"{len(groups)} images, {len(sizes)} of them distinct, are too few for {folds} folds: add images"
-        )
-    drawn = np.random.default_rng(seed).permutation(len(sizes))
-    order = drawn[np.argsort(-sizes[drawn], kind="stable")]
-    taken = np.zeros(folds, np.int64)
-    fold_of_group = np.empty(len(sizes), np.int64)
-    for group in order:
-        fold = int(taken.argmin())
-        fold_of_group[group] = fold
-        taken[fold] += sizes[group]
-    folds_found: NDArray[np.int64] = fold_of_group[number]
-    return folds_found
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ _PATIENCE_S = 1.0  # with a process that has the file
 
 # unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL if
 # the features were extracted; scatter_mj and idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for
-# the reason. near_hash: near.perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
+# the reason. near_hash: its perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
 # contents by size and date, so that none is hashed twice.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,62 +17,8 @@ from jetsel.calibrate.record.bench import RecordOptions, features_of
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.database import Store
 from jetsel.engines import Engine, EngineFailedError
+from jetsel.features.near_duplicates import perceptual_hash
 from jetsel.zoo import Family
-
-MOST_BITS = 8
-"""Up to this many of the 64 bits may differ between near-duplicates.
-
-Measured: among 8,000 unrelated photographs of 64 x 64 pixels (32 million pairs) none differ in 8 bits or fewer, 14
-pairs in 10, 113 in 12. Of the same photographs half or twice as large, saved as JPEG of quality 20, brighter or noisy,
-99.8 % and more stay within 8; cropped by 3 % of their sides 98 % and more, of full-size ones cropped at one corner
-87 %. A pair joined wrongly only shares a fold.
-"""
-
-_SIDE_PX, _KEPT = 32, 8
-_ROWS = 256  # hashes compared with all others at a time
-
-
-def perceptual_hash(bgr: NDArray[np.uint8]) -> int:
-    """Return 64 bits: which low frequencies of the photograph's grey levels are above their median (pHash).
-
-    bgr: (height, width, 3) uint8. The 8 x 8 lowest of the cosine transform of 32 x 32 grey levels, row by row, highest
-    bit first, as a signed number, which is what SQLite has; the median leaves out the mean. Coefficients are rounded,
-    so that a flat photograph has no noise to hash.
-    """
-    gray = cv2.resize(cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY), (_SIDE_PX, _SIDE_PX), interpolation=cv2.INTER_AREA)
-    lowest = np.round(cv2.dct(gray.astype(np.float32))[:_KEPT, :_KEPT]).ravel()
-    return int.from_bytes(np.packbits(lowest > np.median(lowest[1:])).tobytes(), "big", signed=True)
-
-
-def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.int64]:
-    """Return a group number for each hash, (n,), from 0 in order of first appearance.
-
-    Hashes that differ in at most most_bits bits share a group, and so do those joined by a row of such.
-    """
-    if len(hashes) == 0:
-        return np.zeros(0, np.int64)
-    unique, place = np.unique(hashes, return_inverse=True)
-    parent = list(range(len(unique)))
-    bits = np.unpackbits(unique.astype(">i8").view(np.uint8).reshape(-1, 8), axis=1)
-    signs = bits.astype(np.float32) * 2 - 1  # the product of two rows is 64 minus twice the bits in which they differ
-    for top in range(0, len(unique), _ROWS):
-        close = signs[top : top + _ROWS] @ signs[top:].T >= 64 - 2 * most_bits
-        for row, column in zip(*(side.tolist() for side in np.nonzero(close)), strict=True):
-            first, second = _root(parent, top + row), _root(parent, top + column)
-            parent[max(first, second)] = min(first, second)
-    roots = np.array([_root(parent, i) for i in range(len(unique))])[place.ravel()]
-    _, first_seen, numbers = np.unique(roots, return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(first_seen))
-    found: NDArray[np.int64] = in_order[numbers.ravel()].astype(np.int64)
-    return found
-
-
-def _root(parent: list[int], item: int) -> int:
-    while parent[item] != item:
-        parent[item] = parent[parent[item]]
-        item = parent[item]
-    return item
-
 
 Said = tuple[bytes, bytes | None]
 """One model's answer: logits and, of the cheapest model alone, the embedding; each float16, little-endian."""

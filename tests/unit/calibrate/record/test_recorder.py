@@ -16,9 +16,9 @@ import pytest
 from jetsel import image
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import Recorded, RecordOptions, TimingPlan, load, record
-from jetsel.calibrate.record.examine import perceptual_hash
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
+from jetsel.features.near_duplicates import perceptual_hash
 from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import (
     LABELS,

@@ -1,13 +1,16 @@
-"""Near-duplicates share a group: worked by hand, against every pair compared, and on distorted photographs."""
+"""Near-duplicates share a group and a fold: by hand, against every pair compared, on distorted photographs."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jetsel.calibrate.record import examine
-from jetsel.calibrate.record.examine import groups, perceptual_hash
+from jetsel.base.errors import CalibrationError
+from jetsel.features import near_duplicates
+from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from tests.unit.calibrate.record.making import draw
 
 
@@ -26,7 +29,7 @@ def test_groups_by_hand() -> None:
 
 
 def test_groups_over_several_blocks_are_those_of_comparing_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "_ROWS", 7)
+    monkeypatch.setattr(near_duplicates, "_ROWS", 7)
     chosen = np.random.default_rng(3).integers(0, 2**16, 60, dtype=np.int64)  # of 16 bits, so that many are close
     differing = np.array([[bin(int(a) ^ int(b)).count("1") for b in chosen] for a in chosen])
     reached = differing <= 2
@@ -50,3 +53,26 @@ def test_the_same_photograph_saved_again_or_resized_is_near_and_others_are_not()
 def test_flat_photographs_of_any_level_are_near() -> None:
     flat = [np.full((50, 70, 3), level, np.uint8) for level in (1, 100, 255)]
     assert len({perceptual_hash(photograph) for photograph in flat}) == 1
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=120), st.integers(1, 10), st.integers(0, 100))
+def test_groups_stay_together_and_folds_are_even(drawn: list[int], folds: int, seed: int) -> None:
+    of_groups = np.array(drawn)
+    if len(set(drawn)) < folds:
+        with pytest.raises(CalibrationError, match="too few"):
+            assign_folds(of_groups, folds, seed)
+        return
+    fold_of = assign_folds(of_groups, folds, seed)
+    for group in set(drawn):
+        assert len(set(fold_of[of_groups == group].tolist())) == 1
+    sizes = np.bincount(fold_of, minlength=folds)
+    assert len(sizes) == folds
+    assert sizes.min() > 0
+    assert sizes.max() - sizes.min() <= np.bincount(of_groups).max()  # no more than one group apart
+    assert fold_of.tolist() == assign_folds(of_groups, folds, seed).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_large_group_has_a_fold_to_itself(seed: int) -> None:
+    fold_of = assign_folds(np.array([0, 1, 9, 9, 9, 9, 2, 3]), 2, seed)
+    assert set(fold_of[2:6].tolist()).isdisjoint(fold_of[[0, 1, 6, 7]].tolist())
