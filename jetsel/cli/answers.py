@@ -11,7 +11,7 @@ from rich.text import Text
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.terminal import console, milliseconds, table
-from jetsel.wire import Answer, Ran
+from jetsel.wire import Answer, Ran, Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def reason(error: JetselError | OSError) -> str:
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
     """Print a row for each image, where a failed one says why, and below them why energies are not known."""
-    shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms", ">mJ")
+    shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms of work", ">mJ")
     unknown: dict[str, None] = {}
     for outcome in outcomes:
         answer, path = outcome.result, outcome.path
@@ -52,7 +52,7 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
         label = answer.label + (" (in doubt)" if answer.in_doubt else "")
         energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
         ran = ", ".join(run.model for run in answer.ran)
-        took = milliseconds(outcome.latency_ms)
+        took = milliseconds(_work_ms(answer.stages_ms))
         shown.add_row(path, label, f"{answer.probability:.0%}", answer.model, ran, took, energy)
     out = console()
     out.print(shown)
@@ -84,6 +84,11 @@ def details(outcome: Outcome) -> list[str]:
     lines.append(f"  energy: {energy}")
     lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
     return lines + _explained(answer)
+
+
+def _work_ms(stages: Stages) -> float:
+    """The time without waiting: of many images that are sent together, most wait for the others."""
+    return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *stages.inference)))
 
 
 def _run(run: Ran) -> str:

@@ -97,7 +97,7 @@ def photographs() -> dict[str, Path]:
 
 def _pulled(folder: Path) -> Path | None:
     """Return the folder with the family of ImageNet in it, or None, and say why, if it cannot be had."""
-    from jetsel.base.config import Config
+    from jetsel.base.config import Config, Models
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.family import pull_family
     from jetsel.zoo import scan
@@ -106,7 +106,8 @@ def _pulled(folder: Path) -> Path | None:
         return folder
     typer.echo("fetching the family of ImageNet (40 MB), once ...")
     try:
-        pull_family(Config(), None, folder, None, replace=False, json=False)
+        values = Config(models=Models(paths=[str(folder)], default_family="imagenet"))  # as the demo's daemon reads it
+        pull_family(values, None, folder, None, replace=False, json=False)
     except JetselError as error:
         typer.echo(f"the ImageNet family cannot be downloaded, so the starter family is used: {error}")
         return None

@@ -20,6 +20,7 @@ def test_what_the_demo_showed_can_be_served(tmp_path: Path) -> None:
     assert "family" in done.stdout
     shown = "the starter family is used" not in done.stdout  # it could be fetched
     assert ("models pull efficientnet-lite, then jetsel serve" in done.stdout) is shown
+    assert "note:" not in done.stdout  # about the folder, which the demo's daemon reads
 
 
 def left_behind(folder: Path) -> tuple[list[Path], list[str]]:
