@@ -11,19 +11,20 @@ import numpy as np
 
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate.record import LoadedRecording
-from jetsel.calibrate.record.photographs import class_numbers, key, labels_in
+from jetsel.calibrate.record.photographs import class_of, labels_in
 from jetsel.zoo import Family
 
 FEW_CLASSES = 50  # of a family: up to this number are listed by name
-_UNKNOWN = re.compile(r"unknown label: '(.*)' is not a class")
+_UNKNOWN = re.compile(r"unknown label: (['\"])(.*)\1 is not a class", re.DOTALL)
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
     """Raise CalibrationError if another family has these classes, and this one has fewer of them."""
-    named = {key(label) for label in labels_in(photos)}
+    named = labels_in(photos)
 
     def known(one: Family) -> int:
-        return len(named & class_numbers(one.labels, None).keys())
+        number_of = class_of(one.labels, None)
+        return sum(number_of(label) is not None for label in named)
 
     if label_map is not None or not named:
         return
@@ -38,7 +39,7 @@ def check_family(photos: Path, family: Family, others: Mapping[str, Family], lab
 def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     """Say which labels nobody knows, and which classes have no photographs."""
     said = []
-    unknown = Counter(match[1] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
+    unknown = Counter(match[2] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:
         listed = _listed(f"{name} ({n}){_near(name, family)}" for name, n in unknown.items())
         said.append(f"no class of family {family.name}: {listed}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -13,6 +12,7 @@ import typer
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, TimeoutMs, print_json
+from jetsel.image.listing import LeftOut, images_below, left_out_lines, printable
 from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ class Criterion(str, Enum):
 
     top1 = "top1"
     top5 = "top5"
-
-
-IMAGES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp")
-"""How the files of a folder end that are sent."""
 
 
 def served_models(incomplete: str) -> list[str]:
@@ -146,16 +142,19 @@ def _box(text: str) -> list[float]:
 
 
 def _files(images: list[Path]) -> list[Path]:
-    """Return the files, and those of the folders, at any depth, that end as images do."""
-    found = []
+    """Return the files, and the images of the folders, at any depth; print what of these is left out."""
+    found: list[Path] = []
+    left_out: list[LeftOut] = []
     for path in images:
-        if not path.is_dir():
-            found.append(path)
-            continue
-        inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in IMAGES)
-        if not inside:
-            raise typer.BadParameter(f"{path}: holds no JPEG, PNG or WebP file", param_hint="IMAGE")
-        found += inside
+        inside = list(images_below(path)) if path.is_dir() else [path]
+        left_out += (one for one in inside if isinstance(one, LeftOut))
+        files = [one for one in inside if isinstance(one, Path)]
+        if not files:
+            what = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
+            raise typer.BadParameter(what, param_hint="IMAGE")
+        found += files
+    for line in left_out_lines(left_out):
+        typer.echo(line, err=True)
     return found
 
 
@@ -190,7 +189,7 @@ async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -
     """Return the outcome of an image, or of each of its boxes."""
     from jetsel.cli.answers import Outcome
 
-    name = os.fsencode(path).decode("utf-8", "replace")  # a name that is not UTF-8 could not be printed
+    name = str(printable(path))
     boxes = settings.get("boxes")
     began = time.perf_counter()
     results: Sequence[Answer | JetselError | OSError]

@@ -1,81 +1,118 @@
-"""Lists the image files below a folder: what file systems, network stores and sync programs put there is left out."""
+"""Lists the images below a folder, and what is left out: what systems and programs put there, and other files."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from jetsel.base.errors import BadImageError
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
 """How the names of files end that jetsel.image reads."""
 
-NOT_AN_IMAGE = "not an image: its name does not end with .jpg, .png, .webp or the like"
+BY_SYSTEMS = ("hidden", "made by a system")
+"""The kinds of what systems and programs make, and no person."""
 
-_FOLDERS = frozenset(
-    {
-        *(
-            "@eadir",
-            "@tmp",
-            "@recycle",
-            "@recently-snapshot",
-            "#recycle",
-            "#snapshot",
-            "#recycle_bin",
-        ),  # Synology, QNAP
-        *("__macosx", "$recycle.bin", "system volume information", "recycler", "found.000", "lost+found"),
-        *("_gsdata_", "sync.ffs_db", "__pycache__"),  # GoodSync, FreeFileSync
-    }
-)
-_FILES = re.compile(
-    r"thumbs\.db(:encryptable)?|ehthumbs(_vista)?\.db|desktop\.ini|folder\.jpg:.*|icon\r|picasa\.ini|~\$.*|.*~"
-    r"|.*\.(part|partial|crdownload|download|tmp|temp|filepart|ffs_tmp|!sync|bts)",
+MOST_NAMED = 3  # files with the same kind of reason
+
+_PARTIAL = r".*\.(part|partial|crdownload|opdownload|download|filepart|aria2|tmp|temp|ffs_tmp|!sync|!ut|!qb|bts)"
+_FOLDERS = re.compile(
+    r"@(eadir|tmp|recycle|recently-snapshot|sharebin|sharesnap|syno.*|gmt-.*)|[#~]snapshot|#recycle"  # file servers
+    r"|__macosx|network trash folder|temporary items|thevolumesettingsfolder"  # macOS, also by AppleShare
+    r"|\$recycle\.bin|system volume information|(?-i:RECYCLE[RD])|found\.\d{3}|lost\.dir|lost\+found"  # file systems
+    rf"|_gsdata_|_gstmp|__pycache__|{_PARTIAL}",
     re.IGNORECASE,
 )
+_FILES = re.compile(
+    r"(eh)?thumbs(_vista)?\.db(:encryptable)?|desktop\.ini|albumart(small|_\{.*\}_(small|large))\.jpg|~\$.*"  # Windows
+    r"|.*[:\uf03a](zone\.identifier|afp_(afpinfo|resource))(:\$data)?"  # streams of NTFS, as files
+    r"|icon[\r\uf00d]|picasa\.ini|.*@syno\w+|synophoto_.*|.*~|#.*#|sync\.ffs_(db|lock)"
+    rf"|{_PARTIAL}",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
-def system_kind(name: str, *, is_folder: bool) -> str | None:
-    """Return which kind of a system's own file or folder has this name, None if a person may have made it."""
-    if name.startswith("."):
-        return "hidden"
-    if is_folder:
-        return "a system's folder" if name.lower() in _FOLDERS else None
-    return "a system's file" if _FILES.fullmatch(name) else None
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """What is no image to use. reason: the kind, then `: ` and the particulars."""
+class LeftOut(NamedTuple):
+    """A file or folder that is not used. reason: the kind, then `: ` and the particulars."""
 
     path: Path
     reason: str
 
 
-def files_below(folder: Path) -> Iterator[Path | LeftOut]:
-    """Yield every file at any depth, in the order of their paths, and what is left out.
+def system_kind(name: str, *, is_folder: bool) -> str | None:
+    """Return which kind of a system's or program's own file or folder has this name, None if a person may have it."""
+    if name.startswith("."):
+        return BY_SYSTEMS[0]
+    return BY_SYSTEMS[1] if (_FOLDERS if is_folder else _FILES).fullmatch(name) else None
 
-    Links to folders are not followed. Raises OSError if the folder itself cannot be read.
+
+def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
+    """Return the path of an image or folder, or why it is left out, by its name alone."""
+    if printable(path) != path:
+        return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
+    kind = system_kind(path.name, is_folder=is_folder)
+    if kind is not None:
+        return LeftOut(path, f"{kind}: systems and programs make such {'folders' if is_folder else 'files'}")
+    if not is_folder and path.suffix.lower() not in SUFFIXES:
+        return LeftOut(path, "not an image: its name does not end with .jpg, .png, .webp or the like")
+    return path
+
+
+def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | LeftOut]:
+    """Yield the image files at any depth, in the order of their paths, and whatever is left out.
+
+    follow_links: to folders, directly in this one; never below. Raises BadImageError if this folder cannot be read.
     """
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
-        path = folder / entry.name
-        is_folder = entry.is_dir()
-        kind = system_kind(entry.name, is_folder=is_folder)
-        if kind is not None:
-            yield LeftOut(path, f"{kind}: {entry.name}")
-        elif not is_folder:
-            yield path
-        elif not entry.is_symlink():
-            try:
-                yield from files_below(path)
-            except OSError as error:
-                yield LeftOut(path, f"unreadable: {error.strerror}")
-
-
-def images_below(folder: Path) -> Iterator[Path | LeftOut]:
-    """Yield the image files below a folder as `files_below` does; other files are left out too."""
-    for found in files_below(folder):
-        if isinstance(found, Path) and found.suffix.lower() not in SUFFIXES:
-            yield LeftOut(found, NOT_AN_IMAGE)
-        else:
+    for found, is_folder in _entries(folder):
+        if not is_folder or isinstance(found, LeftOut):
             yield found
+        elif found.is_symlink() and not follow_links:
+            yield LeftOut(found, "link to a folder: links are followed directly in the folder that you name, not below")
+        else:
+            try:
+                yield from images_below(found, follow_links=False)
+            except BadImageError as error:
+                yield LeftOut(found, f"unreadable folder: {str(error).removeprefix(f'{found}: ')}")
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders and links to folders directly in a folder, by name; raises BadImageError as `images_below`."""
+    return [found for found, is_folder in _entries(folder) if is_folder and isinstance(found, Path)]
+
+
+def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
+    """What is directly in a folder, by name, and whether it is a folder or a link to one."""
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise BadImageError(f"{folder}: cannot be read: {error.strerror}; give your user access to it") from None
+    kinds = [(folder / one.name, os.path.isdir(one)) for one in listed]  # noqa: PTH112  # Path's raises errors
+    return [(usable(path, is_folder=is_folder), is_folder) for path, is_folder in kinds]
+
+
+def printable(path: Path) -> Path:
+    """Return a path that every output takes: bytes of its name that are not UTF-8 are replaced."""
+    return Path(os.fsencode(path).decode(errors="replace"))
+
+
+def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
+    """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
+    return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
+
+
+def left_out_lines(left_out: Iterable[tuple[Path | str, str]]) -> list[str]:
+    """Return for each kind of reason how many files are left out, and the first of them with the particulars."""
+    files: dict[str, list[str]] = {}
+    for path, reason in left_out:
+        kind, _, particulars = reason.partition(": ")
+        files.setdefault(kind, []).append(f"  {path}: {particulars}")
+    lines = []
+    for kind, listed in sorted(files.items(), key=lambda item: -len(item[1])):
+        lines += [f"left out: {len(listed)} {kind}", *listed[:MOST_NAMED]]
+        lines += [f"  and {len(listed) - MOST_NAMED} more"] if len(listed) > MOST_NAMED else []
+    return lines

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,11 @@ from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
+from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
+from jetsel.image.listing import LeftOut, left_out_lines
 from jetsel.zoo import Model
 
-HELD_OUT = 0.2  # of the photographs of each class
-FEWEST = 5  # photographs of a class: one is held out
+FEWEST = 5  # images of a class: a fifth is held out
 SEED = 2018
 STEPS = 1000  # of the solver, at most
 NEEDS_SKLEARN = f"scikit-learn is needed to train: {pip_install('train')}"
@@ -29,19 +32,37 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """What backbones saw. embeddings: model -> (n, width) float32. classes: (n,). unreadable: path, reason."""
+    """What backbones saw.
+
+    embeddings: model -> (n, width) float32. classes: (n,). groups: (n,), nearly the same images share a number. hashes:
+    SHA-256 of each image in hexadecimal, as it was read.
+    """
 
     embeddings: Mapping[str, NDArray[np.float32]]
     classes: NDArray[np.int64]
-    unreadable: Sequence[tuple[Path, str]]
+    groups: NDArray[np.int64]
+    hashes: Sequence[str]
+    unreadable: Sequence[LeftOut]
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A head trained on all photographs, and the share of those held out that one trained on the rest got right."""
+    """A head trained on all images, and the share of those held out that one trained on the rest got right.
+
+    accuracy: the reason, in words, if there are too few distinct images.
+    """
 
     head: Head
-    accuracy: float
+    accuracy: float | str
+
+
+class _Seen(NamedTuple):
+    """One image: its class, its embedding by each model, its SHA-256 in hexadecimal, its perceptual hash."""
+
+    number: int
+    embeddings: list[NDArray[np.float32]]
+    sha256: str
+    near_hash: int
 
 
 def see(
@@ -63,38 +84,43 @@ def see(
             f"{', '.join(without)}: gives no embedding, which a head is trained on: name another backbone"
         )
 
-    def one(path: Path) -> list[NDArray[np.float32]] | str:
+    def one(photograph: tuple[Path, int]) -> _Seen | LeftOut:
+        path, number = photograph
         try:
-            decoded = image.decode(image.read_file(path, limits), limits, decode_px)
+            data = image.read_file(path, limits)
+            decoded = image.decode(data, limits, decode_px)
         except OSError as fault:
-            return fault.strerror or str(fault)
+            return LeftOut(path, f"unreadable: {fault.strerror or fault}")
         except (BadImageError, ImageTooLargeError) as fault:
-            return str(fault)
+            return LeftOut(path, f"unreadable: {fault}")
         found = [engines[name].infer(image.model_input(decoded, spec)).embedding for name, spec in specs.items()]
-        return [embedding[0] for embedding in found if embedding is not None]
+        shown = [embedding[0] for embedding in found if embedding is not None]
+        return _Seen(number, shown, hashlib.sha256(data).hexdigest(), perceptual_hash(decoded.bgr))
 
-    rows: list[list[NDArray[np.float32]] | str] = []
+    rows: list[_Seen | LeftOut] = []
     with ThreadPoolExecutor() as pool:
-        for row in pool.map(one, [path for path, _ in photographs]):
+        for row in pool.map(one, photographs):
             rows.append(row)
             tell("looking at the images", len(rows), len(photographs))
-    seen = [(number, row) for (_, number), row in zip(photographs, rows, strict=True) if not isinstance(row, str)]
-    stacked = [np.stack([row[column] for _, row in seen]) for column in range(len(specs))]
-    classes = np.array([number for number, _ in seen], np.int64)
-    unreadable = [(path, row) for (path, _), row in zip(photographs, rows, strict=True) if isinstance(row, str)]
-    return Embedded(dict(zip(specs, stacked, strict=True)), classes, unreadable)
+    seen = [row for row in rows if isinstance(row, _Seen)]
+    return Embedded(
+        {name: np.array([row.embeddings[place] for row in seen]) for place, name in enumerate(specs)},
+        np.array([row.number for row in seen], np.int64),
+        groups(np.array([row.near_hash for row in seen], np.int64)),
+        [row.sha256 for row in seen],
+        [row for row in rows if isinstance(row, LeftOut)],
+    )
 
 
 def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
-    check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names)
-    held = _held_out(seen.classes)
+    check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names, seen.unreadable)
+    held = _held_out(seen, names)
     found = {}
     for done, (model, embeddings) in enumerate(seen.embeddings.items()):
         tell("training", done, len(seen.embeddings))
-        tried = _fitted(embeddings[~held], seen.classes[~held])
-        right = (embeddings[held] @ tried.weights + tried.bias).argmax(axis=1) == seen.classes[held]
-        found[model] = Trained(_fitted(embeddings, seen.classes), float(right.mean()))
+        accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, seen.classes, held)
+        found[model] = Trained(_fitted(embeddings, seen.classes), accuracy)
     tell("training", len(found), len(found))
     return found
 
@@ -105,21 +131,42 @@ def check_can_train() -> None:
         raise CalibrationError(NEEDS_SKLEARN)
 
 
-def check_enough(counts: Sequence[int], names: Sequence[str]) -> None:
-    """Raise CalibrationError if a class has too few photographs. counts: of each class."""
+def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence[LeftOut]) -> None:
+    """Raise CalibrationError if a class has too few images. counts: of each class. left_out: what is not counted."""
     few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
     if few or len(names) < 2:
         what = f"too few of {', '.join(few)}" if few else "only one class"
-        raise CalibrationError(f"{what}: {FEWEST} images of each of two or more classes are needed")
+        needed = f"{what}: {FEWEST} images of each of two or more classes are needed"
+        raise CalibrationError("; ".join((needed, *left_out_lines(left_out))))
 
 
-def _held_out(classes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Draw a share of each class, the same each time."""
-    draw, held = np.random.default_rng(SEED), np.zeros(len(classes), bool)
-    for number in np.unique(classes):
-        rows = draw.permutation(np.flatnonzero(classes == number))
-        held[rows[: max(1, round(HELD_OUT * len(rows)))]] = True
+def _held_out(seen: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
+    """Draw about a fifth of each class, the same each time, or say why that would show little.
+
+    Images that are nearly the same stay together. Those that are nearly the same as one of another class are learned.
+    """
+    numbers, classes = np.unique(np.unique([seen.groups, seen.classes], axis=1)[0], return_counts=True)
+    own = np.isin(seen.groups, numbers[classes == 1])
+    held, few = np.zeros(len(seen.classes), bool), []
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(own & (seen.classes == number))
+        distinct = len(np.unique(seen.groups[rows]))
+        if distinct < FEWEST:
+            few.append(f"{name} ({distinct})")
+            continue
+        fold_of = assign_folds(seen.groups[rows], FEWEST, SEED)
+        held[rows[fold_of == np.abs(np.bincount(fold_of) - len(rows) / FEWEST).argmin()]] = True
+    if few:
+        return (
+            f"{len(held)} images, {len(numbers)} of them distinct: an accuracy would say little; add other images of "
+            f"{', '.join(few)}, from other days or places"
+        )
     return held
+
+
+def _accuracy(embeddings: NDArray[np.float32], classes: NDArray[np.int64], held: NDArray[np.bool_]) -> float:
+    tried = _fitted(embeddings[~held], classes[~held])
+    return float(((embeddings[held] @ tried.weights + tried.bias).argmax(axis=1) == classes[held]).mean())
 
 
 def _fitted(embeddings: NDArray[np.float32], classes: NDArray[np.int64]) -> Head:

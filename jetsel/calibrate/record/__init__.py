@@ -2,7 +2,7 @@
 
 from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions, TimingPlan
 from jetsel.calibrate.record.load import Energies, LoadedRecording, Times, load
-from jetsel.calibrate.record.photographs import FoundImages, count_reasons, find
+from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Recorded",
     "Times",
     "TimingPlan",
-    "count_reasons",
     "find",
     "load",
     "loaded_models",

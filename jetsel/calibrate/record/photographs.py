@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import csv
-import os
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import NumberByName, exact
+from jetsel.image.listing import BY_SYSTEMS, LeftOut, folders_in, images_below, left_out_lines, usable
 from jetsel.zoo import Labels
 
+ClassOf = Callable[[str], int | None]
+"""Returns the number of the class that an owner's word means, None if it means none or several."""
 
-def class_numbers(labels: Labels, label_map: Path | None) -> dict[str, int]:
-    """Return the classes of a family by the words for them, as `key` has them; a name that several have is left out.
 
-    label_map: a CSV of `folder,label`. Raises CalibrationError that names its line.
+def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
+    """Return what finds a class of a family by identifier or name: as it is written, else but for case and blanks.
+
+    label_map: a CSV of `folder,label`, which has the last word. Raises CalibrationError that names its line.
     """
-    by_name: dict[str, set[int]] = defaultdict(set)
-    for number, names in enumerate(zip(labels.names, labels.synonyms, strict=True)):
-        for name in names:
-            by_name[key(name)].add(number)
-    found = {name: min(numbers) for name, numbers in by_name.items() if len(numbers) == 1}
-    found |= {key(wnid): number for number, wnid in enumerate(labels.wnids)}
-    mapped = {}
+    whole = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
+    known = {exact(name) for name, _ in whole}
+    first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in known]
+    numbers = NumberByName((*whole, *first))
+    mapped = []
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
         if len(cells) != 2:
             raise CalibrationError(
                 f"{label_map}, line {line}: {len(cells)} columns instead of folder,label, as in: my cats,tabby"
             )
-        if key(cells[1]) not in found:
+        number = numbers.get(cells[1])
+        if number is None:
             raise CalibrationError(
                 f"{label_map}, line {line}: {cells[1]!r} is not a class of the family; write an identifier or an "
                 "English name of its labels file"
             )
-        mapped[key(cells[0])] = found[key(cells[1])]
-    return found | mapped
+        mapped.append((cells[0], number))
+    by_map = NumberByName(mapped)
 
+    def found(name: str) -> int | None:
+        number = by_map.get(name)
+        return numbers.get(name) if number is None else number
 
-def key(name: str) -> str:
-    """Return a name without what does not matter: case, outer blanks and `_` for a blank."""
-    return name.replace("_", " ").strip().casefold()
+    return found
 
 
 def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
@@ -66,11 +71,9 @@ def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[st
         ) from fault
 
 
-SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
-"""How the files end that jetsel.image reads."""
-
 UNKNOWN = "unknown label"
-MOST_NAMED = 3  # files with the same kind of reason
+_OF_CAMERAS = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}")
+"""Folders that sort images and are no classes: years and dates, and those of cameras' cards (DCF: 100CANON)."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +86,12 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """A file that is not recorded. reason: what is wrong, in one word or two, then `: ` and the particulars."""
-
-    path: Path
-    reason: str
-
-
-@dataclass(frozen=True)
 class FoundImages:
     """The photographs below one folder or in one CSV, in the order of their paths, and what is left out."""
 
     source: Path
     photographs: tuple[Labelled, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[LeftOut, ...]
 
 
 def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool) -> FoundImages:
@@ -107,106 +102,107 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     Unknown labels and other files are listed and stop nothing. Raises CalibrationError if nothing can be used.
     """
     source = source.resolve()
-    numbers = class_numbers(labels, label_map)
+    number_of = class_of(labels, label_map)
     given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
-    judged = [_judge(path, label, numbers, need_labels) for path, label in dict.fromkeys(given)]
+    judged = [
+        file if isinstance(file, LeftOut) else _judge(file, label, number_of, need_labels)
+        for file, label in dict.fromkeys(given)
+    ]
     photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
-    skipped = sorted((j for j in judged if isinstance(j, Skipped)), key=lambda s: (s.path, s.reason))
+    skipped = sorted((j for j in judged if isinstance(j, LeftOut)), key=lambda s: (s.path, s.reason))
     if not photographs:
-        deeper = _sets_in(source, numbers) if need_labels and source.is_dir() else []
-        if deeper:
-            raise CalibrationError(
-                f"{source}: its folders hold the classes one level deeper; give one of these: {', '.join(deeper)}"
-            )
+        if need_labels and source.is_dir():
+            check_level(source, number_of)
         raise CalibrationError(_none_found(source, skipped, labels, need_labels))
     return FoundImages(source, tuple(photographs), tuple(skipped))
 
 
-def labels_in(source: Path) -> set[str]:
-    """Return the names of the folders in a folder, or of the labels in a CSV; raises CalibrationError."""
+def labels_in(source: Path) -> list[str]:
+    """Return the names of the class folders in a folder, or the labels in a CSV; raises CalibrationError."""
     if not source.is_dir():
-        return {label for _, label in _in_csv(source, need_labels=True) if label is not None}
-    return {entry.name for entry in source.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
+        return sorted({label for _, label in _in_csv(source, need_labels=True) if label is not None})
+    return [folder.name for folder in folders_in(source)]
 
 
-def count_reasons(reasons: Sequence[str]) -> dict[str, int]:
-    """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
-    return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
+def class_names(source: Path) -> list[str]:
+    """Return the names of new classes, one for each folder in a folder, in their order.
+
+    Raises CalibrationError, before an image is read, if there are none, two are the same or they are one level deeper.
+    """
+    by_name = defaultdict(list)
+    for folder in labels_in(source):
+        by_name[exact(folder)].append(folder)
+    if not by_name:
+        raise CalibrationError(f"{source}: it has no class folders; make one folder of images for each class")
+    for same in by_name.values():
+        if len(same) > 1:
+            names = " and ".join(map(ascii, same))
+            raise CalibrationError(
+                f"{source}: {names} are one name, written in two ways; move the images into one of these folders"
+            )
+    check_level(source)
+    return sorted(by_name)
 
 
-def left_out_lines(left_out: Sequence[tuple[str, str]]) -> list[str]:
-    """Return for each kind of reason how many files are left out, and the first of them with the particulars."""
-    files: dict[str, list[str]] = {}
-    for path, reason in left_out:
-        kind, _, particulars = reason.partition(": ")
-        files.setdefault(kind, []).append(f"  {path}: {particulars}")
-    lines = []
-    for kind, listed in sorted(files.items(), key=lambda item: -len(item[1])):
-        lines += [f"left out: {len(listed)} {kind}", *listed[:MOST_NAMED]]
-        lines += [f"  and {len(listed) - MOST_NAMED} more"] if len(listed) > MOST_NAMED else []
-    return lines
+def check_level(source: Path, number_of: ClassOf | None = None) -> None:
+    """Raise CalibrationError if a folder holds its classes one level deeper, as in train/rose and val/rose.
+
+    number_of: tells the names of classes. If they are not known: no folder in it holds images itself, and two hold
+    folders of the same name, or there is but one. Dates and what cameras call their folders do not count.
+    """
+    inner: dict[str, set[str]] = defaultdict(set)  # folder -> the folders in it that hold images
+    direct = False
+    for found in images_below(source):
+        outer, *deeper = found.relative_to(source).parts if isinstance(found, Path) else ("",)
+        if len(deeper) > 1:
+            inner[outer].add(deeper[0])
+        direct = direct or len(deeper) == 1
+    if number_of is not None:
+        sets = {outer for outer, names in inner.items() if any(number_of(name) is not None for name in names)}
+    else:
+        named = {outer: {name for name in names if not _OF_CAMERAS.fullmatch(name)} for outer, names in inner.items()}
+        times = Counter(name for names in named.values() for name in names)
+        is_deeper = not direct and (max(times.values(), default=0) > 1 or (len(inner) == 1 and len(times) > 1))
+        sets = {outer for outer, names in named.items() if names} if is_deeper else set()
+    if sets:
+        listed = ", ".join(str(source / outer) for outer in sorted(sets))
+        raise CalibrationError(f"{source}: its folders hold the classes one level deeper; give one of these: {listed}")
 
 
-def _judge(path: Path, label: str | None, numbers: Mapping[str, int], need_labels: bool) -> Labelled | Skipped:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return Skipped(Path(os.fsencode(path).decode(errors="replace")), "unreadable: its name is not UTF-8; rename it")
-    if path.suffix.lower() not in SUFFIXES:
-        return Skipped(path, "not an image: its name does not end with .jpg, .png, .webp or the like")
+def _judge(path: Path, label: str | None, number_of: ClassOf, need_labels: bool) -> Labelled | LeftOut:
     if not need_labels:
         return Labelled(path, None, None)
     if label is None:
-        return Skipped(path, "no label: it is not in a class folder; move it into the folder of its class")
-    number = numbers.get(key(label))
+        return LeftOut(path, "no label: it is not in a class folder; move it into the folder of its class")
+    number = number_of(label)
     if number is None:
-        return Skipped(path, f"{UNKNOWN}: {label!r} is not a class of the family; rename it or add it to a label map")
+        return LeftOut(path, f"{UNKNOWN}: {label!r} is not a class of the family; rename it or add it to a label map")
     return Labelled(path, number, label)
 
 
-def _in_folder(source: Path) -> Iterator[tuple[Path, str | None]]:
-    """Every file at any depth, hidden ones left out, and the outermost folder that it lies in."""
-    try:
-        entries = [entry for entry in source.iterdir() if not entry.name.startswith(".")]
-    except OSError as fault:
-        raise CalibrationError(
-            f"{source}: cannot be read: {fault.strerror}; name a folder that you may read"
-        ) from fault
-    for entry in entries:
-        if not entry.is_dir():
-            yield entry, None
-        for directory, folders, files in os.walk(entry):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            yield from ((Path(directory, name), entry.name) for name in files if not name.startswith("."))
+def _in_folder(source: Path) -> Iterator[tuple[Path | LeftOut, str | None]]:
+    """Every image at any depth with the outermost folder that it lies in, and whatever is left out."""
+    for found in images_below(source):
+        folders = (found if isinstance(found, Path) else found.path).relative_to(source).parts[:-1]
+        yield found, folders[0] if folders else None
 
 
-def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path, str | None]]:
+def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path | LeftOut, str | None]]:
     for line, cells in csv_rows(source, ("path", "label")):
         if len(cells) > 2 or (need_labels and len(cells) != 2):
             raise CalibrationError(
                 f"{source}, line {line}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby"
             )
-        yield source.parent / cells[0], cells[1] if need_labels else None
+        yield usable(source.parent / cells[0], is_folder=False), cells[1] if need_labels else None
 
 
-def _sets_in(source: Path, numbers: Mapping[str, int]) -> list[str]:
-    """Return the folders of a folder that hold a folder for at least one known class."""
-    return sorted(str(inner) for name in labels_in(source) if _names_classes(inner := source / name, numbers))
-
-
-def _names_classes(folder: Path, numbers: Mapping[str, int]) -> bool:
-    try:
-        return any(key(name) in numbers for name in labels_in(folder))
-    except OSError:
-        return False
-
-
-def _none_found(source: Path, skipped: list[Skipped], labels: Labels, need_labels: bool) -> str:
+def _none_found(source: Path, skipped: list[LeftOut], labels: Labels, need_labels: bool) -> str:
     repair = "put JPEG, PNG or WebP files there" + " in a folder for each class" * need_labels
-    if not skipped:
-        return f"{source}: no images there; {repair}"
+    named = [one for one in skipped if not one.reason.startswith(BY_SYSTEMS)]
+    if not named:
+        return "; ".join((f"{source}: no images there", repair, *left_out_lines(skipped)))
     if any(one.reason.startswith(UNKNOWN) for one in skipped):
         names = " or ".join(dict.fromkeys((labels.wnids[0], labels.names[0])))
         repair = f"name each folder after its class, as in {names}, or map folders with --label-map"
-    first = f"{skipped[0].path.name}: {skipped[0].reason}"
-    return f"{source}: none of {len(skipped)} files can be used, the first is {first}; {repair}"
+    first = f"{named[0].path.name}: {named[0].reason}"
+    return f"{source}: none of {len(named)} files can be used, the first is {first}; {repair}"

@@ -21,9 +21,10 @@ from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
-from jetsel.calibrate.record.photographs import FoundImages, count_reasons
+from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
+from jetsel.image.listing import count_reasons
 from jetsel.zoo import Family, verify
 
 DEFAULTS = Config()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.base.errors import BadImageError, ImageTooLargeError
+from jetsel.image.listing import LeftOut, count_reasons, images_below, left_out_lines
 
 if TYPE_CHECKING:
     from jetsel.image import Limits, Photograph
@@ -43,19 +44,18 @@ class PhotographFolder:
     def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
         """Decode each once; raises BadImageError if the folder has none, or cannot be read."""
         self._limits, self._decode_px = limits, decode_px
-        try:
-            found = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
-        except OSError as error:
-            raise BadImageError(
-                f"{folder}: cannot be read: {error.strerror}; name a folder that you may read"
-            ) from None
+        listed = list(images_below(folder))
+        found = [path for path in listed if isinstance(path, Path)]
         taken = [found[number * len(found) // most] for number in range(most)] if len(found) > most else found
-        self._paths = [path for path in taken if self._is_photograph(path)]
+        read = [self._readable(path) for path in taken]
+        self._paths = [path for path in read if isinstance(path, Path)]
+        left_out = [one for one in (*listed, *read) if isinstance(one, LeftOut)]
         if not self._paths:
-            raise BadImageError(f"{folder}: no image among {len(taken)} files; name a folder with JPEG or PNG files")
-        left_out = len(taken) - len(self._paths)
+            what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
+            raise BadImageError("; ".join((what, *left_out_lines(left_out))))
         of = f" of {len(found)}" if len(found) > most else ""
-        self.source = f"{len(self._paths)}{of} images of {folder}" + (f", {left_out} left out" if left_out else "")
+        kinds = [f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items()]
+        self.source = f"{len(self._paths)}{of} images of {folder}" + ", left out: " * bool(kinds) + ", ".join(kinds)
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -67,18 +67,14 @@ class PhotographFolder:
             except OSError as error:  # noqa: PERF203  # decoding takes a thousand times as long
                 raise BadImageError(f"{path}: cannot be read any more: {error.strerror}; put it back") from None
 
-    def _is_photograph(self, path: Path) -> bool:
+    def _readable(self, path: Path) -> Path | LeftOut:
         try:
             self._decoded(path)
-        except (OSError, BadImageError, ImageTooLargeError):
-            return False
-        return True
+        except (OSError, BadImageError, ImageTooLargeError) as error:
+            return LeftOut(path, f"unreadable: {error}")
+        return path
 
     def _decoded(self, path: Path) -> Photograph:
         from jetsel.image import decode, read_file
 
         return decode(read_file(path, self._limits), self._limits, self._decode_px)
-
-
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)

@@ -24,7 +24,7 @@ def test_a_folder_is_read_at_any_depth_without_what_is_hidden_or_no_photograph(t
     put(tmp_path, "a/1.jpg", "a/b/2.jpg", ".hidden/3.jpg", "a/.4.jpg")
     (tmp_path / "notes.txt").write_text("no photograph")
     found = PhotographFolder(tmp_path, 10, LIMITS, 64)
-    assert found.source == f"2 images of {tmp_path}, 1 left out"
+    assert found.source == f"2 images of {tmp_path}, left out: 2 hidden, 1 not an image"
     for _ in range(2):
         assert [photograph.bgr.shape for photograph in found] == [(120, 160, 3)] * len(found)
 
@@ -39,7 +39,7 @@ def test_of_many_some_of_all_parts_are_taken(tmp_path: Path) -> None:
 
 def test_a_folder_without_photographs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no photograph")
-    with pytest.raises(BadImageError, match=r"no image among 1 files; name a folder with JPEG or PNG files"):
+    with pytest.raises(BadImageError, match=r"no images there; name a folder .*; left out: 1 not an image"):
         PhotographFolder(tmp_path, 10, LIMITS, 64)
 
 
@@ -47,4 +47,4 @@ def test_a_file_is_read_no_further_than_it_is_accepted(tmp_path: Path) -> None:
     put(tmp_path, "1.jpg")
     with (tmp_path / "endless.jpg").open("wb") as file:
         file.truncate(1 << 40)  # a terabyte that takes no room on the disk, and would take it in memory
-    assert PhotographFolder(tmp_path, 10, LIMITS, 64).source == f"1 images of {tmp_path}, 1 left out"
+    assert PhotographFolder(tmp_path, 10, LIMITS, 64).source == f"1 images of {tmp_path}, left out: 1 unreadable"

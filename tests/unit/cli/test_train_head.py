@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import cv2
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.base.weights import learned_images
 from jetsel.cli.app import app
 from jetsel.zoo import scan, verify
 
@@ -48,6 +51,7 @@ def test_a_family_is_made_that_shares_the_backbones_files(
         assert model.weights(2).backbone.classes == 100
     heads = list((tmp_path / "state" / "models").glob("*.npz"))
     assert len(heads) == len(found.models)
+    assert [len(learned_images(head)) for head in heads] == [24] * len(heads)  # none.jpg was not read
 
 
 def test_what_is_left_out_is_named_with_its_reason(
@@ -62,19 +66,64 @@ def test_what_is_left_out_is_named_with_its_reason(
     assert lines[lines.index("left out: 1 no label") + 1] == stray
 
 
+def test_what_systems_put_there_is_no_class_and_no_image(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    picture = (photos / "red" / "0.png").read_bytes()
+    latin = Path(os.fsdecode(os.fsencode(photos) + b"/gr\xfcn"))
+    for folder in (photos / "__MACOSX" / "red", photos / "red" / "@eaDir" / "0.png", latin):
+        folder.mkdir(parents=True)
+        (folder / "SYNOPHOTO_THUMB_M.png").write_bytes(picture)
+    (photos / "blue" / "._0.png").write_bytes(picture)
+    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter"])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "family colours: 2 classes, 24 images"
+    assert lines[lines.index("left out: 2 made by a system") + 1].startswith(f"  {photos / '__MACOSX'}: ")
+    assert lines[lines.index("left out: 2 unreadable") + 1].startswith(f"  {photos}/gr\ufffdn: its name is not UTF-8")
+    assert "left out: 1 hidden" in lines
+
+
+def test_classes_of_nearly_one_name_are_learned_apart_and_the_same_images_give_no_accuracy(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    shutil.rmtree(photos / "blue")
+    (photos / "red").rename(photos / "Cat")
+    for number in range(8):
+        shutil.copy(photos / "Cat" / "0.png", photos / "Cat" / f"again {number}.png")
+    picture = cv2.imread(str(photos / "Cat" / "1.png"))
+    (photos / "cat").mkdir()
+    for number in range(6):
+        cv2.imwrite(str(photos / "cat" / f"{number}.png"), cv2.rotate(picture, cv2.ROTATE_180) // 2 + number)
+    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter", "--json"])
+    said = json.loads(done.output)
+    assert (said["classes"], said["photographs"], said["accuracy"]) == (["Cat", "cat"], 26, {})
+    assert "26 images, 13 of them distinct" in said["accuracy_reason"]
+    assert "other images of cat (1), from" in said["accuracy_reason"]
+
+
 def test_what_cannot_be_trained_is_refused_before_an_image_is_read(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     (tmp_path / "empty").mkdir()
+    for split in ("train", "val"):
+        shutil.copytree(photos, tmp_path / "sets" / split)
     (photos / "green").mkdir()
+    (photos / "green" / "notes.txt").touch()
     command = ["models", "train-head", "--backbone", "starter"]
-    for folder, part in ((photos, "too few of green (0)"), (tmp_path / "empty", "it has no class folders; make one")):
+    for folder, part in (
+        (photos, "too few of green (0): 5 images of each of two or more classes are needed; left out: 1 "),
+        (tmp_path / "empty", "it has no class folders; make one"),
+        (tmp_path / "sets", f"give one of these: {tmp_path / 'sets' / 'train'}, {tmp_path / 'sets' / 'val'}"),
+    ):
         done = CliRunner().invoke(app, [*command, str(folder)])
         assert done.exit_code == 1
         assert part in done.stderr
         assert "looking at" not in done.stderr
-    (photos / "green").rmdir()
+    shutil.rmtree(photos / "green")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     done = CliRunner().invoke(app, [*command, str(photos)])
     assert "scikit-learn is needed" in done.stderr

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record import FoundImages, count_reasons, find
+from jetsel.calibrate.record import FoundImages, find
+from jetsel.calibrate.record.photographs import class_names, class_of
+from jetsel.image.listing import count_reasons
 from jetsel.zoo import Labels
 
 LABELS = Labels(
@@ -43,14 +47,16 @@ def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
-    touch(tmp_path, "n1/a.jpg", "n1/notes.txt", "n1/.hidden.jpg", ".git/b.jpg", "lynx/c.jpg", "crane/d.jpg", "e.jpg")
+    touch(tmp_path, "n1/a.jpg", "n1/notes.txt", "n1/._a.jpg", "@eaDir/b.jpg", "lynx/c.jpg", "crane/d.jpg", "e.jpg")
     found = find(tmp_path, LABELS, None, True)
     assert seen(found) == [("n1/a.jpg", 0, "n1")]
-    assert [skipped.path.name for skipped in found.skipped] == ["d.jpg", "e.jpg", "c.jpg", "notes.txt"]
+    assert [one.path.name for one in found.skipped] == ["@eaDir", "d.jpg", "e.jpg", "c.jpg", "._a.jpg", "notes.txt"]
     assert count_reasons([skipped.reason for skipped in found.skipped]) == {
         "unknown label": 2,  # two classes are called crane
         "no label": 1,
         "not an image": 1,
+        "hidden": 1,
+        "made by a system": 1,
     }
 
 
@@ -122,6 +128,78 @@ def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
     for need_labels in (False, True):
         with pytest.raises(CalibrationError, match="no images there; put JPEG, PNG or WebP files"):
             find(touch(tmp_path / "empty", "x/.y"), LABELS, None, need_labels)
+
+
+def test_only_what_systems_made_is_no_image(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match=r"no images there; put .*; left out: 1 hidden;.*@eaDir: "):
+        find(touch(tmp_path, "n1/.DS_Store", "n1/@eaDir/0.jpg"), LABELS, None, True)
+
+
+@pytest.mark.parametrize(
+    ("folder", "number"),
+    [
+        ("a b", 0),
+        ("a_b", 1),
+        ("A B", None),  # means both
+        ("Cat", 2),
+        ("cat", 3),
+        (unicodedata.normalize("NFD", "Schröder"), 4),  # as macOS writes it
+        ("SCHRÖDER ", 4),
+        ("red", 6),  # a whole name before the first part of one
+    ],
+)
+def test_a_name_means_the_class_that_is_written_so_before_one_that_is_like_it(folder: str, number: int | None) -> None:
+    names = ("a b", "a_b", "Cat", "cat", unicodedata.normalize("NFC", "Schröder"), "red, small", "red")
+    wnids = tuple(f"n{place}" for place in range(len(names)))
+    labels = Labels(wnids, tuple(name.split(",")[0] for name in names), names, "0" * 64)
+    assert class_of(labels, None)(folder) == number
+
+
+def test_two_folders_of_one_name_are_refused_by_both(tmp_path: Path) -> None:
+    both = [unicodedata.normalize(form, "Schröder") for form in ("NFC", "NFD")]
+    touch(tmp_path, *(f"{name}/1.jpg" for name in both), "Cat/1.jpg", "cat/1.jpg")
+    with pytest.raises(CalibrationError, match=r"'Schro\\u0308der' and 'Schr\\xf6der' are one name"):
+        class_names(tmp_path)
+    labels = Labels(("Cat", "cat", both[0]), ("Cat", "cat", both[0]), ("Cat", "cat", both[0]), "0" * 64)
+    assert [one.class_number for one in find(tmp_path, labels, None, True).photographs] == [0, 2, 2, 1]
+    shutil.rmtree(tmp_path / both[1])
+    assert class_names(tmp_path) == ["Cat", both[0], "cat"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["train/rose/1.jpg", "train/elm/1.jpg", "val/rose/1.jpg"],
+        ["2023/rose/1.jpg", "2024/rose/1.jpg", "readme/notes.txt", "stray.jpg"],  # years of classes
+        [
+            "flowers/rose/1.jpg",
+            "flowers/elm/deep/1.jpg",
+            "__MACOSX/flowers/._rose",
+        ],  # as an archive unpacks
+        ["0/7/1.jpg", "1/7/1.jpg"],  # digits are classes, too
+    ],
+)
+def test_classes_one_level_deeper_are_noticed(tmp_path: Path, files: list[str]) -> None:
+    with pytest.raises(CalibrationError, match="one level deeper; give one of these") as raised:
+        class_names(touch(tmp_path, *files))
+    sets = sorted({name.split("/")[0] for name in files if "/" in name and name.endswith("jpg")})
+    assert str(raised.value).endswith(", ".join(str(tmp_path / name) for name in sets))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["rose/1.jpg", "rose/old/1.jpg", "elm/old/1.jpg"],  # a class with images of its own
+        ["rose/early/1.jpg", "elm/late/1.jpg"],  # inner folders of other names
+        ["rose/2024-05-01/1.jpg", "elm/2024-05-01/1.jpg"],
+        ["rose/20240501/1.jpg", "elm/20240501/1.jpg", "elm/20240502 rain/1.jpg"],
+        ["rose/2024/05/1.jpg", "elm/2024/05/1.jpg"],
+        ["rose/100CANON/1.jpg", "elm/100CANON/1.jpg", "elm/101_PANA/1.jpg"],  # as cameras name folders
+        ["rose/notes/1.txt", "elm/notes/1.txt"],  # no images: a class without any is refused elsewhere
+    ],
+)
+def test_classes_that_hold_folders_on_purpose_are_classes(tmp_path: Path, files: list[str]) -> None:
+    assert class_names(touch(tmp_path, *files)) == ["elm", "rose"]
 
 
 def test_sets_one_level_deeper_are_named(tmp_path: Path) -> None:
