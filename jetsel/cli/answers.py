@@ -11,7 +11,7 @@ from rich.text import Text
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.terminal import console, milliseconds, table
-from jetsel.wire import Answer, Ran, Stages
+from jetsel.wire import Answer, Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
         label = answer.label + (" (in doubt)" if answer.in_doubt else "")
         energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
         ran = ", ".join(run.model for run in answer.ran)
-        took = milliseconds(_work_ms(answer.stages_ms))
+        took = milliseconds(_work_ms(answer))
         shown.add_row(path, label, f"{answer.probability:.0%}", answer.model, ran, took, energy)
     out = console()
     out.print(shown)
@@ -86,9 +86,10 @@ def details(outcome: Outcome) -> list[str]:
     return lines + _explained(answer)
 
 
-def _work_ms(stages: Stages) -> float:
-    """The time without waiting: of many images that are sent together, most wait for the others."""
-    return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *stages.inference)))
+def _work_ms(answer: Answer) -> float:
+    """The time without waiting, and of a batch the image's share: images that are sent together wait for each other."""
+    stages, runs = answer.stages_ms, [run.latency_ms / run.batch for run in answer.ran]
+    return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *runs)))
 
 
 def _run(run: Ran) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
     from jetsel.cli.answers import Outcome
     from jetsel.client import AsyncClient
     from jetsel.wire import Answer
-
-
-class Criterion(str, Enum):
-    """What counts as right."""
-
-    top1 = "top1"
-    top5 = "top5"
 
 
 def served_models(incomplete: str) -> list[str]:
@@ -41,20 +33,6 @@ def served_models(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-class BoxesUnit(str, Enum):
-    """The unit of --box."""
-
-    pixels = "pixels"
-    shares = "shares"
-
-
-class OnDoubt(str, Enum):
-    """What to do if no model is expected to be right."""
-
-    use = "use"
-    refuse = "refuse"
-
-
 def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="JPEG, PNG or WebP files, or folders of them.")],
     json: Annotated[
@@ -68,18 +46,21 @@ def classify(
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="Number of labels to return.")] = 5,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each answer, in ms.")] = None,
     criterion: Annotated[
-        Criterion, typer.Option(help="Criterion of a right answer: the first label, or one of the first five.")
-    ] = Criterion.top1,
+        Literal["top1", "top5"],
+        typer.Option(help="Criterion of a right answer: the first label, or one of the first five."),
+    ] = "top1",
     on_doubt: Annotated[
-        OnDoubt | None, typer.Option(help="Action if no model is likely to be right: use the fallback, or refuse.")
+        Literal["use", "refuse"] | None,
+        typer.Option(help="Action if no model is likely to be right: use the fallback, or refuse."),
     ] = None,
     box: Annotated[
         list[str] | None,
         typer.Option(metavar="X,Y,W,H", help="Classify this part of each image; repeat the option for more parts."),
     ] = None,
     boxes_unit: Annotated[
-        BoxesUnit, typer.Option(help="Unit of --box: pixels, or shares of the image's sides (0 to 1).")
-    ] = BoxesUnit.pixels,
+        Literal["pixels", "shares"],
+        typer.Option(help="Unit of --box: pixels, or shares of the image's sides (0 to 1)."),
+    ] = "pixels",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each choice was made.")] = False,
     on_device: Annotated[bool, typer.Option("--on-device", help="Do not send the image to an edge server.")] = False,
     least_accuracy: Annotated[
@@ -112,11 +93,11 @@ def classify(
     from jetsel.client import AsyncClient
 
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
-    settings |= {"deadline_ms": deadline_ms, "criterion": criterion.value, "explain": explain}
-    settings |= {"on_doubt": on_doubt.value if on_doubt else None, "on_device": on_device}
+    settings |= {"deadline_ms": deadline_ms, "criterion": criterion, "explain": explain}
+    settings |= {"on_doubt": on_doubt, "on_device": on_device}
     settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
     if box:
-        settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit.value}
+        settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit}
     images = _files(images)
     rows: list[Outcome] = []
     show = rows.append  # many are gathered into a table

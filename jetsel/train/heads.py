@@ -143,23 +143,21 @@ def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence
 def _held_out(seen: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
     """Draw about a fifth of each class, the same each time, or say why that would show little.
 
-    Images that are nearly the same stay together. Those that are nearly the same as one of another class are learned.
+    Images of a class that are nearly the same stay together.
     """
-    numbers, classes = np.unique(np.unique([seen.groups, seen.classes], axis=1)[0], return_counts=True)
-    own = np.isin(seen.groups, numbers[classes == 1])
     held, few = np.zeros(len(seen.classes), bool), []
     for number, name in enumerate(names):
-        rows = np.flatnonzero(own & (seen.classes == number))
+        rows = np.flatnonzero(seen.classes == number)
         distinct = len(np.unique(seen.groups[rows]))
         if distinct < FEWEST:
             few.append(f"{name} ({distinct})")
-            continue
-        fold_of = assign_folds(seen.groups[rows], FEWEST, SEED)
-        held[rows[fold_of == np.abs(np.bincount(fold_of) - len(rows) / FEWEST).argmin()]] = True
+        else:
+            fold_of = assign_folds(seen.groups[rows], FEWEST, SEED)
+            held[rows[fold_of == np.abs(np.bincount(fold_of) - len(rows) / FEWEST).argmin()]] = True
     if few:
         return (
-            f"{len(held)} images, {len(numbers)} of them distinct: an accuracy would say little; add other images of "
-            f"{', '.join(few)}, from other days or places"
+            f"{len(held)} images, {len(np.unique(seen.groups))} of them distinct: an accuracy would say little; add "
+            f"other images of {', '.join(few)}, from other days or places"
         )
     return held
 

@@ -41,12 +41,7 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
             )
         mapped.append((cells[0], number))
     by_map = NumberByName(mapped)
-
-    def found(name: str) -> int | None:
-        number = by_map.get(name)
-        return numbers.get(name) if number is None else number
-
-    return found
+    return lambda name: numbers.get(name) if by_map.get(name) is None else by_map.get(name)
 
 
 def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
@@ -150,19 +145,17 @@ def check_level(source: Path, number_of: ClassOf | None = None) -> None:
     number_of: tells the names of classes. If they are not known: no folder in it holds images itself, and two hold
     folders of the same name, or there is but one. Dates and what cameras call their folders do not count.
     """
-    inner: dict[str, set[str]] = defaultdict(set)  # folder -> the folders in it that hold images
-    direct = False
+    inner: dict[str, set[str]] = defaultdict(set)  # folder -> the folders in it that hold images, "" for itself
     for found in images_below(source):
         outer, *deeper = found.relative_to(source).parts if isinstance(found, Path) else ("",)
-        if len(deeper) > 1:
-            inner[outer].add(deeper[0])
-        direct = direct or len(deeper) == 1
+        if deeper:
+            inner[outer].add(deeper[0] if len(deeper) > 1 else "")
     if number_of is not None:
         sets = {outer for outer, names in inner.items() if any(number_of(name) is not None for name in names)}
     else:
         named = {outer: {name for name in names if not _OF_CAMERAS.fullmatch(name)} for outer, names in inner.items()}
         times = Counter(name for names in named.values() for name in names)
-        is_deeper = not direct and (max(times.values(), default=0) > 1 or (len(inner) == 1 and len(times) > 1))
+        is_deeper = "" not in times and (max(times.values(), default=0) > 1 or (len(inner) == 1 and len(times) > 1))
         sets = {outer for outer, names in named.items() if names} if is_deeper else set()
     if sets:
         listed = ", ".join(str(source / outer) for outer in sorted(sets))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jetsel.base.errors import CalibrationError, JetselError, ModelUnavailableError
+from jetsel.base.errors import BadImageError, CalibrationError, JetselError, ModelUnavailableError
 from jetsel.client import Client
 from jetsel.fleet.documents import PlannedFamily
 from jetsel.fleet.usage import CanaryResult
@@ -43,10 +43,10 @@ class Canary:
             return []
         try:
             found = find(folder, labels, None, need_labels=True).photographs
-        except CalibrationError:
+        except (CalibrationError, BadImageError):
             try:
                 found = find(folder, labels, None, need_labels=False).photographs
-            except CalibrationError:
+            except (CalibrationError, BadImageError):
                 return []
         step = max(1, math.ceil(len(found) / most))
         return list(found[::step])

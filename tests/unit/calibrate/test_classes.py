@@ -38,9 +38,10 @@ def test_the_family_that_has_the_classes_is_named(tmp_path: Path) -> None:
 
 
 def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
-    left_out = [("a", "unknown label: 'lily' is not a class of the family; rename it"), ("b", "unreadable: empty")]
+    unknown = "unknown label: {!r} is not a class of the family; rename it"
+    left_out = [("a", unknown.format("lily")), ("b", "unreadable: empty"), ("c", unknown.format("bee's"))]
     loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 0, 2])))
-    assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1)", "no images of rose"]  # type: ignore[arg-type]
+    assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1), bee's (1)", "no images of rose"]  # type: ignore[arg-type]
     alone = SimpleNamespace(left_out=[], recording=SimpleNamespace(classes=np.array([1, 1])))
     assert remarks(alone, FLOWERS) == [  # type: ignore[arg-type]
         "all images are of class rose: the results do not apply to the other classes"

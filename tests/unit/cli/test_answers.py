@@ -54,11 +54,12 @@ def test_a_failure_has_its_code_instead_of_an_answer() -> None:
 
 def test_a_row_says_who_answered_and_what_it_took_without_waiting(printed: Printed) -> None:
     stages = wire.Stages(
-        queue=900.0, decode=2.0, features=None, choice=0.5, inference=[4.0, 6.0], total=1000.0, waiting=80.0, input=1.5
+        queue=900.0, decode=2.0, features=None, choice=0.5, inference=[4.0, 24.0], total=1000.0, waiting=80.0, input=1.5
     )
-    waited = outcome(energy_mj=12.34, energy_reason=None, stages_ms=stages)
+    ran = [wire.Ran("s", "first rung", 0.4, 4.0, 1), wire.Ran("m", "s was not sure", 0.75, 24.0, 4)]  # four in a batch
+    waited = outcome(energy_mj=12.34, energy_reason=None, stages_ms=stages, ran=ran)
     lines = printed(waited, outcome(in_doubt=True, energy_reason="no meter"))
-    assert lines[2].split() == ["cat.jpg", "tabby,", "small", "75%", "m", "m", "14.0", "12.3"]
+    assert lines[2].split() == ["cat.jpg", "tabby,", "small", "75%", "m", "s,", "m", "14.0", "12.3"]
     assert lines[3].split() == ["cat.jpg", "tabby,", "small", "(in", "doubt)", "75%", "m", "m", "2.50", "-"]
     assert lines[4] == "energy not known: no meter"
 

@@ -37,20 +37,17 @@ def test_a_head_answers_by_what_the_embedding_tells(classes: int) -> None:
 
 
 def test_images_that_are_nearly_the_same_are_held_out_together_and_of_each_class_a_fifth() -> None:
-    clip = np.repeat(np.arange(20), 10)  # ten of each class, and one that shows both
-    groups = np.where(clip == 19, 18, clip)
-    held = _held_out(Embedded({}, clip % 2, groups, (), ()), ["even", "odd"])
+    groups = np.repeat(np.arange(20), 10)  # ten clips of each class
+    held = _held_out(Embedded({}, groups % 2, groups, (), ()), ["even", "odd"])
     assert not isinstance(held, str)
     assert set(groups[held].tolist()).isdisjoint(groups[~held].tolist())
-    assert not held[groups == 18].any()
-    assert [int(held[clip % 2 == number].sum()) for number in (0, 1)] == [20, 20]
+    assert [int(held[groups % 2 == number].sum()) for number in (0, 1)] == [20, 20]
 
 
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
         ([0] * 8 + [1] * 8, r"16 images, 2 of them distinct: .* cat \(1\), dog \(1\)"),
-        ([*range(8), 0, 1, 2, 3, 8, 9, 10, 11], r"16 images, 12 of them distinct: .* cat \(4\), dog \(4\)"),
         ([*range(4), 3, 3, 3, 3, *range(4, 12)], r"16 images, 12 of them distinct: .* other images of cat \(4\), from"),
     ],
 )
