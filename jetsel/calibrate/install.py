@@ -17,6 +17,7 @@ The data has one shape at each step:
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,7 +104,7 @@ def job_of_unknown(calibrations: FamilyCalibrations, job: Job, folder: Path) -> 
 
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
     """Return one file for each family and source, so that the same command goes on with its own."""
-    source = hashlib.sha256(str(photos.resolve()).encode()).hexdigest()[:8]
+    source = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
     return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 def served_models(incomplete: str) -> list[str]:
     """Return the models of the running daemon that begin so, for a shell's completion; none if no daemon answers."""
-    from jetsel.base.errors import JetselError
     from jetsel.client import Client
 
     try:

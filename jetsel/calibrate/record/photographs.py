@@ -128,7 +128,9 @@ def class_names(source: Path) -> list[str]:
     for folder in labels_in(source):
         by_name[exact(folder)].append(folder)
     if not by_name:
-        raise CalibrationError(f"{source}: it has no class folders; make one folder of images for each class")
+        what = f"{source}: it has no class folders; make one folder of images for each class"
+        left_out = [one for one in images_below(source) if isinstance(one, LeftOut)]
+        raise CalibrationError("; ".join((what, *left_out_lines(left_out))))
     for same in by_name.values():
         if len(same) > 1:
             names = " and ".join(map(ascii, same))
@@ -176,7 +178,7 @@ def _judge(path: Path, label: str | None, number_of: ClassOf, need_labels: bool)
 def _in_folder(source: Path) -> Iterator[tuple[Path | LeftOut, str | None]]:
     """Every image at any depth with the outermost folder that it lies in, and whatever is left out."""
     for found in images_below(source):
-        folders = (found if isinstance(found, Path) else found.path).relative_to(source).parts[:-1]
+        folders = found.relative_to(source).parts[:-1] if isinstance(found, Path) else ()
         yield found, folders[0] if folders else None
 
 

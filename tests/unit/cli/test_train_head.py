@@ -139,6 +139,15 @@ def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
     assert "jetsel models pull efficientnet-lite" in done.stderr
 
 
+def test_a_folder_whose_own_name_is_not_utf_8_is_refused_in_words(photos: Path, tmp_path: Path) -> None:
+    latin = photos.rename(Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xfcn")))
+    for command in (["models", "train-head", "--backbone", "starter"], ["evaluate"]):
+        done = CliRunner().invoke(app, [*command, str(latin), "--json"])
+        said = json.loads(done.stdout)
+        assert (done.exit_code, said["error"]) == (1, "bad-calibration")
+        assert "its name is not UTF-8; rename it" in said["message"]
+
+
 def test_a_folder_without_folders_is_told_so(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["models", "train-head", str(tmp_path), "--backbone", "starter"])
     assert done.exit_code == 1
