@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
-from jetsel.base.names import NumberByName, exact
+from jetsel.base.names import NumberByName, exact, folder_name
 from jetsel.image.listing import BY_SYSTEMS, LeftOut, folders_in, images_below, left_out_lines, usable
 from jetsel.zoo import Labels
 
@@ -26,7 +26,8 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
     whole = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
     known = {exact(name) for name, _ in whole}
     first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in known]
-    numbers = NumberByName((*whole, *first))
+    saved = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]  # as `jetsel watch` saves images
+    numbers = NumberByName(dict.fromkeys((*whole, *first, *saved)))
     mapped = []
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
         if len(cells) != 2:

@@ -26,7 +26,7 @@ _LONGEST_PAUSE_S = 30
 _KEEPALIVE_S = 15  # the broker tells that nobody watches after one and a half of it
 _END_S = 2.0
 _SENSORS: dict[str, dict[str, Any]] = {
-    "label": {"name": "Label", "value_template": "{{ value_json.label.split(',')[0][:255] }}"},
+    "label": {"name": "Label", "value_template": "{{ value_json.label[:255] }}"},
     "probability": {
         "name": "Probability",
         "value_template": "{{ (value_json.probability * 100) | round(1) }}",

@@ -67,7 +67,7 @@ class Saver:
             _BYTES[self._key] += len(data)
         folder = self._folder / folder_name(answer.wnid)
         folder.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w-]+", "-", answer.label.split(",")[0])[:_MOST_LETTERS]
+        name = re.sub(r"[^\w-]+", "-", answer.label)[:_MOST_LETTERS]
         files.replace(folder / f"{name}-{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}.jpg", data, 0o640)
         self.n_saved += 1
         return True

@@ -84,7 +84,7 @@ def test_who_hangs_up_behind_its_request_leaves_its_place(port: Port, is_open: b
                 if is_open:
                     assert peer.recv(70, socket.MSG_WAITALL)
                 peer.sendall(b"\x00\x02{}")
-            until(lambda: descriptors() == before)
+            until(lambda: descriptors() <= before)  # others' may be closed meanwhile
             if is_open:  # who was greeted is heard to its end
                 until(lambda: len(messages) == count)  # noqa: B023
 

@@ -36,13 +36,13 @@ def test_only_doubtful_answers_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_calibration_reads_what_is_kept(tmp_path: Path) -> None:
-    names = ["n02123045", "tabby cat", ".hidden"]
+    names = ["n02123045", "tabby cat", ".hidden", "in/out", "x" * 300]
     saver = Saver(tmp_path, 10**6, 0.5, print)
     for name in names:
         saver.look(FRAME, answer(name, 0.1))
     labels = Labels.parse("".join(f"{name}\t{name}\n" for name in names).encode(), Path("labels.tsv"))
     found = find(tmp_path, labels, None, need_labels=True)
-    assert sorted(one.class_number or 0 for one in found.photographs) == [0, 1, 2]
+    assert sorted(one.class_number or 0 for one in found.photographs) == [0, 1, 2, 3, 4]
     assert found.skipped == ()
 
 
