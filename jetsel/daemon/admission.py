@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -9,13 +10,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jetsel.base.config import Server
-from jetsel.base.errors import BusyError, DeadlineError, OverLimitError
+from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
 MEMORY = 0.05  # of the running means of a request's work: they follow the last twenty or so
 MOST_LATE = 0.05  # of the answers that were admitted: what is kept free of each limit grows until no more are late
 WAY = 0.1  # of a limit is for the way to the daemon and back, which it cannot see
 MOST_MARGIN = 0.7  # of a limit is kept free at most
+FORGET_S = 60.0  # after this time without an answer that had a limit, a third of the margin is left
 
 
 class Load(NamedTuple):
@@ -48,7 +50,8 @@ class Admission:
         self._now = now
         self._models_ms: float | None = None  # of an answer, in the mean
         self.around_ms = 0.0  # what a worker spends on an answer besides its models, in the mean
-        self._margin = 0.0  # of a limit, kept free
+        self._margin = 0.0  # of a limit, kept free, as of the last answer that had one
+        self._margin_s = 0.0  # when that was
         self._full_since_s: float | None = None  # when the last answer left work for all workers; None if it did not
         self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
         self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
@@ -58,8 +61,14 @@ class Admission:
         self.queued_pixels = 0
 
     def check(self, load: Load) -> None:
-        """Raise what `admit` would of a load of which only some is known yet: OverLimitError or BusyError."""
+        """Raise what `admit` would of a load of which only some is known yet, whatever its time limit."""
         limits, of_client = self.limits, self._of_client[load.client]
+        if load.size_bytes > limits.queue_mb * 1e6 or load.pixels > limits.queue_megapixels * 1e6:
+            raise ImageTooLargeError(
+                f"the image and its boxes have {load.size_bytes / 1e6:.1f} MB and {load.pixels / 1e6:.1f} megapixels, "
+                f"and the whole queue may have {limits.queue_mb:g} MB and {limits.queue_megapixels:g} megapixels: send "
+                "a smaller image, or fewer boxes at a time, or raise server.queue_mb or server.queue_megapixels"
+            )
         if of_client >= self._most_of_client and load.client not in self._unlimited:
             raise OverLimitError(
                 f"{load.client} has {of_client} requests under way, and its limit is {self._most_of_client} "
@@ -78,50 +87,61 @@ class Admission:
 
     def admit(
         self,
-        load: Load,
+        load: Load | None,
         deadline_ms: float | None,
         floor_ms: float,
         loading_ms: float = 0.0,
         *,
         target_ms: float | None = None,
         adapts: bool = False,
+        since_ms: float = 0.0,
     ) -> None:
         """Count a request in; `release` its load when it is answered.
 
+        load: None for a box of a message that counts already. since_ms: since it arrived.
         floor_ms: the least inference time of any path that the request's policy may take; loading_ms: of loading its
         model meanwhile. target_ms: in which it should be answered if it has no deadline. adapts: whether it takes less
         if many wait, so that those ahead are taken to have the least, too.
         Raises OverLimitError if its client has as much under way as it may, BusyError if the queue is full or no path
-        can meet the target, DeadlineError if none can be in time.
+        can meet the target, DeadlineError if none can be in time, ImageTooLargeError if the queue can never hold it.
         """
         with self._lock:
-            self.check(load)
+            if load is not None:
+                self.check(load)
             limit_ms = target_ms if deadline_ms is None else deadline_ms
             if limit_ms is not None:
-                least_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
-                wait_ms = max(0, self.in_queue - self._workers + 1) * (self.around_ms + least_ms) / self._workers
-                if max(wait_ms, loading_ms) + self.around_ms + floor_ms > limit_ms * (1 - self._margin):
-                    raise _late(limit_ms, wait_ms, floor_ms, loading_ms, is_target=deadline_ms is None)
-            self._of_client[load.client] += 1
-            self.in_queue += 1
-            self.queued_bytes += load.size_bytes
-            self.queued_pixels += load.pixels
+                ahead = self.in_queue - self._workers + (load is not None)
+                queue_ms, around_ms, margin_ms = since_ms, 0.0, 0.0
+                if ahead > 0:  # a free worker has nothing better to do, and only an answer corrects what was learned
+                    models_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
+                    around_ms, margin_ms = self.around_ms, limit_ms * self._faded_margin(self._now())
+                    queue_ms += ahead * (around_ms + models_ms) / self._workers
+                if max(queue_ms, loading_ms) + around_ms + floor_ms + margin_ms > limit_ms:
+                    takes_ms = {"queue": queue_ms, "loading the model": loading_ms, "inference": floor_ms}
+                    takes_ms |= {"other work": around_ms, "margin as answers came late": margin_ms}
+                    raise _late(limit_ms, takes_ms, is_target=deadline_ms is None)
+            if load is not None:
+                self._of_client[load.client] += 1
+                self.in_queue += 1
+                self.queued_bytes += load.size_bytes
+                self.queued_pixels += load.pixels
 
     def busiest(self, most: int) -> list[tuple[str, int]]:
         """Who has the most requests under way, and how many: no more than `most` clients."""
         with self._lock:
             return self._of_client.most_common(most)
 
-    def release(self, load: Load, work: Work | None) -> None:
-        """Count a request out; work is what it took, None if it failed."""
+    def release(self, load: Load | None, work: Work | None) -> None:
+        """Count a request out; work is what it took, None if it failed. load: None if boxes of its message are left."""
         now_s = self._now()
         with self._lock:
-            self._of_client[load.client] -= 1
-            if not self._of_client[load.client]:
-                del self._of_client[load.client]  # so that who has nothing under way is forgotten
-            self.in_queue -= 1
-            self.queued_bytes -= load.size_bytes
-            self.queued_pixels -= load.pixels
+            if load is not None:
+                self._of_client[load.client] -= 1
+                if not self._of_client[load.client]:
+                    del self._of_client[load.client]  # so that who has nothing under way is forgotten
+                self.in_queue -= 1
+                self.queued_bytes -= load.size_bytes
+                self.queued_pixels -= load.pixels
             if work is not None:
                 self._learn(work, now_s)
             self._full_since_s = now_s if self.in_queue >= self._workers else None
@@ -134,7 +154,8 @@ class Admission:
         """
         if work.of_limit is not None:
             step = 1 - MOST_LATE if work.of_limit > 1 - WAY else -MOST_LATE
-            self._margin = min(MOST_MARGIN, max(0.0, self._margin + MEMORY * step))
+            self._margin = min(MOST_MARGIN, max(0.0, self._faded_margin(now_s) + MEMORY * step))
+            self._margin_s = now_s
         spent_ms = work.busy_ms if self._full_since_s is None else (now_s - self._full_since_s) * 1e3 * self._workers
         if self._models_ms is None:
             self._models_ms, self.around_ms = work.models_ms, max(0.0, work.busy_ms - work.models_ms)
@@ -142,16 +163,17 @@ class Admission:
         self._models_ms += (work.models_ms - self._models_ms) * MEMORY
         self.around_ms = max(0.0, self.around_ms + (spent_ms - work.models_ms - self.around_ms) * MEMORY)
 
+    def _faded_margin(self, now_s: float) -> float:
+        """Return the margin now: refusals teach nothing, so it is forgotten while no answer had a limit."""
+        return self._margin * math.exp((self._margin_s - now_s) / FORGET_S)
 
-def _late(
-    limit_ms: float, wait_ms: float, floor_ms: float, loading_ms: float, *, is_target: bool
-) -> BusyError | DeadlineError:
-    """Return the error that refuses a request which would come too late."""
-    loading = f"; the model is not in memory, and loading it takes {loading_ms:.1f} ms" if loading_ms else ""
-    takes = f"the queue takes {wait_ms:.1f} ms, and inference at least {floor_ms:.1f} ms{loading}"
+
+def _late(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
+    """Return the error that refuses a request which would come too late. takes_ms: by what takes it."""
+    words = "expected: " + ", ".join(f"{what} {ms:.1f} ms" for what, ms in takes_ms.items() if ms)
     if is_target:
         return BusyError(
-            f"no operating point can answer within the latency target of {limit_ms:g} ms: {takes}: send again later, "
+            f"no operating point can answer within the latency target of {limit_ms:g} ms ({words}): send again later, "
             "or raise policy.latency_target_ms or lower policy.least_accuracy"
         )
-    return DeadlineError(f"no path can answer within {limit_ms:g} ms: {takes}")
+    return DeadlineError(f"no path can answer within {limit_ms:g} ms ({words})")

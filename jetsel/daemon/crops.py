@@ -1,31 +1,49 @@
-"""The boxes of one message: each is a job of its own, the image is decoded once, and there is one reply."""
+"""The boxes of one message: each is a job of its own, the image is decoded once, and there is one reply.
+
+The first box has the image decoded; then AT_ONCE are in the queue, and each that is answered gives its place to the
+next. So a message with many boxes keeps other requests waiting no longer than these few do.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jetsel.base.errors import JetselError
+from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.image import Photograph, crop
+from jetsel.image.crop import pixels_of_box
 from jetsel.wire import PROTOCOL_VERSION, Answer, Answers, Boxes, Failure, failure
+
+AT_ONCE = 2
+MOST_SHARE = 1.5  # of a side: a box may reach over the edge
 
 
 class Crops:
-    """What the jobs of one message share. Any thread may call."""
+    """What the jobs of one message share. Any thread may call.
 
-    def __init__(self, request_id: str, boxes: Boxes) -> None:
+    left: the boxes whose turn has not come, by number. in_work: how many are in the queue, or in work. lock: guards all
+    of it, also while the image is decoded, which the other jobs need, too.
+    """
+
+    def __init__(self, request_id: str, boxes: Boxes, admit: Callable[..., None]) -> None:
+        """admit: raises what keeps a box from being in time, as Admission.admit does."""
         self._id = request_id
         self.boxes = boxes
-        self._lock = threading.Lock()  # held while the image is decoded: the other jobs need it, too
+        self.admit = admit
+        self.left = deque(range(1, len(boxes.xywh)))
+        self.in_work = 1
+        self.lock = threading.RLock()
         self._photograph: Photograph | None = None
         self._error: JetselError | None = None  # of the image
         self._replies: dict[int, Answer | Failure] = {}
 
     def whole(self, decode: Callable[[], Photograph]) -> Photograph:
         """Return the whole image, decoded by the first job that needs it; raises what `decode` does, each time."""
-        with self._lock:
+        with self.lock:
             if self._error is not None:
                 raise copy.copy(self._error)
             if self._photograph is None:
@@ -41,13 +59,23 @@ class Crops:
 
         If the image itself cannot be read, that is the reply, and no list of the same failure for each box.
         """
-        with self._lock:
+        with self.lock:
             self._replies[number] = reply
             if len(self._replies) < len(self.boxes.xywh):
                 return None
             if self._error is not None:
                 return failure(self._id, self._error)
             return Answers(PROTOCOL_VERSION, self._id, [self._replies[i] for i in range(len(self._replies))])
+
+
+def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
+    """Return how many pixels the boxes have in an image of this size, all together."""
+    pixels = 0
+    for box in boxes.xywh:
+        with contextlib.suppress(BadRequestError):  # which will be the reply to this box
+            left, top, right, bottom = pixels_of_box(box, boxes.unit, width_px, height_px)
+            pixels += (right - left) * (bottom - top)
+    return pixels
 
 
 @dataclass(frozen=True)
@@ -60,7 +88,13 @@ class Crop:
     def photograph(self, decode: Callable[[], Photograph]) -> Photograph:
         """Return what is in the box; raises what `decode` does, and BadRequestError for a bad box."""
         boxes = self.crops.boxes
-        return crop(self.crops.whole(decode), boxes.xywh[self.number], boxes.unit)
+        box = boxes.xywh[self.number]
+        whole, known = self.crops.whole(decode), [abs(value) for value in box if value is not None]
+        if boxes.unit == "pixels" and max(known, default=2) <= 1:
+            raise BadRequestError(f"the box {box} in pixels has no number above 1: is it in shares? Send that unit")
+        if boxes.unit == "shares" and max(known, default=0) > MOST_SHARE:
+            raise BadRequestError(f"the box {box} in shares has a number above {MOST_SHARE}: send pixels as its unit")
+        return crop(whole, box, boxes.unit)
 
     def answered(self, reply: Answer | Failure) -> Answers | Failure | None:
         """Take in what it came to, as `Crops.answered` does."""

@@ -1,18 +1,15 @@
-"""A message becomes a job, or one for each of its boxes, if they may be let in."""
+"""A message becomes a job if it may be let in; each of its boxes becomes one when it is its turn."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
-
-from msgspec.structs import replace
 
 from jetsel import image
 from jetsel.base.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import warn_of_limit
-from jetsel.daemon.crops import Crop, Crops
+from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_of
 from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
@@ -21,7 +18,7 @@ from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies.deadline import Deadline
-from jetsel.wire import Boxes, Classify, failure
+from jetsel.wire import Classify, failure
 
 
 class Intake:
@@ -33,11 +30,10 @@ class Intake:
         self._tally = tally
         self._metering = metering
 
-    def jobs(self, message: Message, request: Classify) -> list[Job]:
-        """Return the job, or one for each box, counted in.
+    def job(self, message: Message, request: Classify) -> Job:
+        """Return the job, counted in; of several boxes the first one's: `following` has the others.
 
-        Raises the JetselError that refuses it before any work is done for it. What refuses a later box than the first
-        is the reply to that box.
+        Raises the JetselError that refuses it before any work is done for it.
         """
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
@@ -65,8 +61,7 @@ class Intake:
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
-            boxes = 1 if request.boxes is None else len(request.boxes.xywh)
-            load = Load(client, data.nbytes // boxes, measured.pixels // boxes)
+            load = Load(client, data.nbytes, measured.pixels + _pixels_of_boxes(request, measured))
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
             fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
             target_s = None if limit_ms is None else received_s + limit_ms / 1e3
@@ -86,28 +81,48 @@ class Intake:
                 measured,
             )
             adapts = front is not None or isinstance(policy, Deadline)
-            limits_ms = request.deadline_ms, floor_ms, loading_ms
-            admit = partial(self._admission.admit, load, *limits_ms, target_ms=target_ms, adapts=adapts)
-            admit()
+            limits = request.deadline_ms, floor_ms, loading_ms
+            admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
+            admit(load, *limits)
         except BaseException:
             current.leave(snapshot)
             raise
-        return [job] if request.boxes is None else self._for_boxes(job, request.boxes, admit)
+        if request.boxes is not None:
+            job.crop = Crop(Crops(request.id, request.boxes, partial(admit, None, *limits)), 0)
+        return job
 
-    def _for_boxes(self, first: Job, boxes: Boxes, admit: Callable[[], None]) -> list[Job]:
-        """Return a job for each box that is let in: the first, which is, and others like it."""
-        crops = Crops(first.request.id, boxes)
-        first.crop = Crop(crops, 0)
-        jobs = [first]
-        for number in range(1, len(boxes.xywh)):
-            crop = Crop(crops, number)
-            try:
-                admit()
-            except JetselError as error:
-                self._tally.count(error.code)
-                warn_of_limit(error, first.load.client)
-                crop.answered(failure(first.request.id, error))
-                continue
-            self._current.enter_again(first.snapshot)
-            jobs.append(replace(first, crop=crop))
-        return jobs
+    def following(self, job: Job) -> tuple[list[Job], Load | None]:
+        """Return the boxes whose turn it is after this one, and what the message holds, None if it has boxes left.
+
+        A box that cannot be in time any more gets its failure here.
+        """
+        if job.crop is None:
+            return [], job.load
+        crops, jobs = job.crop.crops, list[Job]()
+        policy = job.policy if job.front is None else job.front.points[0].policy
+        given = job.route, job.request, job.data, job.load, job.snapshot, job.family, policy, job.fallback
+        with crops.lock:
+            crops.in_work -= 1
+            while crops.left and crops.in_work < AT_ONCE:
+                crop = Crop(crops, crops.left.popleft())
+                try:
+                    crops.admit(since_ms=(time.monotonic() - job.received_s) * 1e3)
+                except JetselError as error:
+                    self._tally.count(error.code)
+                    warn_of_limit(error, job.load.client)
+                    crop.answered(failure(job.request.id, error))
+                    continue
+                self._current.enter_again(job.snapshot)
+                crops.in_work += 1
+                times_s = job.received_s, job.deadline_s, job.target_s
+                jobs.append(Job(*given, *times_s, job.front, job.measured, crop=crop))
+            return jobs, None if crops.in_work else job.load
+
+
+def _pixels_of_boxes(request: Classify, measured: image.Measured) -> int:
+    """Return how many pixels the boxes have, as the image lies or, since its header may not tell, as if turned."""
+    sized = request.pixels or measured.header
+    if request.boxes is None or sized is None:
+        return 0
+    width_px, height_px = sized.width, sized.height
+    return max(pixels_of(request.boxes, width_px, height_px), pixels_of(request.boxes, height_px, width_px))

@@ -66,11 +66,12 @@ class Pipeline:
         self._probe_ended = probe_ended
         self._intake = Intake(current, admission, tally, metering)
         self._unanswered: set[Job] = set()
+        self.begin_later: Callable[[Job], None]  # has a job begun after all that wait; of the workers, who set it
 
     # The message becomes a job, or is answered at once.
 
     def take_in(self, message: Message) -> list[Job]:
-        """Return the jobs that a message asks for; none if it was answered, or will be, without one."""
+        """Return the job that a message asks for; none if it was answered, or will be, without one."""
         # One byte more than is read is refused as too long; the socket takes frames as large as an image.
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
@@ -78,9 +79,9 @@ class Pipeline:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)
             if isinstance(request, Classify):
-                jobs = self._intake.jobs(message, request)
-                self._unanswered.update(jobs)
-                return jobs
+                job = self._intake.job(message, request)
+                self._unanswered.add(job)
+                return [job]
             if len(message.frames) == 2:
                 raise BadRequestError("only classify takes a second frame: send this request without one")
             self._serve_other(message, request)
@@ -203,22 +204,24 @@ class Pipeline:
         except KeyError:
             return  # the end of the daemon has answered it
         reply = self._reply(job, error)
+        following, load = self._intake.following(job)
+        self._unanswered.update(following)
         self._current.leave(job.snapshot)
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
         observe = self._current.snapshot.config.observe
         self._tally.ended(reply, job.request.deadline_ms, class_counts=observe.class_counts)
+        self._admission.release(load, _work(job, reply) if isinstance(reply, Answer) else None)
         if isinstance(reply, Answer):
-            self._admission.release(job.load, _work(job, reply))
             self._metering.answered(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
                 used = job.family.points_used[job.request.criterion]
                 used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
                 self._metering.spent(reply, job.family, job.policy)
-        else:
-            self._admission.release(job.load, None)
+        for one in following:
+            self.begin_later(one)
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
         whole = reply if job.crop is None else job.crop.answered(reply)
@@ -272,10 +275,12 @@ class Pipeline:
 
     def give_up(self) -> int:
         """Answer the requests in work with `shutting-down`; return their number. Later results are discarded."""
-        jobs = [job for job in self._unanswered.copy() if job.route is not None]
-        for job in jobs:
-            self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
-        return len(jobs)
+        given_up = 0
+        while jobs := [job for job in self._unanswered.copy() if job.route is not None]:  # other boxes may follow them
+            given_up += len(jobs)
+            for job in jobs:
+                self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
+        return given_up
 
 
 def _work(job: Job, answer: Answer) -> Work:

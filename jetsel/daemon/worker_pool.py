@@ -38,6 +38,7 @@ class WorkerPool:
         self._workers = workers
         self._heartbeat_s = min(HEARTBEAT_S, watchdog.longest_sleep_s or HEARTBEAT_S)
         self._jobs: deque[Job] = deque()
+        pipeline.begin_later = self._jobs.append  # by a worker, which looks for jobs when it has done its own
         self._lock = threading.Lock()
         self._working = 0
         self._standing_by = 0

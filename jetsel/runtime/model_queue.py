@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.base.recent import Estimate, Percentiles, Recent, percentiles
+from jetsel.base.recent import FORGET_S, Estimate, Percentiles, Recent, percentiles
 from jetsel.engines import Engine, OnDemandEngine
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.runner import Runner
@@ -51,11 +52,11 @@ class RunRecord:
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 FRESH_S = 1.0  # so long a time says how long the next run takes, whatever was calibrated
 RECENT = 256  # runs from which the next one's time is estimated: a few seconds under load
-SORT_EVERY = 16  # of them: each request reads percentiles, and they change little by one run
+SORT_EVERY = 16  # of them, or a quarter: each request reads percentiles, and they change little by one run
 
 
 class RecentTimes:
-    """The last times of one image, and their percentiles, up to SORT_EVERY runs old. Any thread may call."""
+    """The last times of one image, and their percentiles, a few runs old. Any thread may call."""
 
     def __init__(self) -> None:
         self._kept: deque[float] = deque(maxlen=RECENT)
@@ -66,7 +67,7 @@ class RecentTimes:
         """Note a time."""
         self._kept.append(took_ms)
         self._added += 1
-        if self._added >= min(SORT_EVERY, len(self._kept)):
+        if self._added >= min(SORT_EVERY, len(self._kept) // 4):
             self._sort()
 
     def extend(self, times_ms: Iterable[float]) -> None:
@@ -165,12 +166,16 @@ class ModelQueue:
     def expected_ms(self, share: float, now_s: float) -> float | None:
         """As percentile_ms; if nothing ran yet, what was calibrated, and if nothing ran for a while, no more.
 
-        Else one that was slow once would be refused for it for ever, and never be seen to be fast again.
+        Without a calibration, the fastest of the recent times, and less the longer ago that was. Else one that was slow
+        once would be refused for it for ever, and never be seen to be fast again.
         """
-        recent_ms, prior_ms = self.percentile_ms(share), self.estimate.prior_ms
-        if prior_ms is None or (recent_ms is not None and now_s - self.estimate.seen_s < FRESH_S):
-            return recent_ms
-        return prior_ms[0] if recent_ms is None else min(recent_ms, prior_ms[0])
+        recent_ms, age_s = self.percentile_ms(share), now_s - self.estimate.seen_s
+        known_ms = None if self.estimate.prior_ms is None else self.estimate.prior_ms[0]
+        if recent_ms is None or age_s < FRESH_S:
+            return known_ms if recent_ms is None else recent_ms
+        if known_ms is None:
+            known_ms = (self.percentile_ms(0.0) or 0.0) * math.exp(-age_s / FORGET_S)
+        return min(recent_ms, known_ms)
 
     def percentile_ms(self, share: float) -> float | None:
         """The time of one image that this share of the recent runs stayed below; None if none was measured."""

@@ -109,6 +109,7 @@ class SharedRuns:
         if isinstance(result, Prediction):
             ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
             self._queues[model].times_ms.append(took_ms)
+            self._queues[model].estimate.add(took_ms, self._now())
         try:
             goes_on = self.take_result(run, model, result, ran)
         except Exception as error:  # the same net: a defect ends the run, and not the runner's thread

@@ -67,15 +67,47 @@ def test_what_no_request_may_have_is_refused_as_a_whole(peer: Peer, jpeg: bytes)
         assert "boxes.xywh" in reply["message"]
 
 
-def test_each_box_counts_in_the_queue_and_as_a_request(start: Start, connect: Connect, jpeg: bytes) -> None:
-    daemon = start("[server]\nqueue_requests = 4\n")
+def test_a_message_counts_once_in_the_queue_and_among_its_clients_requests(
+    start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    daemon = start("[server]\nqueue_requests = 1\nclient_requests = 1\n")
     peer = connect(daemon)
     reply = peer.classify(jpeg, boxes={"unit": "pixels", "xywh": [[0, 0, 60, 60]] * 6})
-    assert [one.get("code", "ok") for one in reply["answers"]] == ["ok"] * 4 + ["busy"] * 2
-    assert reply["answers"][-1]["retry"] is True
+    assert [one["type"] for one in reply["answers"]] == ["answer"] * 6
     status = peer.status()
-    assert (status["requests"]["ok"], status["requests"]["busy"]) == (4, 2)
-    assert (status["queue"]["bytes"], status["queue"]["pixels"]) == (0, 0)
+    assert status["requests"] == {"ok": 6}
+    assert (status["queue"]["bytes"], status["queue"]["pixels"], status["queue"]["clients"]) == (0, 0, [])
+
+
+def test_a_message_holds_the_pixels_of_its_image_and_of_each_box(start: Start, connect: Connect) -> None:
+    daemon = start("[server]\nqueue_megapixels = 0.02\n")  # 20,000, and the image has 19,200
+    peer, file = connect(daemon), encoded(PICTURE, ".png")
+    assert (WIDTH, HEIGHT) == (160, 120)
+    fits = {"unit": "pixels", "xywh": [[0, 0, 20, 20], [140, 100, 40, 40]]}  # 400 each: the second is cut
+    assert {one["type"] for one in peer.classify(file, boxes=fits)["answers"]} == {"answer"}
+    one_more = {"unit": "shares", "xywh": [[0, 0, 0.125, 0.167]] * 3}
+    reply = peer.classify(file, boxes=one_more)
+    assert (reply["code"], reply["retry"]) == ("image-too-large", False)
+    assert "fewer boxes" in reply["message"]
+
+
+def test_who_asks_while_a_message_has_many_boxes_is_answered_between_them(start: Start, connect: Connect) -> None:
+    daemon = start("[server]\nworkers = 1\n[observe]\nrecent_answers = 100\n")
+    peer, file = connect(daemon), encoded(PICTURE, ".png")
+    peer.send({"type": "classify", "id": "boxes", "boxes": {"unit": "pixels", "xywh": [[0, 0, 90, 90]] * 64}}, file)
+    peer.send({"type": "classify", "id": "other"}, file)
+    assert {peer.receive()["type"] for _ in range(2)} == {"answers", "answer"}
+    order = [one["id"] for one in reversed(peer.status()["recent"])]
+    assert len(order) == 65
+    assert order.index("other") < 32
+
+
+def test_a_box_in_the_other_unit_fails_with_the_unit_to_send(peer: Peer) -> None:
+    file = encoded(PICTURE, ".png")
+    for unit, other, wrong in (("pixels", "shares", [0.1, 0.1, 0.5, 1]), ("shares", "pixels", [0, 0, 60, 60])):
+        xywh = [wrong, [0, 0, 1, 1.2]]
+        failed, answer = peer.classify(file, model="m", boxes={"unit": unit, "xywh": xywh})["answers"]
+        assert (failed["code"], other in failed["message"], answer["type"]) == ("bad-request", True, "answer")
 
 
 def test_the_clients_give_a_list_and_the_gateway_the_same(shared_daemon: Daemon) -> None:

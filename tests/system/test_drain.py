@@ -101,3 +101,18 @@ def caught(daemon: Daemon) -> set[int]:
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
     mask = int(next(line.split()[1] for line in lines if line.startswith("SigCgt")), 16)
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+def test_boxes_whose_turn_has_not_come_are_given_up_with_the_one_that_hangs(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    folder = put_endless_family(tmp_path / "models")
+    daemon = start(HANGING.format(drain_s=0.5, folder=folder))
+    peer, other = connect(daemon), connect(daemon)
+    boxes = {"unit": "pixels", "xywh": [[0, 0, 9, 9]] * 5}
+    peer.send({"type": "classify", "id": "hangs", "model": "endless", "boxes": boxes}, WHITE)
+    until_queued(other, 1)
+    daemon.process.send_signal(signal.SIGTERM)
+    reply = peer.receive()
+    assert [one["code"] for one in reply["answers"]] == ["shutting-down"] * 5
+    assert daemon.process.wait(LIMIT_S) == 0

@@ -12,7 +12,7 @@ from jetsel.engines import EngineFailedError, Output, Place
 from jetsel.policies import Decision, Evidence
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
-from jetsel.runtime import Batch, Driver, RequestRun
+from jetsel.runtime import Batch, Driver, ModelQueue, RequestRun
 
 
 class TableEngine:
@@ -58,6 +58,12 @@ def finish(driver: Driver, run: RequestRun) -> Decision | Exception:
     driver.carry(run)
     assert run.outcome is not None
     return run.outcome
+
+
+def have_run(queue: ModelQueue, times_ms: list[float], now_s: float) -> None:
+    """Let runs of this duration have just ended."""
+    queue.times_ms.extend(times_ms)
+    queue.estimate.seen_s = now_s
 
 
 def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:

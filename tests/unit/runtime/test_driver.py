@@ -9,7 +9,17 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, models_of, queue, request_run, taken
+from tests.unit.runtime.driving import (
+    CASCADE,
+    Clock,
+    TableEngine,
+    finish,
+    have_run,
+    models_of,
+    queue,
+    request_run,
+    taken,
+)
 
 
 def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
@@ -101,7 +111,7 @@ def test_the_longest_waiting_queue_goes_first(driver: Driver, clock: Clock) -> N
 
 
 def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Driver, clock: Clock) -> None:
-    driver.queues["m"].times_ms.extend([50.0] * 20)
+    have_run(driver.queues["m"], [50.0] * 20, clock.now_s)
     request = request_run(CASCADE, clock.now_s + 0.02)
     outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
@@ -110,7 +120,7 @@ def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Dr
 
 
 def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock: Clock) -> None:
-    driver.queues["m"].times_ms.extend([10.0] * 20)
+    have_run(driver.queues["m"], [10.0] * 20, clock.now_s)
     for allowed_s in (0.025, 10.0, 0.5):  # the first has time for two of 10 ms, and the others for all three
         queue(driver, request_run(Single("m"), clock.now_s + allowed_s))
     batch = taken(driver)
@@ -127,13 +137,13 @@ def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -
 
 
 def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
-    driver.queues["m"].times_ms.extend([1.0] * 18 + [100.0] * 2)
+    have_run(driver.queues["m"], [1.0] * 18 + [100.0] * 2, clock.now_s)
     assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.05)), DeadlineError)
     assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.2)), Decision)
 
 
-def test_the_floor_is_the_cheapest_first_step(driver: Driver) -> None:
-    driver.queues["s"].times_ms.extend([1.0, 2.0, 3.0])
+def test_the_floor_is_the_cheapest_first_step(driver: Driver, clock: Clock) -> None:
+    have_run(driver.queues["s"], [1.0, 2.0, 3.0], clock.now_s)
     assert driver.floor_ms(CASCADE) == (2.0, 0.0)
     assert driver.floor_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
 

@@ -14,7 +14,7 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.runner import Arrived
-from tests.unit.runtime.driving import TableEngine, finish, models_of, request_run, taken
+from tests.unit.runtime.driving import TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
 
 FAR_S = 600.0  # a deadline that no test lives to see
@@ -247,8 +247,8 @@ def test_a_place_that_is_away_is_left_out_unless_all_are_waited_for(
 def test_the_slower_path_counts_against_a_deadline_only_where_all_are_waited_for(
     both: Driver, kind: str, is_refused: bool
 ) -> None:
-    both.queues["s"].times_ms.extend([20.0] * 9)
-    both.queues["far"].times_ms.extend([3_600_000.0] * 9)
+    have_run(both.queues["s"], [20.0] * 9, time.monotonic())
+    have_run(both.queues["far"], [3_600_000.0] * 9, time.monotonic())
     run = begin(both, kind, far())
     assert isinstance(run.outcome, DeadlineError) == is_refused
 

@@ -17,6 +17,7 @@ from tests.unit.runtime.driving import (
     died_while_running,
     finish,
     go_away,
+    have_run,
     queue,
     request_run,
     taken,
@@ -131,7 +132,7 @@ def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: 
 def test_a_run_is_run_again_only_where_the_deadline_allows_it(
     driver: Driver, engines: dict[str, TableEngine], clock: Clock, left_s: float, waits: bool
 ) -> None:
-    driver.queues["m"].times_ms.extend([10.0] * 20)  # so it takes 1 s of coming back and 10 ms of running
+    have_run(driver.queues["m"], [10.0] * 20, clock.now_s)  # so it takes 1 s of coming back and 10 ms of running
     request = request_run(Single("m"), clock.now_s + left_s)
     assert died_while_running(driver, engines["m"], request) == ([] if waits else [request])
     assert isinstance(request.outcome, EngineDiedError) != waits

@@ -11,7 +11,7 @@ from jetsel.engines import OnDemandEngine
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, queue, request_run, taken
+from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, have_run, queue, request_run, taken
 from tests.waiting import LIMIT_S
 
 LOAD_S = 0.3
@@ -29,7 +29,7 @@ class Rig:
         self.queue = driver.queues["l"] = ModelQueue("l", self.engine)
         driver.waiting = type(driver.waiting)(driver.queues, 3, clock)
         for name, ms in (("s", 2.0), ("l", 20.0)):
-            driver.queues[name].times_ms.extend([ms] * 20)
+            have_run(driver.queues[name], [ms] * 20, clock.now_s)
 
     def load(self) -> TableEngine:
         assert self.gate.wait(LIMIT_S)
