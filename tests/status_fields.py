@@ -20,8 +20,8 @@ example, the median time of recent answers:
 jetsel status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["stages_ms"]["total"])'
 ```
 
-Counts are totals since the start; if `instance` changes, they began anew. Energies are above idle power; only
-`power.judged` has measured energy, the others are sums of estimates. `python -m tests.status_fields` prints this page.
+Any field but `state` may be null, which means unknown if nothing else is said, or missing: versions differ. Counts are totals since
+the start; if `instance` changes, they began anew. Energies are above idle power, and estimates outside of `power.judged`.
 
 | field | type | meaning |
 | --- | --- | --- |"""
@@ -58,7 +58,7 @@ def _type_name(found: Any) -> str:
         return _type_name(get_args(found)[0])
     known = [each for each in get_args(found) if each is not type(None)]
     if len(known) < len(get_args(found)):
-        return f"{_type_name(known[0])} or null" if known else "null"
+        return _type_name(known[0])
     if get_origin(found) is list:
         return f"list of {_NAMES[known[0]]}s" if known[0] in _NAMES else "list"
     return _NAMES.get(found, "object")

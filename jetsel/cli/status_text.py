@@ -40,12 +40,13 @@ def headline(reply: StatusReply) -> str:
     """Return the daemon's version, state, process and memory."""
     memory = "" if reply.resident_mb is None else f", {reply.resident_mb:.0f} MB resident"
     state = f"{reply.state} ({reply.progress})" if reply.progress else reply.state
-    return f"jetsel {reply.version} is {state}: process {reply.pid}, up {duration(reply.uptime_s)}{memory}"
+    return f"jetsel {reply.version} is {state}: process {reply.pid or '-'}, up {duration(reply.uptime_s)}{memory}"
 
 
 def details(reply: StatusReply) -> Iterator[str | Table]:
     """Yield all that stands below the headline: lines and tables."""
-    yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
+    if reply.endpoints:
+        yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
     yield from general_lines(reply)
     yield from [table for table in [stages_table(reply.stages_ms)] if table is not None]
     for family in reply.families:
@@ -81,14 +82,14 @@ def edge_lines(edge: EdgeStatus) -> list[str]:
     """Return how the edge fares: the one in use, the others, and what all of them were asked."""
     from jetsel.cli.terminal import milliseconds
 
-    carried = f"{edge.sent_bytes / 1e6:.1f} MB sent, {edge.received_bytes / 1e6:.1f} MB received"
+    carried = f"{millions(edge.sent_bytes)} MB sent, {millions(edge.received_bytes)} MB received"
     lines = [f"edge: {_server_words(edge)}"]
-    if edge.network_ms is not None:
+    if edge.network_ms is not None and edge.usual_bytes is not None:
         lines[0] += f" with {edge.usual_bytes / 1e3:.0f} kB"
     if len(edge.servers) > 1:
         others = [server for server in edge.servers if server.url != edge.url]
         lines += [f"  not in use: {_server_words(server)}; runs: {outcomes(server.runs)}" for server in others]
-        lines.append(f"  hand-overs: {edge.handovers}")
+        lines.append(f"  hand-overs: {count(edge.handovers)}")
     lines.append(f"  runs: {outcomes(edge.runs)}; {carried}")
     for model in edge.models:
         known = "not tried yet" if model.mean_ms is None else f"{milliseconds(model.mean_ms)} ms there"
@@ -106,9 +107,10 @@ def _server_words(server: EdgeStatus | EdgeServerStatus) -> str:
 
 
 def _queue_line(queue: QueueStatus) -> str:
-    megabytes = f"{queue.bytes / 1e6:.1f} of {queue.most_bytes / 1e6:g} MB"
-    megapixels = f"{queue.pixels / 1e6:.1f} of {queue.most_pixels / 1e6:g} megapixels"
-    waiting = f"{queue.waiting + queue.working} of {queue.most_requests:,} requests, {queue.waiting} waiting"
+    megabytes = f"{millions(queue.bytes)} of {millions(queue.most_bytes)} MB"
+    megapixels = f"{millions(queue.pixels)} of {millions(queue.most_pixels)} megapixels"
+    known = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
+    waiting = f"{count(known)} of {count(queue.most_requests)} requests, {count(queue.waiting)} waiting"
     return f"queue: {waiting}; {megabytes}, {megapixels}"
 
 
@@ -149,13 +151,15 @@ def models_table(family: FamilyStatus) -> Table:
 
     shown = table("model", "runs on", "state", ">load", ">runs", ">escalated", ">p50", ">p95", ">p99")
     shown.columns[0].no_wrap = True
-    shown.title = f"family {family.name}: {family.classes} classes; times of the last load and of recent runs in ms"
+    shown.title = (
+        f"family {family.name}: {count(family.classes)} classes; times of the last load and of recent runs in ms"
+    )
     for model in family.models:
         state = model.state if model.reason is None else f"{model.state}: {model.reason}"
         times = (milliseconds(ms) for ms in (model.p50_ms, model.p95_ms, model.p99_ms))
         what = (model.name, model.backend, state)
         load = milliseconds(model.load_ms)
-        shown.add_row(*what, load, f"{model.runs:,}", share(model.escalations, model.runs), *times)
+        shown.add_row(*what, load, count(model.runs), share(model.escalations, model.runs), *times)
     return shown
 
 
@@ -164,7 +168,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
     names = family.default_policy
     same = len(set(names.values())) == 1
     policy = next(iter(names.values())) if same else ", ".join(f"{value} for {key}" for key, value in names.items())
-    more_than_one = f"escalated: {family.escalated:,} of {family.answers:,} answers took more than one model"
+    more_than_one = f"escalated: {count(family.escalated)} of {count(family.answers)} answers took more than one model"
     known = [] if family.objective is None else [f"to save {family.objective}"]
     if family.calibration_identity is not None:
         known.append(f"sha256 {family.calibration_identity.sha256[:SHOWN_OF_HASH]}")
@@ -189,8 +193,8 @@ def _point_in_use(front: FrontStatus) -> list[str]:
     if len(points) < 2:
         return []
     words = front.last or "none yet"
-    if front.last in points:
-        number, point = points[front.last]
+    number, point = points.get(front.last or "", (0, None))
+    if point is not None and point.accuracy is not None:
         words += f", number {number} of {len(points)}: {point.accuracy:.1%} right in {milliseconds(point.mean_ms)} ms"
     lasts = f"; cheapest in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
     return [f"operating point: {words}{lasts}"]
@@ -202,7 +206,7 @@ def _promises(family: FamilyStatus) -> list[str]:
     has_default = default is not None and default < 1
     if not has_default and not family.promises:
         return []
-    known = ", ".join(f"{one.wrong_at_most:g} answers {one.answered:.0%}" for one in family.promises)
+    known = ", ".join(f"{figure(one.wrong_at_most)} answers {share(one.answered, 1)}" for one in family.promises)
     words = f"{default:g} by default" if has_default else "none by default"
     return [f"promised share of wrong answers: {words}; {known or 'none is calibrated: jetsel calibrate IMAGES'}"]
 
@@ -212,9 +216,11 @@ def _drift(drift: DriftStatus) -> str:
     if drift.hint is not None or drift.reason is not None:
         return str(drift.hint or drift.reason)
     highest = (
-        "" if drift.highest is None else f"; {drift.highest} changed most (index {drift.indices[drift.highest]:.2f})"
+        ""
+        if drift.highest is None
+        else f"; {drift.highest} changed most (index {figure(drift.indices.get(drift.highest))})"
     )
-    return f"none in {drift.photographs} images{highest}"
+    return f"none in {count(drift.photographs)} images{highest}"
 
 
 def outcomes(counts: dict[str, int]) -> str:
@@ -223,13 +229,25 @@ def outcomes(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in order) or "none yet"
 
 
-def share(part: int, whole: int) -> str:
+def count(value: int | None) -> str:
+    """Return a number, or a dash if it is not known."""
+    return "-" if value is None else f"{value:,}"
+
+
+def millions(value: int | None) -> str:
+    """Return bytes or pixels in millions, or a dash if they are not known."""
+    return figure(None if value is None else value / 1e6)
+
+
+def share(part: float | None, whole: int | None) -> str:
     """Return a share in percent, a dash if there is nothing to have a share of."""
-    return f"{part / whole:.0%}" if whole else "-"
+    return f"{part / whole:.0%}" if whole and part is not None else "-"
 
 
-def duration(seconds: float) -> str:
-    """Return a time span in the two largest units that matter: 93784 s -> 1 d 2 h."""
+def duration(seconds: float | None) -> str:
+    """Return a time span in the two largest units that matter: 93784 s -> 1 d 2 h; a dash if it is not known."""
+    if seconds is None:
+        return "-"
     left = int(seconds)
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -247,7 +265,7 @@ def power_lines(power: PowerStatus) -> list[str]:
     if power.idle_reason not in (None, power.reason):
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
-        lines.append(f"power budget: {power.budget.budget_w:g} W; it {power.budget.state}")
+        lines.append(f"power budget: {figure(power.budget.budget_w)} W; it {power.budget.state}")
     if power.battery.percent is not None or power.battery.reserve_percent is not None:
         lines.append(_battery(power.battery))
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
@@ -267,14 +285,14 @@ def energy_tables(power: PowerStatus) -> list[Table]:
         models.title = "estimated energy above idle by model"
         for model in power.models:
             took = (joules(model.joules), figure(model.mean_mj))
-            models.add_row(model.model, model.family, str(model.photographs), *took)
+            models.add_row(model.model, model.family, count(model.photographs), *took)
         found.append(models)
     if power.policies:
         policies = table("policy", "family", ">answers", ">energy", ">mJ each", ">saved")
         policies.title = "estimated energy above idle by policy, choosing included"
         for policy in power.policies:
             took = (joules(policy.joules), figure(policy.mean_mj))
-            policies.add_row(policy.policy, policy.family, str(policy.answers), *took, joules(policy.saved_j))
+            policies.add_row(policy.policy, policy.family, count(policy.answers), *took, joules(policy.saved_j))
         found.append(policies)
     return found
 
@@ -307,11 +325,11 @@ def _judged(judged: EstimatesJudged) -> list[str]:
         return []
     error = "" if judged.measured_half_j is None else f" ± {joules(judged.measured_half_j)}"
     measured = "nothing" if judged.measured_j is None else f"{joules(judged.measured_j)}{error}"
-    known = judged.answers - judged.unestimated
+    known = None if judged.answers is None or judged.unestimated is None else judged.answers - judged.unestimated
     ratio = "" if judged.ratio is None else f"; ratio of measured to estimated: {judged.ratio:.2f}"
     return [
-        f"above idle since the start: {measured} measured, {joules(judged.estimated_j)} estimated for {known} of "
-        f"{judged.answers} answers{ratio}"
+        f"above idle since the start: {measured} measured, {joules(judged.estimated_j)} estimated for "
+        f"{count(known)} of {count(judged.answers)} answers{ratio}"
     ]
 
 

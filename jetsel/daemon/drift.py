@@ -85,7 +85,7 @@ class Drift:
             f"the confidence of {one.model} {'fell' if one.seen < one.calibrated else 'rose'} "
             f"from {one.calibrated:.2f} to {one.seen:.2f}"
             for one in moved
-            if one.seen is not None
+            if one.seen is not None and one.calibrated is not None
         ]
         if highest is not None and indices[highest] > SIGNIFICANT:
             words.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")

@@ -122,7 +122,7 @@ class Tally:
         with self._lock:
             kept = list(self._recent)[-most:] if most else []
         now_s = time.monotonic()
-        return [structs.replace(one, ago_s=round(now_s - one.ago_s, 3)) for one in reversed(kept)]
+        return [structs.replace(one, ago_s=round(now_s - (one.ago_s or 0.0), 3)) for one in reversed(kept)]
 
     def reloads(self) -> dict[str, int]:
         """Reloads so far by `ok` or error code."""
@@ -132,7 +132,7 @@ class Tally:
     def last_reload(self) -> ReloadStatus | None:
         """How the last one ended, None if there was none."""
         last = self._last_reload
-        return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - last.ago_s, 3))
+        return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
     def stages_ms(self) -> StageTimes:
         """Where the time of the recent answers went."""

@@ -47,7 +47,7 @@ class Catalogue:
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
             self._served, self._read_s = names(status), time.monotonic()
-            self.max_image_mb = status.max_image_mb
+            self.max_image_mb = status.max_image_mb or self.max_image_mb
         return self._served
 
     async def find(self, name: str, version: str | None = None) -> ServedName:

@@ -57,7 +57,9 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
-    yield InfoMetricFamily("jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid)})
+    yield InfoMetricFamily(
+        "jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid or "")}
+    )
     yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
     yield GaugeMetricFamily("jetsel_uptime_seconds", "Seconds since the daemon started.", value=status.uptime_s)
     yield from _requests(status)
@@ -74,7 +76,7 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     queue = status.queue
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
-    admitted = queue.waiting + queue.working
+    admitted = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     yield GaugeMetricFamily("jetsel_queue_requests", "Requests admitted and not yet answered.", value=admitted)
     yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of admitted requests.", value=queue.bytes)
     most = queue.most_requests
@@ -91,7 +93,7 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
 
 
 def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
-    models = [((family.name, model.name), model) for family in families for model in family.models]
+    models = [((family.name, model.name), model) for family in families for model in family.models if model.state]
     runs = [(key, model.runs) for key, model in models]
     yield _counter("jetsel_model_runs", "Images that a model ran for.", ("family", "model"), runs)
     escalations = [(key, model.escalations) for key, model in models]
@@ -113,7 +115,8 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
             ages.append(((family.name,), _age_s(found.created)))
     yield known
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
-    levels = [((family.name, f"{one.wrong_at_most:g}"), one.answered) for family in families for one in family.promises]
+    promises = [(family.name, one) for family in families for one in family.promises if one.wrong_at_most is not None]
+    levels = [((name, f"{one.wrong_at_most:g}"), one.answered) for name, one in promises]
     yield _gauge(
         "jetsel_promise_answered",
         "Share of the calibration's images that the default policy answers with this promise.",
@@ -269,6 +272,8 @@ def _histogram(
     metric = HistogramMetricFamily(name, words, labels=labels)
     ends = [*(str(bound / 1e3) for bound in bounds_ms), "+Inf"]
     for key, histogram in values:
+        if histogram.sum_ms is None or len(histogram.counts) != len(ends):
+            continue  # a daemon of another version
         buckets = list(zip(ends, accumulate(histogram.counts), strict=True))
         metric.add_metric(key, buckets, histogram.sum_ms / 1e3)
     return metric

@@ -8,16 +8,16 @@ from msgspec import Struct
 class DroppedRail(Struct, frozen=True):
     """A rail that is not read, and why."""
 
-    name: str
-    reason: str
+    name: str = ""
+    reason: str = ""
 
 
 class BudgetStatus(Struct, frozen=True):
     """The power budget and what it does now: `allowed_mj` is what one request may take, null if it is not limited."""
 
-    budget_w: float
-    allowed_mj: float | None
-    state: str
+    budget_w: float | None = None
+    allowed_mj: float | None = None
+    state: str = ""
 
 
 class BatteryStatus(Struct, frozen=True):
@@ -26,21 +26,21 @@ class BatteryStatus(Struct, frozen=True):
     `state` says what its reserve, `[power] battery_reserve_percent`, does now; null if none is configured.
     """
 
-    percent: float | None
-    discharging: bool | None
-    reason: str | None
-    reserve_percent: float | None
-    state: str | None
+    percent: float | None = None
+    discharging: bool | None = None
+    reason: str | None = None
+    reserve_percent: float | None = None
+    state: str | None = None
 
 
 class ModelEnergy(Struct, frozen=True):
     """What one model took above idle power since the start, by the energy that was calibrated of one run."""
 
-    family: str
-    model: str
-    photographs: int
-    joules: float | None
-    mean_mj: float | None
+    family: str = ""
+    model: str = ""
+    photographs: int | None = None
+    joules: float | None = None
+    mean_mj: float | None = None
 
 
 class PolicyEnergy(Struct, frozen=True):
@@ -49,12 +49,12 @@ class PolicyEnergy(Struct, frozen=True):
     `saved_j` is what always using the best single model would have taken more.
     """
 
-    family: str
-    policy: str
-    answers: int
-    joules: float | None
-    mean_mj: float | None
-    saved_j: float | None
+    family: str = ""
+    policy: str = ""
+    answers: int | None = None
+    joules: float | None = None
+    mean_mj: float | None = None
+    saved_j: float | None = None
 
 
 class EstimatesJudged(Struct, frozen=True):
@@ -65,13 +65,13 @@ class EstimatesJudged(Struct, frozen=True):
     estimate. `ratio` is measured over estimated, null if `measured_j` is no larger than its error.
     """
 
-    measured_j: float | None
-    measured_half_j: float | None
-    measured_s: float
-    estimated_j: float
-    answers: int
-    unestimated: int
-    ratio: float | None
+    measured_j: float | None = None
+    measured_half_j: float | None = None
+    measured_s: float | None = None
+    estimated_j: float | None = None
+    answers: int | None = None
+    unestimated: int | None = None
+    ratio: float | None = None
 
 
 class PowerStatus(Struct, frozen=True):
@@ -80,22 +80,22 @@ class PowerStatus(Struct, frozen=True):
     `rails_w` is what each rail said last, by its name: some may be parts of others.
     """
 
-    reason: str | None
-    total_of: list[str]
-    watts: float | None
-    mean_w: float | None
-    idle_w: float | None
-    idle_reason: str | None
-    dropped: list[DroppedRail]
-    power_mode: str | None
-    out_of_conditions: list[str]
-    budget: BudgetStatus | None
-    judged: EstimatesJudged
-    battery: BatteryStatus
-    models: list[ModelEnergy]
-    policies: list[PolicyEnergy]
-    chooser_j: float | None
-    chooser_share: float | None
+    reason: str | None = None
+    total_of: list[str] = []
+    watts: float | None = None
+    mean_w: float | None = None
+    idle_w: float | None = None
+    idle_reason: str | None = None
+    dropped: list[DroppedRail] = []
+    power_mode: str | None = None
+    out_of_conditions: list[str] = []
+    budget: BudgetStatus | None = None
+    judged: EstimatesJudged = EstimatesJudged()
+    battery: BatteryStatus = BatteryStatus()
+    models: list[ModelEnergy] = []
+    policies: list[PolicyEnergy] = []
+    chooser_j: float | None = None
+    chooser_share: float | None = None
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None

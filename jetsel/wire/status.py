@@ -1,4 +1,7 @@
-"""The state of the daemon, as `status` replies."""
+"""The state of the daemon, as `status` replies.
+
+A client needs `v`, `id` and `state` alone. What a daemon of another version does not send is unknown: None or empty.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from jetsel.wire.power import PowerStatus
 class Percentiles(Struct, frozen=True):
     """What 50, 95 and 99 % of the recent ones stayed at or below, in milliseconds."""
 
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
 
 
 class StageTimes(Struct, frozen=True):
@@ -22,23 +25,23 @@ class StageTimes(Struct, frozen=True):
     They are the last 4,096 `answers`, none older than five minutes; the oldest came `since_s` ago.
     """
 
-    answers: int
-    since_s: float | None
-    queue: Percentiles | None
-    decode: Percentiles | None
-    features: Percentiles | None
-    choice: Percentiles | None
-    inference: Percentiles | None
-    total: Percentiles | None
-    waiting: Percentiles | None
-    input: Percentiles | None
+    answers: int | None = None
+    since_s: float | None = None
+    queue: Percentiles | None = None
+    decode: Percentiles | None = None
+    features: Percentiles | None = None
+    choice: Percentiles | None = None
+    inference: Percentiles | None = None
+    total: Percentiles | None = None
+    waiting: Percentiles | None = None
+    input: Percentiles | None = None
 
 
 class ClientStatus(Struct, frozen=True):
     """One client that has requests under way, by what its messages are known to come from."""
 
-    name: str
-    requests: int
+    name: str = ""
+    requests: int | None = None
 
 
 class QueueStatus(Struct, frozen=True):
@@ -47,15 +50,15 @@ class QueueStatus(Struct, frozen=True):
     `clients` are those with the most of them.
     """
 
-    waiting: int
-    working: int
-    workers: int
-    bytes: int
-    pixels: int
-    most_requests: int
-    most_bytes: int
-    most_pixels: int
-    clients: list[ClientStatus]
+    waiting: int | None = None
+    working: int | None = None
+    workers: int | None = None
+    bytes: int | None = None
+    pixels: int | None = None
+    most_requests: int | None = None
+    most_bytes: int | None = None
+    most_pixels: int | None = None
+    clients: list[ClientStatus] = []
 
 
 class HostStatus(Struct, frozen=True):
@@ -64,22 +67,22 @@ class HostStatus(Struct, frozen=True):
     `last_end` says how the last one ended, `last_end_ago_s` when; null if none has.
     """
 
-    backend: str
-    state: str
-    reason: str | None
-    pid: int | None
-    restarts: int
-    last_end: str | None
-    last_end_ago_s: float | None
+    backend: str = ""
+    state: str = ""
+    reason: str | None = None
+    pid: int | None = None
+    restarts: int | None = None
+    last_end: str | None = None
+    last_end_ago_s: float | None = None
 
 
 class ReloadStatus(Struct, frozen=True):
     """The last reload: what it changed, or why it was refused."""
 
-    ago_s: float
-    took_s: float
-    changed: list[str]
-    refused: str | None
+    ago_s: float | None = None
+    took_s: float | None = None
+    changed: list[str] = []
+    refused: str | None = None
 
 
 class CalibrationIdentity(Struct, frozen=True):
@@ -88,9 +91,9 @@ class CalibrationIdentity(Struct, frozen=True):
     `sha256` is of the artefact: two devices if it is the same choose alike.
     """
 
-    number: int | None
-    created: str
-    sha256: str
+    number: int | None = None
+    created: str = ""
+    sha256: str = ""
 
 
 class ModelStatus(Struct, frozen=True):
@@ -100,16 +103,16 @@ class ModelStatus(Struct, frozen=True):
     `load_ms` is what the last load took. `escalations`: runs after which another model was asked.
     """
 
-    name: str
-    version: str
-    state: str
-    reason: str | None
-    runs: int
-    p50_ms: float | None
-    p95_ms: float | None
-    backend: str
+    name: str = ""
+    version: str = ""
+    state: str = ""
+    reason: str | None = None
+    runs: int | None = None
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    backend: str = ""
     p99_ms: float | None = None
-    escalations: int = 0
+    escalations: int | None = None
     load_ms: float | None = None
 
     @property
@@ -121,20 +124,20 @@ class ModelStatus(Struct, frozen=True):
 class ConfidenceShift(Struct, frozen=True):
     """A model's mean confidence over its last `answers` by the default policy; `seen` is null while they are few."""
 
-    model: str
-    answers: int
-    seen: float | None
-    calibrated: float
-    is_significant: bool
+    model: str = ""
+    answers: int | None = None
+    seen: float | None = None
+    calibrated: float | None = None
+    is_significant: bool | None = None
 
 
 class RefusalShift(Struct, frozen=True):
     """The share of the last `requests` with a promise that was in doubt; `seen` is null while they are few."""
 
-    requests: int
-    seen: float | None
-    calibrated: float | None
-    is_significant: bool
+    requests: int | None = None
+    seen: float | None = None
+    calibrated: float | None = None
+    is_significant: bool | None = None
 
 
 class DriftStatus(Struct, frozen=True):
@@ -145,30 +148,30 @@ class DriftStatus(Struct, frozen=True):
     `hint` says what to do, null for nothing.
     """
 
-    photographs: int
-    indices: dict[str, float]
-    highest: str | None
-    median_index: float | None
-    reason: str | None
-    confidences: list[ConfidenceShift]
-    hint: str | None
-    look_ms: float | None
+    photographs: int | None = None
+    indices: dict[str, float] = {}
+    highest: str | None = None
+    median_index: float | None = None
+    reason: str | None = None
+    confidences: list[ConfidenceShift] = []
+    hint: str | None = None
+    look_ms: float | None = None
     refusals: RefusalShift | None = None
 
 
 class PromiseStatus(Struct, frozen=True):
     """A level that the default policy can promise: the share of images that it answers, the rest is in doubt."""
 
-    wrong_at_most: float
-    answered: float
+    wrong_at_most: float | None = None
+    answered: float | None = None
 
 
 class OperatingPoint(Struct, frozen=True):
     """What a policy gave on the calibration's photographs, held out: the share it was right on, and its mean time."""
 
-    policy: str
-    accuracy: float
-    mean_ms: float
+    policy: str = ""
+    accuracy: float | None = None
+    mean_ms: float | None = None
 
 
 class FrontPoint(Struct, frozen=True):
@@ -177,11 +180,11 @@ class FrontPoint(Struct, frozen=True):
     `energy_mj` is null if the calibration did not measure it.
     """
 
-    policy: str
-    accuracy: float
-    mean_ms: float
-    energy_mj: float | None
-    answers: int
+    policy: str = ""
+    accuracy: float | None = None
+    mean_ms: float | None = None
+    energy_mj: float | None = None
+    answers: int | None = None
 
 
 class FrontStatus(Struct, frozen=True):
@@ -191,10 +194,10 @@ class FrontStatus(Struct, frozen=True):
     to, in use for `cheapest_s` seconds; 0 if it is not in use, or the only one that they lead to.
     """
 
-    points: list[FrontPoint]
-    last: str | None
-    floor: str
-    cheapest_s: float
+    points: list[FrontPoint] = []
+    last: str | None = None
+    floor: str = ""
+    cheapest_s: float | None = None
 
 
 class FamilyStatus(Struct, frozen=True):
@@ -205,19 +208,19 @@ class FamilyStatus(Struct, frozen=True):
     are those of the default policy. `front` is that of top1, null without a latency target or power budget.
     """
 
-    name: str
-    classes: int
-    models: list[ModelStatus]
-    policies: list[str]
-    default_policy: dict[str, str]
-    because: str
-    fallback: str | None
-    calibration: str | None
-    not_offered: dict[str, str]
-    promises: list[PromiseStatus]
+    name: str = ""
+    classes: int | None = None
+    models: list[ModelStatus] = []
+    policies: list[str] = []
+    default_policy: dict[str, str] = {}
+    because: str = ""
+    fallback: str | None = None
+    calibration: str | None = None
+    not_offered: dict[str, str] = {}
+    promises: list[PromiseStatus] = []
     objective: str | None = None
-    answers: int = 0
-    escalated: int = 0
+    answers: int | None = None
+    escalated: int | None = None
     calibration_identity: CalibrationIdentity | None = None
     drift: DriftStatus | None = None
     operating_points: list[OperatingPoint] | None = None
@@ -228,8 +231,8 @@ class FamilyStatus(Struct, frozen=True):
 class Histogram(Struct, frozen=True):
     """How many fell into each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and the sum."""
 
-    counts: list[int]
-    sum_ms: float
+    counts: list[int] = []
+    sum_ms: float | None = None
 
 
 class AnswerCounts(Struct, frozen=True):
@@ -239,52 +242,52 @@ class AnswerCounts(Struct, frozen=True):
     [observe] class_counts does not ask for it.
     """
 
-    by_model: dict[str, dict[str, int]]
-    by_policy: dict[str, dict[str, int]]
-    in_doubt: int
-    cut_short: int
-    on_time: int
-    late: int
-    bounds_ms: list[float]
-    stages: dict[str, Histogram]
-    runs: dict[str, dict[str, Histogram]]
+    by_model: dict[str, dict[str, int]] = {}
+    by_policy: dict[str, dict[str, int]] = {}
+    in_doubt: int | None = None
+    cut_short: int | None = None
+    on_time: int | None = None
+    late: int | None = None
+    bounds_ms: list[float] = []
+    stages: dict[str, Histogram] = {}
+    runs: dict[str, dict[str, Histogram]] = {}
     by_label: dict[str, dict[str, int]] | None = None
 
 
 class RecentAnswer(Struct, frozen=True):
     """One of the last answers, without its photograph."""
 
-    id: str
-    ago_s: float
-    family: str
-    label: str
-    probability: float
-    model: str
-    policy: str
-    ran: list[str]
-    total_ms: float
-    energy_mj: float | None
-    in_doubt: bool
+    id: str = ""
+    ago_s: float | None = None
+    family: str = ""
+    label: str = ""
+    probability: float | None = None
+    model: str = ""
+    policy: str = ""
+    ran: list[str] = []
+    total_ms: float | None = None
+    energy_mj: float | None = None
+    in_doubt: bool | None = None
 
 
 class EdgeModelStatus(Struct, frozen=True):
     """A model of the edge. reason: why it cannot be asked, null if it can; times are of the server's own work."""
 
-    name: str
-    remote: str
-    reason: str | None
-    mean_ms: float | None
-    deviation_ms: float | None
+    name: str = ""
+    remote: str = ""
+    reason: str | None = None
+    mean_ms: float | None = None
+    deviation_ms: float | None = None
 
 
 class EdgeServerStatus(Struct, frozen=True):
     """One of the edges; the fields are as in EdgeStatus, of this one alone."""
 
-    url: str
-    reason: str | None
-    network_ms: float | None
-    network_deviation_ms: float | None
-    runs: dict[str, int]
+    url: str = ""
+    reason: str | None = None
+    network_ms: float | None = None
+    network_deviation_ms: float | None = None
+    runs: dict[str, int] = {}
 
 
 class EdgeStatus(Struct, frozen=True):
@@ -295,17 +298,17 @@ class EdgeStatus(Struct, frozen=True):
     counts and bytes the sums of all; `servers` has each, `handovers` how often another came into use.
     """
 
-    url: str
-    reason: str | None
-    network_ms: float | None
-    network_deviation_ms: float | None
-    usual_bytes: int
-    runs: dict[str, int]
-    sent_bytes: int
-    received_bytes: int
-    models: list[EdgeModelStatus]
+    url: str = ""
+    reason: str | None = None
+    network_ms: float | None = None
+    network_deviation_ms: float | None = None
+    usual_bytes: int | None = None
+    runs: dict[str, int] = {}
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+    models: list[EdgeModelStatus] = []
     servers: list[EdgeServerStatus] = []
-    handovers: int = 0
+    handovers: int | None = None
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
@@ -319,22 +322,22 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     v: int
     id: str
     state: str
-    version: str
-    pid: int
-    instance: str
-    uptime_s: float
-    endpoints: list[str]
-    default_family: str | None
-    families: list[FamilyStatus]
-    broken: list[str]
-    requests: dict[str, int]
-    queue: QueueStatus
-    lost_replies: int
-    resident_mb: float | None
-    power: PowerStatus
-    stages_ms: StageTimes
-    answers: AnswerCounts
-    max_image_mb: float
+    version: str = ""
+    pid: int | None = None
+    instance: str = ""
+    uptime_s: float | None = None
+    endpoints: list[str] = []
+    default_family: str | None = None
+    families: list[FamilyStatus] = []
+    broken: list[str] = []
+    requests: dict[str, int] = {}
+    queue: QueueStatus = QueueStatus()
+    lost_replies: int | None = None
+    resident_mb: float | None = None
+    power: PowerStatus = PowerStatus()
+    stages_ms: StageTimes = StageTimes()
+    answers: AnswerCounts = AnswerCounts()
+    max_image_mb: float | None = None
     progress: str | None = None
     hosts: list[HostStatus] = []
     reloads: dict[str, int] = {}

@@ -84,14 +84,14 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, answe
     memory_mb = known.memory_mb.get(name, {})
     return FamilyUsage(
         name=name,
-        answers=family.answers,
-        escalated=family.escalated,
+        answers=family.answers or 0,
+        escalated=family.escalated or 0,
         by_model=answers.by_model.get(name, {}),
         by_policy=answers.by_policy.get(name, {}),
         models=tuple(
             ModelUsage(
                 name=model.name,
-                runs=model.runs,
+                runs=model.runs or 0,
                 p50_ms=model.p50_ms,
                 p95_ms=model.p95_ms,
                 cost_ms=None if calibration is None else calibration.costs_ms.get(model.name),

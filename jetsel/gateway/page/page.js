@@ -111,7 +111,7 @@ function showNow(status, rate) {
     ["99th percentile", ms(total && total.p99_ms)],
     ["answers so far", String(status.requests.ok || 0)],
     ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
-    ["in the queue", String(status.queue.waiting + status.queue.working)],
+    ["in the queue", status.queue.waiting === null ? "-" : String(status.queue.waiting + status.queue.working)],
   ]);
   draw("rate", [{ x: history.at, y: history.rate, mode: "lines", name: "answers per second", line: { color: colour("main") } }],
     { yaxis: { rangemode: "tozero", title: { text: "answers per second" } } },
@@ -306,7 +306,7 @@ function showState(status) {
   const models = status.families.flatMap((family) => family.models);
   const ready = models.filter((model) => model.state === "ready" || model.state === "unloaded").length;
   at("state").textContent = `${status.state}${status.progress ? `, ${status.progress}` : ""}: ${ready} of ${models.length} models in ` +
-    `${status.families.length} famil${status.families.length === 1 ? "y" : "ies"}, jetsel ${status.version}, up ${Math.round(status.uptime_s)} s`;
+    `${status.families.length} famil${status.families.length === 1 ? "y" : "ies"}, jetsel ${status.version}, up ${status.uptime_s === null ? "-" : Math.round(status.uptime_s)} s`;
 }
 
 function notice(id, words) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from jetsel import wire
 from jetsel.cli.status_text import (
+    details,
     energy_tables,
     family_lines,
     general_lines,
@@ -39,6 +42,7 @@ from jetsel.wire.status import (
     StageTimes,
 )
 from tests.unit.client.peer import UNMEASURED, Seen, status
+from tests.unit.hollow import hollow
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
 
@@ -264,3 +268,12 @@ def test_the_tables_have_a_row_for_each_model_and_policy() -> None:
     assert ["cascade", "f", "18", "1.5", "kJ", "83333", "-20.4", "mJ"] in rows
     (single,) = [row for row in rows if row[:1] == ["single:m"]]
     assert single[-1] == "-"
+
+
+def test_what_a_daemon_of_another_version_does_not_send_is_shown_as_unknown() -> None:
+    for reply in (wire.StatusReply(1, "a", "ready"), hollow()):
+        shown = io.StringIO()
+        for part in (headline(reply), *details(reply)):
+            Console(file=shown, width=200).print(part)
+        assert "ready" in shown.getvalue()
+        assert not re.search(r"None|\b\d", shown.getvalue()), shown.getvalue()

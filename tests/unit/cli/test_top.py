@@ -11,6 +11,7 @@ from rich.screen import Screen
 from jetsel import wire
 from jetsel.cli.top import View, page
 from tests.unit.client.peer import Seen, status
+from tests.unit.hollow import hollow
 
 FIRST = replace(status(Seen(wire.Status(1, "x"), None)), uptime_s=100.0, requests={"ok": 10, "busy": 1})
 
@@ -56,3 +57,7 @@ def test_a_page_that_the_screen_does_not_hold_is_scrolled() -> None:
     assert view.first == 5, "no further than the end"
     view.page = "short"
     assert seen(3) == ["short", "", "", "", ""]
+
+
+def test_without_the_time_since_the_start_there_is_no_rate() -> None:
+    assert "requests/s" not in " ".join(shown(None, hollow()))

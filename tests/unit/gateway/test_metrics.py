@@ -8,6 +8,7 @@ from jetsel import wire
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.status import FrontPoint, FrontStatus
 from tests.unit.client.peer import Seen, status
+from tests.unit.hollow import hollow
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
 
@@ -29,3 +30,14 @@ def test_answers_are_counted_by_operating_point_and_the_time_at_the_cheapest_is_
 
 def test_a_family_without_a_front_has_no_operating_points() -> None:
     assert not any("point" in name for name, _ in samples(None))
+
+
+def test_what_a_daemon_of_another_version_does_not_send_has_no_value() -> None:
+    for reply in (wire.StatusReply(1, "a", "ready"), hollow()):
+        found = {one.name: one.value for kind in metrics(reply) for one in kind.samples}
+        assert (found["jetsel_up"], found["jetsel_ready"]) == (1.0, 1.0)
+        assert {"jetsel_uptime_seconds", "jetsel_queue_requests", "jetsel_lost_replies_total"}.isdisjoint(found)
+        assert {name for name, value in found.items() if value == 0} <= {
+            "jetsel_out_of_conditions",
+            "jetsel_recalibration_hint",
+        }
