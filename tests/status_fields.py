@@ -20,8 +20,8 @@ example, the median time of recent answers:
 jetsel status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["stages_ms"]["total"])'
 ```
 
-Any field but `state` may be null, which means unknown if nothing else is said, or missing: versions differ. Counts are totals since
-the start; if `instance` changes, they began anew. Energies are above idle power, and estimates outside of `power.judged`.
+Any field but `state` may be null or missing: unknown, if its row says nothing else. Counts are totals since the start;
+`instance` changes when they begin anew. Energies are above idle power, and estimates but for those in `power.judged`.
 
 | field | type | meaning |
 | --- | --- | --- |"""

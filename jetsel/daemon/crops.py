@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.image import Photograph, crop
@@ -69,13 +70,13 @@ class Crops:
 
 
 def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
-    """Return how many pixels the boxes have in an image of this size, all together."""
-    pixels = 0
-    for box in boxes.xywh:
+    """Return how many pixels the boxes have in all; the header may not tell which way up the image is: the larger."""
+    pixels = [0, 0]
+    for (way, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
         with contextlib.suppress(BadRequestError):  # which will be the reply to this box
-            left, top, right, bottom = pixels_of_box(box, boxes.unit, width_px, height_px)
-            pixels += (right - left) * (bottom - top)
-    return pixels
+            left, top, right, bottom = pixels_of_box(box, boxes.unit, *size_px)
+            pixels[way] += (right - left) * (bottom - top)
+    return max(pixels)
 
 
 @dataclass(frozen=True)

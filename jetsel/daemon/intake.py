@@ -61,7 +61,10 @@ class Intake:
             self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
-            load = Load(client, data.nbytes, measured.pixels + _pixels_of_boxes(request, measured))
+            pixels, sized = measured.pixels, request.pixels or measured.header
+            if request.boxes is not None and sized is not None:
+                pixels += pixels_of(request.boxes, sized.width, sized.height)
+            load = Load(client, data.nbytes, pixels)
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
             fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
             target_s = None if limit_ms is None else received_s + limit_ms / 1e3
@@ -117,12 +120,3 @@ class Intake:
                 times_s = job.received_s, job.deadline_s, job.target_s
                 jobs.append(Job(*given, *times_s, job.front, job.measured, crop=crop))
             return jobs, None if crops.in_work else job.load
-
-
-def _pixels_of_boxes(request: Classify, measured: image.Measured) -> int:
-    """Return how many pixels the boxes have, as the image lies or, since its header may not tell, as if turned."""
-    sized = request.pixels or measured.header
-    if request.boxes is None or sized is None:
-        return 0
-    width_px, height_px = sized.width, sized.height
-    return max(pixels_of(request.boxes, width_px, height_px), pixels_of(request.boxes, height_px, width_px))

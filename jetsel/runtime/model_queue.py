@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,15 +67,7 @@ class RecentTimes:
         self._kept.append(took_ms)
         self._added += 1
         if self._added >= min(SORT_EVERY, len(self._kept) // 4):
-            self._sort()
-
-    def extend(self, times_ms: Iterable[float]) -> None:
-        """Note several."""
-        self._kept.extend(times_ms)
-        self._sort()
-
-    def _sort(self) -> None:
-        self._sorted, self._added = sorted(self._kept.copy()), 0
+            self._sorted, self._added = sorted(self._kept.copy()), 0
 
     def percentile(self, share: float) -> float | None:
         """The time that this share of them stayed below; None if there is none."""
