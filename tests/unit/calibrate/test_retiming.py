@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from jetsel import image
 from jetsel.base.config import Config
@@ -46,6 +48,16 @@ def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(sh
     assert (made.photographs, made.features_px) == (200, before.features_px)
     assert {"cascade", "cascade-averaged"} <= set(made.parts)
     assert "based on the times of this machine" in made.because
+
+
+def test_promises_are_tested_again_and_those_that_unknown_images_secured_are_dropped(shipped: Shipped) -> None:
+    family, models = served("xs", "s")
+    with_unknown = replace(shipped, calibration=structs.replace(shipped.calibration, unknown_images=100))
+    kept, dropped = (
+        retime(family, models, one, Config(), LIMITS, lambda *_: None).promises for one in (shipped, with_unknown)
+    )
+    assert kept["top1"]
+    assert dropped == {}
 
 
 def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,11 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     assert [point.policy.name for point in points] == ["single:l", "cascade"]
     assert points[0].accuracy == 0.9, "what the promises answer was seen by the images that tested them"
     assert all(isinstance(policy, Promised) for policy in (*(point.policy for point in points), timed.otherwise))
+    asked = family.policies["top1"]["deadline"]
+    assert isinstance(asked, Deadline)
+    may_send = family.promising.wrap(replace(asked, elsewhere=("edge:xl",)), "top1", 0.05)
+    assert isinstance(may_send, Deadline)
+    assert may_send.elsewhere == (), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
     assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]

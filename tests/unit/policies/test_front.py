@@ -56,6 +56,19 @@ def test_the_times_of_now_count_and_a_point_whose_model_is_away_does_not() -> No
     assert FRONT.select(outlook({})) is BEST, "its error says why"
 
 
+@pytest.mark.parametrize(
+    ("kept", "floor"),
+    [((BEST, MIDDLE, LEAST), 1), ((BEST, LEAST), 0), ((MIDDLE, LEAST), 0), ((LEAST,), 0)],
+    ids=["all", "without the floor", "without the best", "below the floor alone"],
+)
+def test_of_the_points_that_are_kept_the_floor_is_the_cheapest_that_was_not_below_it(
+    kept: tuple[Point, ...], floor: int
+) -> None:
+    found = FRONT.only(lambda point: point.policy if point in kept else None)
+    assert found == Front(kept, floor)
+    assert FRONT.only(lambda _: None) is None
+
+
 @given(
     target_ms=st.floats(1.0, 10_000.0),
     workers=st.integers(1, 8),

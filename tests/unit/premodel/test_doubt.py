@@ -75,6 +75,12 @@ def test_where_all_scores_are_the_same_all_are_answered_or_none(wrong: NDArray[n
     assert (threshold is not None and threshold <= 2.0) == promise
 
 
+def test_no_threshold_after_the_first_that_fails_is_tried() -> None:
+    # At 4 a threshold answers 130, 30 of them wrong, and fails; at 3 it would answer 1130, and 30 wrong are few again.
+    scores = np.repeat([5.0, 4.0, 3.0], [100, 30, 1000])
+    assert promised(scores, scores == 4.0, 0.1) == 4.01
+
+
 def test_ten_images_promise_nothing_and_say_how_many_would() -> None:
     scores, wrong = np.arange(10.0), np.zeros(10, bool)
     assert promised(scores, wrong, 0.05) is None
