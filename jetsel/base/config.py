@@ -31,7 +31,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     workers: Requests that are decoded and decided at a time (default: one for each processor).
     queue_requests: Requests in the queue at most; the next is refused with `busy`.
     queue_mb: Megabytes of images in the queue at most.
-    queue_megapixels: Megapixels of images in the queue at most; the default holds two of the largest.
+    queue_megapixels: Megapixels of images and their boxes in the queue at most; the default holds two of the largest.
     client_requests: Requests of one user at a time at most (default: half of queue_requests).
     max_clients: Connections at a time at most; more wait until one closes.
     peers_mb: Megabytes of unfinished messages and unread replies, of all connections together.

@@ -39,9 +39,17 @@ def test_every_option_reaches_the_daemon(shared_daemon: Daemon, pictures: list[P
     assert words.stdout.count("  features: ") == 2, "each of several images is told all about"
     pinned = jetsel("classify", pictures[0], "--json", "--model", "m", "--endpoint", shared_daemon.endpoint)
     assert [run["model"] for run in lines(pinned)[0]["ran"]] == ["m"]
-    parts = ["--box", "0,0,60,50", "--box=0.5,0,0.5,2", "--boxes-unit", "shares", "--endpoint", shared_daemon.endpoint]
+    parts = [
+        "--box",
+        "0,0,1.5,1",
+        "--box=0.5,0,0.5,1.2",
+        "--boxes-unit",
+        "shares",
+        "--endpoint",
+        shared_daemon.endpoint,
+    ]
     first, second = lines(jetsel("classify", pictures[0], "--json", *parts))
-    assert (first["path"], second["path"]) == (f"{pictures[0]} 0,0,60,50", f"{pictures[0]} 0.5,0,0.5,2")
+    assert (first["path"], second["path"]) == (f"{pictures[0]} 0,0,1.5,1", f"{pictures[0]} 0.5,0,0.5,1.2")
     assert second["width_px"] * 2 == first["width_px"]
 
 

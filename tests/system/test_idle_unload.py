@@ -65,7 +65,7 @@ def test_a_deadline_that_a_load_would_break_is_refused_or_answered_by_another_mo
     until(lambda: all_unloaded(peer))
     refused = peer.classify(jpeg, model="xl", deadline_ms=between_loads_ms(peer))
     assert refused["code"] == "deadline"
-    assert "the model is not in memory" in refused["message"]
+    assert "loading the model" in refused["message"]
     until(lambda: loads(daemon, "xl") == 1)
 
     def answered() -> dict[str, Any] | None:
