@@ -13,6 +13,7 @@ from jetsel.base.errors import ConfigError, NoDaemonError
 SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
 VARIABLE = "JETSEL_ENDPOINT"
 HOW_TO_START = "start one with: jetsel serve"
+USERS_RUN = "/run/user"  # where logind makes the runtime directory of each user who is logged in
 PROBE_S = 1.0  # a listener on this machine accepts or refuses at once; only its full backlog takes longer
 
 
@@ -20,6 +21,8 @@ def user_socket(environment: Mapping[str, str] | None = None) -> str:
     """Return the path of the socket in the user's runtime directory: $XDG_RUNTIME_DIR, or a private one under /tmp."""
     environment = os.environ if environment is None else environment
     runtime = environment.get("XDG_RUNTIME_DIR")
+    if not runtime and os.access(f"{USERS_RUN}/{os.getuid()}", os.W_OK):  # cron and sudo do not set the variable
+        runtime = f"{USERS_RUN}/{os.getuid()}"
     return f"{runtime}/jetsel/jetsel.sock" if runtime else f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
 
 

@@ -62,9 +62,13 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file to read it; raises OSError, also for a pipe or a device, which may never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
+def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
+    """Open a regular file to read it; raises OSError, also for a pipe or a device, which may never end.
+
+    folder: the descriptor of the folder that a file's name is in; then a link is not followed.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would wait for a writer
+    descriptor = os.open(path, flags if folder is None else flags | os.O_NOFOLLOW, dir_fd=folder)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
@@ -72,9 +76,12 @@ def open_regular(path: Path) -> BufferedReader:
     raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "it is not a regular file", str(path))
 
 
-def read_bounded(path: Path, at_most_bytes: int) -> bytes:
-    """Return the bytes of a regular file of at most this size; raises OSError, with EFBIG if it is larger."""
-    with open_regular(path) as file:
+def read_bounded(path: Path, at_most_bytes: int, folder: int | None = None) -> bytes:
+    """Return the bytes of a regular file of at most this size; raises OSError, with EFBIG if it is larger.
+
+    folder: see open_regular.
+    """
+    with open_regular(path, folder) as file:
         size = os.fstat(file.fileno()).st_size
         if size > at_most_bytes:
             raise OSError(errno.EFBIG, f"it exceeds the limit of {at_most_bytes} bytes", str(path))

@@ -45,7 +45,7 @@ def gateway(
     """
     try:
         from jetsel.base.notify import Notifier
-        from jetsel.gateway.server import listening, run
+        from jetsel.gateway.server import application, listening, run
         from jetsel.gateway.settings import GatewaySettings, address, check_reach, read_token
     except ModuleNotFoundError as missing:
         repair = (
@@ -56,13 +56,15 @@ def gateway(
     host, port = address(listen)
     token = None if token_file is None else read_token(token_file)
     check_reach(host, token=token, behind_proxy=behind_proxy)
+    served = application(
+        GatewaySettings(
+            endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy, review, reviewed
+        )
+    )
     opened = listening(host, port)
     address_of_it = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(address_of_it, err=False)
     if review is not None:
         typer.echo(f"jetsel: review the images of {review} at {address_of_it}review", err=True)
     Notifier.from_environment().ready(address_of_it)
-    settings = GatewaySettings(
-        host, port, endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy, review, reviewed
-    )
-    run(settings, opened)
+    run(served, concurrency, opened)

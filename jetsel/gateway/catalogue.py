@@ -56,8 +56,8 @@ class Catalogue:
         if served is None:
             raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
         if version is not None and version not in served.versions:
-            known = ", ".join(served.versions) or "it has none: leave /versions/... out"
-            raise UnknownModelError(f"model {name} has no version {version!r}: {known}")
+            known = f"its version is {served.versions[0]}" if served.versions else "a family has none"
+            raise UnknownModelError(f"{name} has no version {version!r}, {known}: leave /versions/{version} out")
         return served
 
 

@@ -1,28 +1,35 @@
-"""`POST /classify`, for people and their scripts: a photograph in a form or as the body, and the answer as JSON."""
+"""`POST /classify`, for people and their scripts: an image in a form or as the body, and the answer as JSON."""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jetsel.base.errors import BadRequestError
+from jetsel.base.errors import BadRequestError, did_you_mean
 from jetsel.gateway.boxes import BoxOptions, read_boxes, told
 from jetsel.gateway.sender import Sender
 from jetsel.wire import encode
 
-IMAGES = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
+RAW = ("image/*", "application/octet-stream", "binary/octet-stream", "application/x-www-form-urlencoded")
+"""Content types of a body that is the image itself; the last is what curl sends with --data-binary."""
+EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
 
 class Query(BoxOptions, frozen=True):
-    """What the query may say."""
+    """What the query or the form may say beside the image."""
 
     family: str | None = None
     model: str | None = None
     explain: bool = False
+
+
+OPTIONS = Query.__struct_fields__
 
 
 class ClassifyApi:
@@ -33,32 +40,72 @@ class ClassifyApi:
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
-        try:
-            query = msgspec.convert(dict(request.query_params), Query, strict=False)
-        except msgspec.ValidationError as error:
-            raise BadRequestError(f"the query: {error}") from None
-        image = await _image(request)
+        image, fields = await _sent(request)
+        query = _read([*request.query_params.multi_items(), *fields])
+        boxes = read_boxes(query)
         options = msgspec.structs.asdict(query)
-        boxes, unit = options.pop("boxes"), options.pop("boxes_unit")
+        del options["boxes"], options["boxes_unit"]
         if boxes is None:
             body = encode(await self._sender.classify(image, **options))
         else:
-            outcomes = await self._sender.classify_boxes(image, read_boxes(boxes), unit, **options)
+            outcomes = await self._sender.classify_boxes(image, *boxes, **options)
             body = msgspec.json.encode({"answers": [told(outcome) for outcome in outcomes]})
         return Response(body, media_type="application/json")
 
 
-async def _image(request: Request) -> bytes:
+def by_name(pairs: Iterable[tuple[str, str]], known: Sequence[str]) -> dict[str, str]:
+    """Return each value by its name; raises BadRequestError for other names, empty values and two that differ."""
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in known:
+            meant = did_you_mean(name[:80], known)
+            raise BadRequestError(f"{name[:80]!r} is no option here{meant}: the options are {', '.join(known)}")
+        if not value:
+            raise BadRequestError(f"{name} is empty: give a value, or leave it out")
+        if given.setdefault(name, value) != value:
+            raise BadRequestError(f"{name} is {given[name][:80]!r} and {value[:80]!r}: give it once")
+    return given
+
+
+def _read(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return what the query and the form say together; raises BadRequestError."""
+    given = by_name(pairs, OPTIONS)
+    try:
+        return msgspec.convert(given, Query, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequestError(str(error).replace("`$.", "`")) from None
+
+
+async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return the image and the other fields of a form; raises BadRequestError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in IMAGES:
-        return await request.body()
     if kind == "multipart/form-data":
-        async with request.form(max_files=1, max_fields=8) as form:
-            field: Any = form.get("image")
-            if isinstance(field, UploadFile):
-                return await field.read()
-        raise BadRequestError("the form has no file called image: curl -F image=@cat.jpg")
+        return await _form(request)
+    if not kind or kind.startswith("image/") or kind in RAW:
+        return await request.body(), []
     raise BadRequestError(
-        f"content type {kind or 'missing'}: add the header Content-Type with the image's type ({', '.join(IMAGES)}), "
-        "as in: curl -H 'Content-Type: image/jpeg' --data-binary @cat.jpg; or send a form: curl -F image=@cat.jpg"
+        f"content type {kind[:80]}: send the image as it is, without a content type or with its own, as in: "
+        f"curl -H 'Content-Type: image/jpeg' --data-binary @cat.jpg; or send a form: {EXAMPLE}"
     )
+
+
+async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return a form's one image, under any name, and its other fields."""
+    images: list[bytes] = []
+    fields: list[tuple[str, str]] = []
+    try:
+        async with request.form(max_files=1, max_fields=2 * len(OPTIONS), max_part_size=sys.maxsize) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, UploadFile):
+                    images.append(await value.read())
+                elif "\0" in value:  # a part without a file name is read as text: Latin-1 if it is not UTF-8
+                    images.append(value.encode("latin-1", "replace"))
+                else:
+                    fields.append((name, value))
+    except HTTPException as error:
+        raise BadRequestError(
+            f"the form cannot be used: {error.detail.rstrip('.')}; send one image: {EXAMPLE}"
+        ) from None
+    if len(images) != 1:
+        raise BadRequestError(f"the form has {len(images) or 'no'} images: send one as a file, as in {EXAMPLE}")
+    return images[0], fields

@@ -88,16 +88,22 @@ class InferenceApi:
         return JSONResponse({"name": served.name, "ready": served.is_ready}, 200 if served.is_ready else 503)
 
     async def _infer(self, request: Request) -> Response:
-        if request.headers.get("content-encoding", "identity") != "identity":
-            raise BadRequestError(
-                "the body is compressed: send it uncompressed, since image files are compressed already"
-            )
         body, json_bytes = await request.body(), json_bytes_of(request)
         if len(body) > LARGE_BYTES:
             asked, images = await asyncio.to_thread(tensors.read, body, json_bytes)
         else:
             asked, images = tensors.read(body, json_bytes)
-        served = await self._catalogue.find(**request.path_params)
+        name, version = request.path_params["name"], request.path_params.get("version")
+        if (
+            request.query_params
+            or asked.model_name not in (None, name)
+            or asked.model_version not in (None, "", version)
+        ):
+            raise BadRequestError(
+                "a query, or another model_name or model_version than the address has, would have no effect: "
+                "put options into `parameters`, and the model into the address"
+            )
+        served = await self._catalogue.find(name, version)
         if served.model is not None and asked.parameters.policy is not None:
             words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
             raise BadRequestError(words)
@@ -110,11 +116,10 @@ class InferenceApi:
     ) -> Sequence[Answer | JetselError]:
         """Ask about every photograph at once; the first failure ends them all and is raised. A box fails alone."""
         choice = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
-        if options.boxes is not None:
+        if (boxes := read_boxes(options)) is not None:
             if len(images) != 1:
                 raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
-            boxes, unit = read_boxes(options.boxes), options.boxes_unit
-            return await self._sender.classify_boxes(images[0], boxes, unit, family=family, model=model, **choice)
+            return await self._sender.classify_boxes(images[0], *boxes, family=family, model=model, **choice)
         sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
         if len(sent) == 1:
             return [await sent[0]]

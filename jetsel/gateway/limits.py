@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jetsel.base.errors import BusyError, ImageTooLargeError, NotAllowedError
+from jetsel.base.errors import BadRequestError, BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.connections import LET_IN
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import bears, ip_address
@@ -60,6 +60,11 @@ class RequestLimits:
         elif not bears(headers.get(b"authorization"), self._token):
             error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
             return JSONResponse(body_of(error), 401, {"WWW-Authenticate": "Bearer"})
+        if (coding := headers.get(b"content-encoding", "").strip()).lower() not in ("", "identity"):
+            words = (
+                f"the body is compressed ({coding[:20]}): send it as it is, since image files are compressed already"
+            )
+            return JSONResponse(body_of(BadRequestError(words)), 400)
         if self._under_way >= self._most_requests:
             busy = BusyError(f"{self._most_requests} requests are under way: try again later, or raise --concurrency")
             return JSONResponse(body_of(busy), 503, {"Retry-After": "1"})
@@ -123,7 +128,8 @@ def _is_of_another_site(method: str, headers: Mapping[bytes, str], host: str) ->
     """Whether a browser sent this for a page of another site. Other clients send neither of the two headers."""
     site = headers.get(b"sec-fetch-site")
     if site is not None:
-        is_link = method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode") == "navigate"
+        is_page = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")
+        is_link = method in ("GET", "HEAD") and is_page  # not into a frame
         return site not in ("same-origin", "none") and not is_link
     origin = headers.get(b"origin")
     if origin is None or headers.get(b"content-type", "").partition(";")[0].strip().lower() not in FORMS:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from jetsel import __version__
-from jetsel.gateway.classify import IMAGES, Query
+from jetsel.gateway.classify import RAW, Query
 from jetsel.gateway.errors import STATUS
 from jetsel.gateway.inference import MODEL_PATHS
 from jetsel.gateway.tensors import Inference
@@ -54,8 +54,9 @@ def document() -> dict[str, Any]:
 
 
 def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    file = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
-    content: dict[str, Any] = {kind: {"schema": {}} for kind in IMAGES}
+    fields = {"image": {"type": "string", "format": "binary"}} | parameters
+    file = {"type": "object", "required": ["image"], "properties": fields}
+    content: dict[str, Any] = {kind: {"schema": {}} for kind in RAW}
     return {
         "summary": "What an image shows",
         "parameters": [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()],

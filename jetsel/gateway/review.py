@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from jetsel.base.errors import BadRequestError, ConfigError
-from jetsel.gateway.cameras.saver import folder_of
+from jetsel.base import files
+from jetsel.base.errors import BadRequestError, ConfigError, ImageTooLargeError
+from jetsel.base.names import exact, folder_name
+from jetsel.image.listing import SUFFIXES, system_kind
 
 Verdict = Literal["right", "wrong", "discard"]
 DISCARDED = ".discarded"  # calibrations pass hidden folders over
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp"})
 _GONE = "was decided already, or removed: reload the page"
+MOST_BYTES = 16_000_000  # of one image: as many as the daemon takes by default
+_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and what is not UTF-8
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_ASIDE = f"{files.TEMPORARY}review"  # a copy that is not whole yet; the next one of the folder replaces it
 
 
 class Pending(Struct, frozen=True):
@@ -43,14 +52,24 @@ class Decision(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Review:
-    """Moves files from one folder to another; nothing is deleted or overwritten. Any thread may call."""
+    """Moves files from one folder to another; nothing is deleted or overwritten. Any thread may call.
+
+    Below the two folders, no link is followed: who may write there cannot have other files read or moved.
+    """
 
     def __init__(self, folder: Path, reviewed: Path | None) -> None:
         """Reviewed: None for the folder's name with `-reviewed`. Raises ConfigError."""
         self._folder = folder.resolve()
         self._reviewed = (reviewed or folder.with_name(f"{folder.resolve().name}-reviewed")).resolve()
-        if not self._folder.is_dir():
-            raise ConfigError(f"--review {folder}: there is no such folder: `jetsel watch --save {folder}` makes it")
+        try:
+            next(self._folder.iterdir(), None)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ConfigError(
+                f"--review {folder}: there is no such folder: `jetsel watch --save {folder}` makes it"
+            ) from None
+        except OSError as error:
+            repair = files.repair_of(error, "name another folder")
+            raise ConfigError(f"--review {folder}: {error.strerror}: {repair}") from None
         if self._reviewed.is_relative_to(self._folder) or self._folder.is_relative_to(self._reviewed):
             raise ConfigError(f"--reviewed {self._reviewed}: name a folder beside {folder}, neither in it nor above it")
         self._lock = threading.Lock()
@@ -60,9 +79,7 @@ class Review:
         """Return the image after this one, in the order of the paths; the first if there is none after it."""
         with self._lock:
             paths = self._images()
-            classes = sorted(
-                {one.name for root in (self._folder, self._reviewed) for one in _folders(root)}, key=str.casefold
-            )
+            classes = self._classes()
             following = next((one for one in paths if after is not None and one > after), None)
             image = following or (paths[0] if paths else None)
             can_undo = self._last is not None
@@ -72,24 +89,23 @@ class Review:
         return Pending(image, identifier, name.rpartition("-")[0] or name, len(paths), classes, can_undo)
 
     def read(self, image: str) -> bytes:
-        """Return an image's content; raises BadRequestError."""
+        """Return an image's content; raises BadRequestError, or ImageTooLargeError."""
+        path = self._path(image)
         try:
-            return self._path(image).read_bytes()
-        except OSError:
+            with self._opened(path) as folder:
+                return files.read_bounded(Path(path.name), MOST_BYTES, folder)
+        except FileNotFoundError:
             raise BadRequestError(f"{image} {_GONE}") from None
+        except OSError as error:
+            kind = ImageTooLargeError if error.errno == errno.EFBIG else BadRequestError
+            raise kind(f"{image} cannot be shown: {error.strerror}") from None
 
     def decide(self, decision: Decision) -> None:
         """Move an image to where it belongs; raises BadRequestError, and then it stays."""
         source = self._path(decision.image)
-        identifier = source.parent.name if decision.verdict == "right" else decision.identifier
-        if decision.verdict == "discard":
-            target = self._reviewed / DISCARDED / source.parent.name
-        elif not identifier or folder_of(identifier) != identifier:
-            raise BadRequestError("identifier: give the class's identifier, without / and no dot in front")
-        else:
-            target = self._reviewed / identifier
         with self._lock:
-            self._last = source, self._move(source, target / source.name)
+            target = self._reviewed / self._folder_of(decision, source.parent.name) / source.name
+            self._last = source, self._move(source, target)
 
     def undo(self) -> str:
         """Move the last image back; return its path in the folder. Raises BadRequestError if there is none."""
@@ -102,72 +118,125 @@ class Review:
         return back.relative_to(self._folder).as_posix()
 
     def _images(self) -> list[str]:
-        found = [
-            f"{folder.name}/{entry.name}"
-            for folder in _folders(self._folder)
-            for entry in os.scandir(folder)
-            if entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in SUFFIXES
-        ]
-        return sorted(one for one in found if "/." not in one)
+        return sorted(
+            f"{folder}/{entry.name}"
+            for folder in _classes_in(self._folder)
+            for entry in _entries(self._folder / folder)
+            if entry.is_file(follow_symlinks=False) and _is_image(entry.name)
+        )
+
+    def _classes(self) -> list[str]:
+        return sorted({*_classes_in(self._folder), *_classes_in(self._reviewed)}, key=str.casefold)
 
     def _path(self, image: str) -> Path:
-        """Return the file of an image that is pending; raises BadRequestError for all else."""
-        identifier, slash, name = image.partition("/")
-        path = self._folder / identifier / name
-        is_plain = slash and not {identifier, name} & {"", ".", ".."} and "/" not in name and "\0" not in image
-        if not is_plain or path.parent.is_symlink() or path.is_symlink() or not path.is_file():
+        """Return the file of an image that may be pending; raises BadRequestError for what `_images` never lists."""
+        folder, _, name = image.partition("/")
+        if not _is_class(folder) or not _is_image(name):
             raise BadRequestError(f"{image[:200]} {_GONE}")
-        return path
+        return self._folder / folder / name
 
-    @staticmethod
-    def _move(source: Path, target: Path) -> Path:
-        """Move a file there, or beside it with a number if the place is taken; return where. Raises BadRequestError."""
+    def _folder_of(self, decision: Decision, own: str) -> str:
+        """Return the folder for a decision about an image whose class is `own`; raises BadRequestError."""
+        if decision.verdict != "wrong":
+            if decision.identifier not in (None, own):
+                raise BadRequestError("identifier: leave it out unless the verdict is wrong")
+            return own if decision.verdict == "right" else f"{DISCARDED}/{own}"
+        name = decision.identifier or ""
+        if name in self._classes():
+            return name
+        name = exact(name)
+        if not _is_class(name) or folder_name(name) != name:
+            raise BadRequestError("identifier: give the class's identifier, without / and no dot in front")
+        return name
+
+    @contextmanager
+    def _opened(self, path: Path, *, make: bool = False) -> Iterator[int]:
+        """Hold a descriptor of the folder that a file is in; raises OSError, ENOTDIR for a link on the way there."""
+        root = self._folder if path.is_relative_to(self._folder) else self._reviewed
+        descriptor = os.open(root, _FOLDER)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            number, place = 1, target
-            while not _reserved(place):
-                number += 1
-                place = target.with_stem(f"{target.stem}-{number}")
-            try:
-                _moved(source, place)
-            except OSError:
-                place.unlink()
-                raise
+            for name in path.parent.relative_to(root).parts:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=descriptor)
+                outer, descriptor = descriptor, os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.close(outer)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _move(self, source: Path, target: Path) -> Path:
+        """Move a file there, or beside it with a number if the name is taken; return where. Raises BadRequestError."""
+        try:
+            self._reviewed.mkdir(parents=True, exist_ok=True)
+            with self._opened(source) as here, self._opened(target, make=True) as there:
+                place = target.with_name(_free_name(target.name, there))
+                _rename(source.name, here, place.name, there)
         except FileNotFoundError:
             raise BadRequestError(f"{source.name} {_GONE}") from None
         except OSError as error:
-            words = f"{target}: {error.strerror}: let the gateway's user write there"
-            raise BadRequestError(words) from None
+            is_link = error.errno in (errno.ENOTDIR, errno.ELOOP)
+            repair = "links are not followed" if is_link else files.repair_of(error, "name another one with --reviewed")
+            raise BadRequestError(f"{target}: {error.strerror}: {repair}") from None
         return place
 
 
-def _moved(source: Path, place: Path) -> None:
-    """Put a file in the place of an empty one; across file systems by a copy that is safe before the file goes."""
+def _is_class(name: str) -> bool:
+    """Whether a folder of this name may be a class."""
+    return bool(name) and not _ODD.search(name) and system_kind(name, is_folder=True) is None
+
+
+def _is_image(name: str) -> bool:
+    """Whether a file of this name may be an image to review."""
+    is_odd = "/" in name or _ODD.search(name) or system_kind(name, is_folder=False) is not None
+    return not is_odd and Path(name).suffix.lower() in SUFFIXES
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing if it is not there, or may not be read."""
     try:
-        source.replace(place)
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _classes_in(root: Path) -> list[str]:
+    return [one.name for one in _entries(root) if one.is_dir(follow_symlinks=False) and _is_class(one.name)]
+
+
+def _free_name(name: str, folder: int) -> str:
+    """Return this name, or one with a number that no file of the folder has."""
+    number, path = 1, Path(name)
+    while os.access(name, os.F_OK, dir_fd=folder, follow_symlinks=False):
+        number += 1
+        name = f"{path.stem}-{number}{path.suffix}"
+    return name
+
+
+def _rename(source: str, here: int, name: str, there: int) -> None:
+    """Move a file between folders; one on another file system gets its name once it is whole there. Raises OSError."""
+    if not stat.S_ISREG(os.stat(source, dir_fd=here, follow_symlinks=False).st_mode):
+        raise FileNotFoundError
+    try:
+        os.rename(source, name, src_dir_fd=here, dst_dir_fd=there)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with source.open("rb") as read, place.open("wb") as written:
+        _copy(source, here, there)
+        os.rename(_ASIDE, name, src_dir_fd=there, dst_dir_fd=there)
+        os.unlink(source, dir_fd=here)
+
+
+def _copy(source: str, here: int, there: int) -> None:
+    """Copy a file to the disk under the name _ASIDE; raises OSError, and leaves nothing."""
+    with suppress(FileNotFoundError):
+        os.unlink(_ASIDE, dir_fd=there)
+    opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=there)
+    try:
+        with os.fdopen(opened, "wb") as written, files.open_regular(Path(source), here) as read:
             shutil.copyfileobj(read, written)
             written.flush()
-            os.fsync(written.fileno())
-        source.unlink()
-
-
-def _reserved(place: Path) -> bool:
-    """Make an empty file in this place; return False if there is one already."""
-    try:
-        place.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _folders(root: Path) -> list[Path]:
-    """Return the folders of classes in a folder, hidden ones and links left out."""
-    if not root.is_dir():
-        return []
-    return [
-        Path(one.path) for one in os.scandir(root) if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")
-    ]
+            os.fsync(opened)
+    except OSError:
+        os.unlink(_ASIDE, dir_fd=there)
+        raise

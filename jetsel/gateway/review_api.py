@@ -11,6 +11,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from jetsel.base.errors import BadRequestError, JetselError
+from jetsel.gateway.classify import by_name
 from jetsel.gateway.page import HEADERS
 from jetsel.gateway.review import Decision, Review
 from jetsel.gateway.sender import Sender
@@ -42,17 +43,17 @@ class ReviewApi:
         return FileResponse(_FILES[request.url.path], headers=HEADERS)
 
     async def _next(self, request: Request) -> Response:
-        return _json(await asyncio.to_thread(self._review.pending, request.query_params.get("after")))
+        return _json(await asyncio.to_thread(self._review.pending, _only(request, "after")))
 
     async def _image(self, request: Request) -> Response:
-        path = request.query_params.get("path", "")
+        path = _only(request, "path") or ""
         content = await asyncio.to_thread(self._review.read, path)
         kind = _KINDS.get(Path(path).suffix.lower(), "image/jpeg")
         return Response(content, media_type=kind, headers={"Cache-Control": "no-store"})
 
     async def _suggest(self, request: Request) -> Response:
         """The daemon's likeliest classes, identifier and label; none if it does not answer."""
-        content = await asyncio.to_thread(self._review.read, request.query_params.get("path", ""))
+        content = await asyncio.to_thread(self._review.read, _only(request, "path") or "")
         try:
             answer = await self._sender.classify(content, top_k=_SUGGESTED, on_doubt="use")
         except JetselError:
@@ -70,6 +71,11 @@ class ReviewApi:
     async def _undo(self, _: Request) -> Response:
         image = await asyncio.to_thread(self._review.undo)
         return _json({"image": image})
+
+
+def _only(request: Request, name: str) -> str | None:
+    """Return the query's one parameter, None without it; raises BadRequestError for another."""
+    return by_name(request.query_params.multi_items(), [name]).get(name)
 
 
 def _json(value: object) -> Response:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from jetsel.base.errors import ImageTooLargeError, JetselError
+from jetsel.base.errors import BadImageError, ImageTooLargeError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.page import Thumbnails
@@ -41,7 +41,7 @@ class Sender:
         self._thumbnails = thumbnails
 
     async def classify(self, image: Any, **options: Any) -> Answer:
-        """Return the answer for bytes or pixels. Raises ImageTooLargeError, and what AsyncClient.classify raises."""
+        """Return the answer for bytes or pixels. Raises as `_client_for` and AsyncClient.classify do."""
         client = await self._client_for(image)
         answer: Answer = await client.classify(image, **options)
         await self._thumbnails.keep(answer.id, image)
@@ -55,8 +55,10 @@ class Sender:
         return await client.classify(image, boxes=boxes, boxes_unit=unit, **options)
 
     async def _client_for(self, image: Any) -> AsyncClient:
-        """Return the connection that an image of this size is sent on; raises ImageTooLargeError."""
+        """Return the connection that an image of this size is sent on; raises ImageTooLargeError, or BadImageError."""
         size = memoryview(image).nbytes
+        if not size:
+            raise BadImageError("the image has no bytes: send a whole JPEG, PNG or WebP file")
         if size < LARGE_BYTES:
             return self._client
         client = self._for_large

@@ -50,11 +50,11 @@ def listening(host: str, port: int) -> socket.socket:
     return opened
 
 
-def run(settings: GatewaySettings, opened: socket.socket) -> None:
-    """Serve on this socket until SIGINT or SIGTERM."""
+def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
+    """Serve an application on this socket until SIGINT or SIGTERM. concurrency: requests at once."""
     config = uvicorn.Config(
-        application(settings),
-        http=partial(BoundedConnection, most=most_connections(settings.concurrency)),  # type: ignore[arg-type]
+        served,
+        http=partial(BoundedConnection, most=most_connections(concurrency)),  # type: ignore[arg-type]
         backlog=BACKLOG,
         loop="asyncio",  # the client waits on its socket by the loop's add_reader, which all have; no other is needed
         log_level="warning",
@@ -69,7 +69,10 @@ MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a
 
 
 def application(settings: GatewaySettings) -> Starlette:
-    """Return the ASGI application; its connection to the daemon opens with the first request that needs it."""
+    """Return the ASGI application; its connection to the daemon opens with the first request that needs it.
+
+    Raises ConfigError if the folders of the review cannot be used.
+    """
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
     thumbnails = Thumbnails(settings.thumbnails, limits)

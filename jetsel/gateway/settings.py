@@ -24,8 +24,6 @@ class GatewaySettings:
     those that were; None: no review, and the other's name with `-reviewed`.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8000
     endpoint: str | None = None
     token: str | None = None
     max_body_mb: float = 64.0
@@ -40,8 +38,9 @@ class GatewaySettings:
 def address(listen: str) -> tuple[str, int]:
     """Read HOST:PORT, [HOST]:PORT for IPv6; raises ConfigError with an example."""
     host, colon, port = listen.rpartition(":")
+    is_odd = "/" in host or (":" in host) != (host[:1] + host[-1:] == "[]")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdecimal() or not 0 <= int(port) <= 65_535:
+    if not colon or not host or is_odd or not port.isascii() or not port.isdecimal() or not 0 <= int(port) <= 65_535:
         raise ConfigError(f"--listen {listen}: use HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000")
     return host, int(port)
 

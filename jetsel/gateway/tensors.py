@@ -39,35 +39,52 @@ class _Bulk(Struct, frozen=True):
     inputs: tuple[_Data]
 
 
-class Tensor(Struct, frozen=True):
+class TensorParameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `parameters` of an input may say."""
+
+    binary_data_size: int | None = None
+
+
+class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
     """An input."""
 
     name: str
     datatype: str
     shape: Annotated[list[Side], Meta(max_length=4)]
-    parameters: dict[str, Any] = {}
+    parameters: TensorParameters = TensorParameters()
     data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
 
 
-class RequestedOutput(Struct, frozen=True):
+class OutputParameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `parameters` of an output may say; None: as the request's."""
+
+    binary_data: bool | None = None
+
+
+class RequestedOutput(Struct, frozen=True, forbid_unknown_fields=True):
     """An output that is asked for."""
 
     name: str
-    parameters: dict[str, Any] = {}
+    parameters: OutputParameters = OutputParameters()
 
 
 class InferenceParameters(BoxOptions, frozen=True):
-    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say."""
+    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say.
 
-    channels: Literal["rgb", "bgr"] = "rgb"
+    channels: of pixels; None for rgb.
+    """
+
+    channels: Literal["rgb", "bgr"] | None = None
     binary_data_output: bool = False
 
 
-class Inference(Struct, frozen=True):
-    """A request. `id` comes back with the reply."""
+class Inference(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request. `id` comes back with the reply; model_name and model_version repeat the address (KServe's SDK)."""
 
     inputs: list[Tensor]
     id: str | None = None
+    model_name: str | None = None
+    model_version: str | None = None
     outputs: Annotated[list[RequestedOutput], Meta(max_length=8)] = []
     parameters: InferenceParameters = field(default_factory=InferenceParameters)
 
@@ -91,12 +108,14 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
         raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes besides its data: send less")
     request = _decode(head, Inference, "the inference request")
     (tensor,) = request.inputs
-    size = tensor.parameters.get("binary_data_size")
-    binary = None
-    if size is not None:
-        binary = memoryview(body)[end:]
-        if len(binary) != size:
-            raise BadRequestError(f"binary_data_size is {size} bytes, but {len(binary)} follow the JSON")
+    size = tensor.parameters.binary_data_size
+    binary = memoryview(body)[end:]
+    if len(binary) != (size or 0) or end > len(body):
+        raise BadRequestError(f"binary_data_size is {size or 0} bytes, but {len(body) - end} follow the JSON")
+    if size is None:
+        return request, None
+    if bytes(tensor.data) != b"null":
+        raise BadRequestError("the input has both data and binary_data_size: send one of them")
     return request, binary
 
 
@@ -107,11 +126,13 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
         raise BadRequestError(f"{what}: {error}{repair}") from None
 
 
-def _images(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
+def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
     n = prod(tensor.shape if tensor.datatype == "BYTES" else tensor.shape[:1])
     if not 1 <= n <= MOST_IMAGES:
         raise BadRequestError(f"{n} images: send 1 to {MOST_IMAGES}")
     if tensor.datatype == "BYTES":
+        if channels is not None:
+            raise BadRequestError("channels is of pixels (UINT8), and encoded images were sent: leave it out")
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
         yield from _pixels(tensor, binary, channels)
@@ -158,7 +179,7 @@ def _decoded(data: Raw, n: int) -> list[bytes]:
     return _decode(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
 
 
-def _pixels(tensor: Tensor, binary: memoryview | None, channels: str) -> Iterator[Image]:
+def _pixels(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
     if len(tensor.shape) != 4 or tensor.shape[3] != 3:
         raise BadRequestError(f"shape {tensor.shape}: pixels are (n, height, width, 3)")
     flat = _levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
@@ -224,7 +245,8 @@ def pack(
             raise BadRequestError(f"there is no output {wanted.name!r}: the outputs are {', '.join(columns)}")
         datatype, shape, values = columns[wanted.name]
         output: dict[str, Any] = {"name": wanted.name, "datatype": datatype, "shape": shape}
-        if wanted.parameters.get("binary_data", request.parameters.binary_data_output):
+        own = wanted.parameters.binary_data
+        if request.parameters.binary_data_output if own is None else own:
             chunk = _packed(datatype, values)
             output["parameters"] = {"binary_data_size": len(chunk)}
             chunks.append(chunk)

@@ -39,7 +39,10 @@ def read(path: Path | None) -> Config:
     if path is None:
         return Config()
     try:
-        return parse(path.read_text("utf-8"))
+        content = path.read_bytes()
+        if b"\0" in content:
+            raise ConfigError("UTF-16, or not text: save it as UTF-8")
+        return parse(content.decode("utf-8-sig"))  # an editor on Windows puts a byte order mark in front
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:

@@ -29,18 +29,18 @@ class Thumbnails:
     """The last `most`, by the id of their answers; none if that is 0."""
 
     def __init__(self, most: int, limits: image.Limits) -> None:
-        self._most = most
+        self.most = most
         self._limits = limits
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
     async def keep(self, answer_id: str, picture: Any) -> None:
         """Keep a photograph that was answered: encoded, or pixels (height, width, 3) uint8 BGR."""
-        if not self._most:
+        if not self.most:
             return
         small = await asyncio.to_thread(self._small, picture)
         if small is not None:
             self._kept[answer_id] = small
-            while len(self._kept) > self._most:
+            while len(self._kept) > self.most:
                 self._kept.popitem(last=False)
 
     def get(self, answer_id: str) -> bytes | None:
@@ -59,6 +59,7 @@ class Thumbnails:
 HERE = Path(__file__).parent
 _PAGE = HERE / "page.html"
 _REVIEW_SHOWN = '<p id="review" hidden>', '<p id="review">'
+_THUMBNAILS_KEPT = '<tbody id="recent">', '<tbody id="recent" data-thumbnails>'
 FILES = {
     "/page.css": HERE / "page.css",
     "/page.js": HERE / "page.js",
@@ -68,7 +69,9 @@ EVERY_S = 1.0
 MOST_VIEWERS = 32
 STATUS_MS = 1000.0
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
+    "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
 }
 """plotly styles its charts by style elements of its own."""
@@ -111,6 +114,7 @@ class PageApi:
         self._events = _Events(client)
         self._thumbnails = thumbnails
         text = _PAGE.read_text("utf-8")
+        text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
         self._text = text.replace(*_REVIEW_SHOWN) if has_review else text
 
     def routes(self) -> list[Route]:

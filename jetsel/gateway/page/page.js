@@ -234,7 +234,7 @@ function showDrift(status) {
 const pictures = new Map(); // by the answer's id: a thumbnail, or null if there is none
 
 function pictured(cell, id) {
-  if (!pictures.has(id)) {
+  if (!pictures.has(id) && "thumbnails" in at("recent").dataset) {
     pictures.set(id, null);
     fetch(`thumbnails/${encodeURIComponent(id)}`).then((got) => (got.status === 200 ? got.blob() : null)).then((blob) => blob && pictures.set(id, URL.createObjectURL(blob))).catch(() => {});
   }
@@ -257,6 +257,12 @@ function showCameras(status) {
 }
 
 function showRecent(status) {
+  const ids = new Set((status.recent || []).map((one) => one.id));
+  for (const [id, url] of pictures) {
+    if (ids.has(id)) continue;
+    if (url) URL.revokeObjectURL(url);
+    pictures.delete(id);
+  }
   const rows = (status.recent || []).slice(0, 20).map((one) => {
     const row = element("tr");
     const label = element("th", one.label + (one.in_doubt ? " (in doubt)" : ""), { scope: "row" });

@@ -3,7 +3,9 @@
 
 const at = (id) => document.getElementById(id);
 let shown = null; // what /review/next returned last
-let names = new Map(); // label or identifier in small letters -> identifier
+let names = new Map(); // name of a folder -> the same as the folder has it
+let suggested = []; // identifier and label of the classes that the daemon holds likely
+let unknown = null; // what was entered and is no folder: entered again, it becomes one
 let isBusy = false;
 
 async function ask(path, body) {
@@ -22,6 +24,8 @@ function problem(words) {
 function closeOther() {
   at("other").hidden = true;
   at("class").value = "";
+  suggested = [];
+  offer(null);
 }
 
 function show(next) {
@@ -35,7 +39,7 @@ function show(next) {
   at("question").textContent = `Is this ${next.label.replaceAll("-", " ")} (${next.identifier})?`;
   at("image").src = `review/image?path=${encodeURIComponent(next.image)}`;
   at("image").alt = `An image that was saved as ${next.label}`;
-  names = new Map(next.classes.map((one) => [one.toLowerCase(), one]));
+  names = new Map(next.classes.map((one) => [one.normalize("NFC"), one]));
   at("classes").replaceChildren(...next.classes.map((one) => new Option(one)));
 }
 
@@ -72,20 +76,34 @@ function openOther() {
   at("class").focus();
   const asked = shown.image;
   ask(`review/suggest?path=${encodeURIComponent(asked)}`).then((classes) => {
-    if (!shown || shown.image !== asked) return;
-    for (const [identifier, label] of classes) {
-      names.set(label.toLowerCase(), identifier);
-      names.set(identifier.toLowerCase(), identifier);
-    }
-    at("classes").replaceChildren(...[...names].map(([name, identifier]) => new Option(identifier, name)));
+    if (!shown || shown.image !== asked || at("other").hidden) return;
+    suggested = classes;
+    offer(unknown);
   }).catch(() => {});
 }
 
-function chosen(text) { // what was typed: a name, the beginning or a part of one, else a new identifier
-  const wanted = text.trim().toLowerCase();
-  const found = [...names.keys()];
-  const name = found.find((one) => one === wanted) || found.find((one) => one.startsWith(wanted)) || found.find((one) => one.includes(wanted));
-  return name ? names.get(name) : text.trim();
+function chosen(text) { // the folder that has exactly this name; null: nothing is guessed
+  return names.get(text.trim().normalize("NFC")) ?? null;
+}
+
+function offer(text) { // the classes to choose from: those with this text in their names, then those that the daemon suggests
+  unknown = text;
+  at("unknown").textContent = text === null ? "" : `There is no class "${text}" yet. Press Enter again to make it, or choose another:`;
+  const near = text === null ? [] : [...names.values()].filter((one) => one.toLowerCase().includes(text.toLowerCase()));
+  at("offered").replaceChildren(...[...near.slice(0, 20).map((one) => [one, one]), ...suggested].map(([identifier, label]) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label === identifier ? label : `${label} (${identifier})`;
+    button.addEventListener("click", () => decide("wrong", identifier));
+    return button;
+  }));
+}
+
+function enter() {
+  const text = at("class").value.trim().normalize("NFC");
+  const folder = chosen(text);
+  if (folder !== null || (text && text === unknown)) decide("wrong", folder ?? text);
+  else if (text) offer(text);
 }
 
 const undo = () => run(async () => {
@@ -103,11 +121,12 @@ const KEYS = {
 };
 
 document.addEventListener("keydown", (event) => {
-  if (event.target === at("class")) {
+  if (at("other").contains(event.target)) {
     if (event.key === "Escape") closeOther();
+    if (event.key === "Enter" && event.repeat) event.preventDefault(); // a key that is held decides once
     return;
   }
-  if (event.ctrlKey || event.altKey || event.metaKey || (event.key === "Enter" && event.target instanceof HTMLButtonElement)) return;
+  if (event.repeat || event.ctrlKey || event.altKey || event.metaKey || (event.key === "Enter" && event.target instanceof HTMLButtonElement)) return;
   const action = KEYS[event.key];
   if (action) {
     event.preventDefault();
@@ -116,8 +135,9 @@ document.addEventListener("keydown", (event) => {
 });
 at("other").addEventListener("submit", (event) => {
   event.preventDefault();
-  decide("wrong", chosen(at("class").value));
+  enter();
 });
+at("class").addEventListener("input", () => offer(null));
 at("right").addEventListener("click", KEYS.r);
 at("wrong").addEventListener("click", openOther);
 at("discard").addEventListener("click", KEYS.d);

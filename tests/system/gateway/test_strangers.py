@@ -74,8 +74,11 @@ def test_a_web_page_of_another_site_is_refused_unless_its_reader_follows_a_link(
     assert (status, found["code"]) == (403, "not-allowed")
     infer = {"Content-Type": "text/plain"} | other
     assert gateway.ask("POST", "/v2/models/starter/infer", b"{}", infer)[0] == 403
-    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert gateway.ask("GET", "/", headers=link)[0] == 200
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    status, _, told = gateway.ask("GET", "/", headers=link)
+    assert (status, told["x-frame-options"]) == (200, "DENY")
+    assert "frame-ancestors 'none'" in told["content-security-policy"]
+    assert gateway.ask("GET", "/", headers=link | {"Sec-Fetch-Dest": "iframe"})[0] == 403
     assert gateway.ask("GET", "/events", headers=link | {"Sec-Fetch-Mode": "no-cors"})[0] == 403
 
 

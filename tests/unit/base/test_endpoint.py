@@ -60,6 +60,17 @@ def test_each_place_is_asked_only_where_those_before_say_nothing(
     assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
 
 
+def test_without_the_variable_the_users_runtime_directory_counts_if_it_is_there(
+    tmp_path: Path, system_socket: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cron and sudo set no $XDG_RUNTIME_DIR; the daemon, started from a login, has its socket there."""
+    monkeypatch.setattr(endpoint, "USERS_RUN", str(tmp_path))
+    assert endpoint.user_socket({}) == f"/tmp/jetsel-{os.getuid()}/jetsel.sock"
+    users = bound(tmp_path / str(os.getuid()) / "jetsel" / "jetsel.sock", listen)
+    assert find(None, {}) == f"ipc://{users}"
+    assert endpoint.user_socket({"XDG_RUNTIME_DIR": "/run/mine"}) == "/run/mine/jetsel/jetsel.sock"
+
+
 @pytest.mark.parametrize("given", ["j.sock", "tcp://127.0.0.1:5555", "inproc://a", "IPC:///a", " /a"])
 def test_what_names_no_endpoint_is_refused_with_its_source(given: str) -> None:
     with pytest.raises(ConfigError, match=r"^the endpoint is .*: use ipc:///"):

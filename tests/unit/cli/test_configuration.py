@@ -56,6 +56,7 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
     [
         (b"[server]\nworkes = 1", "server.workes"),
         (b"\xff", "not UTF-8"),
+        ("[server]\nworkers = 1".encode("utf-16"), "UTF-16.*: save it as UTF-8"),
         pytest.param(
             b".".join([b"a"] * 20_000) + b" = 1",
             "not TOML|there is no such key|parts between dots",
@@ -63,7 +64,7 @@ def test_the_file_given_is_read_before_the_systems(tmp_path: Path, monkeypatch: 
         ),
         (None, "write one"),
     ],
-    ids=["no such key", "no text", "too many dots", "no file"],
+    ids=["no such key", "no text", "Notepad's Unicode", "too many dots", "no file"],
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "jetsel.toml"
@@ -73,6 +74,12 @@ def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content
         config_file.read(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert "\n" not in str(raised.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "jetsel.toml"
+    path.write_bytes("[server]\r\nworkers = 3\r\n".encode("utf-8-sig"))
+    assert config_file.read(path).server.workers == 3
 
 
 def test_the_environment_names_a_file_and_the_users_own_comes_before_the_systems(

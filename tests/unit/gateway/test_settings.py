@@ -19,7 +19,9 @@ def test_addresses_are_read_in_both_versions_of_ip() -> None:
     assert address("localhost:80") == ("localhost", 80)
 
 
-@pytest.mark.parametrize("listen", ["8000", ":8000", "host", "host:", "host:http", "host:65536", "host:-1", "host:²"])
+@pytest.mark.parametrize(
+    "listen", ["8000", ":8000", "host:", "host:http", "host:65536", "host:²", "http://host:80", "::1:80"]
+)
 def test_what_is_no_address_is_refused_with_an_example(listen: str) -> None:
     with pytest.raises(ConfigError, match=r"as in 127\.0\.0\.1:8000"):
         address(listen)

@@ -32,20 +32,24 @@ def test_names_that_a_stranger_may_register_are_refused_as_hosts(host: str, is_r
 
 
 @pytest.mark.parametrize(
-    ("site", "mode", "method", "is_refused"),
+    ("site", "mode", "dest", "method", "is_refused"),
     [
-        ("same-origin", "cors", "POST", False),
-        ("none", "navigate", "GET", False),
-        ("cross-site", "navigate", "GET", False),
-        ("cross-site", "navigate", "POST", True),
-        ("cross-site", "no-cors", "POST", True),
-        ("cross-site", "no-cors", "GET", True),
-        ("same-site", "cors", "POST", True),
+        ("same-origin", "cors", "empty", "POST", False),
+        ("none", "navigate", "document", "GET", False),
+        ("cross-site", "navigate", "document", "GET", False),
+        ("cross-site", "navigate", "iframe", "GET", True),
+        ("cross-site", "navigate", "document", "POST", True),
+        ("cross-site", "no-cors", "image", "POST", True),
+        ("cross-site", "no-cors", "image", "GET", True),
+        ("same-site", "cors", "empty", "POST", True),
     ],
 )
-def test_a_browser_that_names_the_site_is_believed(site: str, mode: str, method: str, is_refused: bool) -> None:
+def test_a_browser_that_names_the_site_is_believed(
+    site: str, mode: str, dest: str, method: str, is_refused: bool
+) -> None:
     told = {"host": "localhost:8000", "origin": "http://localhost:8000"}
-    assert refused(method, **told, sec_fetch_site=site, sec_fetch_mode=mode) is is_refused
+    found = refused(method, **told, sec_fetch_site=site, sec_fetch_mode=mode, sec_fetch_dest=dest)
+    assert found is is_refused
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,29 @@ def test_what_is_wrong_is_refused_with_what_is_meant(body: bytes, json_bytes: in
     assert words in str(caught.value)
 
 
+def test_what_would_have_no_effect_is_refused_by_name() -> None:
+    """Options that Triton knows and this does not, slips, and what contradicts itself."""
+    plain = request(data=["YQ=="])
+    output = {"name": "label"}
+    cases = {
+        "`priority`": plain | {"parameters": {"priority": 1}},
+        "`classification`": plain | {"outputs": [output | {"parameters": {"classification": 3}}]},
+        "`bool |": plain | {"outputs": [output | {"parameters": {"binary_data": "no"}}]},
+        "`shared_memory_region`": request(data=["YQ=="], parameters={"shared_memory_region": "a"}),
+        "`timeout`": plain | {"timeout": 5},
+        "`datatyp`": request(data=["YQ=="], datatyp="BYTES"),
+        "channels is of pixels": plain | {"parameters": {"channels": "bgr"}},
+    }
+    for words, body in cases.items():
+        with pytest.raises(BadRequestError) as caught:
+            read(json.dumps(body).encode(), None)
+        assert words in str(caught.value)
+    head = json.dumps(plain).encode()
+    for sent in ((head + b"more", len(head)), (head, len(head) + 1), with_binary(packed(b"a"), data=["YQ=="])):
+        with pytest.raises(BadRequestError, match="binary_data_size"):
+            read(*sent)
+
+
 @given(st.binary(max_size=300), st.one_of(st.none(), st.integers(0, 400)))
 def test_arbitrary_bytes_raise_our_error_and_nothing_else(body: bytes, json_bytes: int | None) -> None:
     with pytest.raises(BadRequestError):
