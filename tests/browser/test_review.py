@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,14 +11,67 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import PHONE_PX, Browser
+from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import drawn, encoded, serving
+from tests.system.gateway.gateways import Gateway
 from tests.system.gateway.gateways import launch as open_gateway
 from tests.waiting import until
 
 
 def press(browser: Browser, *keys: str) -> None:
     ActionChains(browser.driver).send_keys(*keys).perform()
+
+
+@contextmanager
+def reviewing(folder: Path, doubts: Path) -> Iterator[Gateway]:
+    with serving(folder) as daemon:
+        gateway = open_gateway(daemon.endpoint, "--review", str(doubts))
+        try:
+            yield gateway
+        finally:
+            gateway.process.terminate()
+            gateway.process.wait(30)
+            assert gateway.process.stdout is not None
+            gateway.process.stdout.close()
+
+
+@pytest.mark.browser
+def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, tmp_path: Path) -> None:
+    """A part of a name, blanks and another case are no name; whether suggestions have come changes nothing."""
+    doubts, reviewed = tmp_path / "doubts", tmp_path / "doubts-reviewed"
+    for number in range(4):
+        (doubts / "not-ok").mkdir(parents=True, exist_ok=True)
+        (doubts / "not-ok" / f"a-{number}.jpg").write_bytes(encoded(drawn(number)))
+    (reviewed / "10").mkdir(parents=True)
+
+    def offered() -> list[str]:
+        return [one.text for one in browser.driver.find_elements(By.CSS_SELECTOR, "#offered button")]
+
+    with reviewing(tmp_path, doubts) as gateway:
+        browser.show(f"{gateway.url}/review", DESK_PX, "light")
+        until(lambda: browser.driver.find_element(By.ID, "image").is_displayed())
+        for typed in ("1", "not", "  ", "Not-OK"):
+            press(browser, "w")
+            press(browser, typed, Keys.ENTER)
+            until(
+                lambda typed=typed: (
+                    not typed.strip() or f'"{typed}"' in browser.driver.find_element(By.ID, "unknown").text
+                )
+            )
+            press(browser, Keys.ESCAPE)
+        press(browser, "w")
+        until(lambda: len(offered()) == 5)  # the daemon's suggestions
+        press(browser, "ok", Keys.ENTER)
+        until(lambda: offered()[0] == "not-ok")
+        assert len(list(doubts.rglob("*.jpg"))) == 4, "nothing has moved"
+        press(browser, Keys.ENTER)
+        until((reviewed / "ok" / "a-0.jpg").exists)
+        until(lambda: browser.driver.find_element(By.ID, "left").text == "3 images are left")
+        press(browser, "w")
+        until(lambda: len(offered()) == 5)
+        browser.driver.find_element(By.CSS_SELECTOR, "#offered button").click()
+        until(lambda: len(list(reviewed.rglob("a-1.jpg"))) == 1)
+        assert not (reviewed / "10" / "a-1.jpg").exists()
 
 
 @pytest.mark.browser
@@ -33,41 +88,36 @@ def test_images_are_reviewed_by_keys_on_a_narrow_screen(browser: Browser, tmp_pa
     def left(words: str) -> None:
         until(lambda: browser.driver.find_element(By.ID, "left").text == words)
 
-    with serving(tmp_path) as daemon:
-        gateway = open_gateway(daemon.endpoint, "--review", str(doubts))
-        try:
-            browser.show(gateway.url, PHONE_PX, "light")
-            browser.driver.find_element(By.LINK_TEXT, "Review saved images").click()
-            left("5 images are left")
-            assert browser.driver.find_element(By.ID, "question").text == "Is this tabby cat (n01)?"
-            assert browser.width_px() <= PHONE_PX
-            assert browser.check("faint") == []
-            press(browser, "r")
-            moved("n01/tabby-cat-0.jpg")
-            left("4 images are left")
-            press(browser, "w")
-            press(browser, "N05", Keys.ENTER)
-            moved("n05/tabby-cat-1.jpg")
-            left("3 images are left")
-            press(browser, "d")
-            moved(".discarded/n01/tabby-cat-2.jpg")
-            left("2 images are left")
-            press(browser, "u")
-            until((doubts / "n01" / "tabby-cat-2.jpg").exists)
-            left("3 images are left")
-            press(browser, "w")
-            press(browser, "n99", Keys.ENTER)
-            moved("n99/tabby-cat-2.jpg")
-            left("2 images are left")
-            (doubts / "n01" / "tabby-cat-3.jpg").unlink()
-            press(browser, Keys.ENTER)
-            until(lambda: "decided already" in browser.driver.find_element(By.ID, "problem").text)
-            left("1 image is left")
-            press(browser, Keys.ENTER)
-            left("0 images are left")
-            assert browser.driver.find_element(By.ID, "done").is_displayed()
-        finally:
-            gateway.process.terminate()
-            gateway.process.wait(30)
-            assert gateway.process.stdout is not None
-            gateway.process.stdout.close()
+    with reviewing(tmp_path, doubts) as gateway:
+        browser.show(gateway.url, PHONE_PX, "light")
+        browser.driver.find_element(By.LINK_TEXT, "Review saved images").click()
+        left("5 images are left")
+        assert browser.driver.find_element(By.ID, "question").text == "Is this tabby cat (n01)?"
+        assert browser.width_px() <= PHONE_PX
+        assert browser.check("faint") == []
+        press(browser, "r")
+        moved("n01/tabby-cat-0.jpg")
+        left("4 images are left")
+        press(browser, "w")
+        press(browser, "n05", Keys.ENTER)
+        moved("n05/tabby-cat-1.jpg")
+        left("3 images are left")
+        press(browser, "d")
+        moved(".discarded/n01/tabby-cat-2.jpg")
+        left("2 images are left")
+        press(browser, "u")
+        until((doubts / "n01" / "tabby-cat-2.jpg").exists)
+        left("3 images are left")
+        press(browser, "w")
+        press(browser, "n99", Keys.ENTER)
+        until(lambda: "no class" in browser.driver.find_element(By.ID, "unknown").text)
+        press(browser, Keys.ENTER)
+        moved("n99/tabby-cat-2.jpg")
+        left("2 images are left")
+        (doubts / "n01" / "tabby-cat-3.jpg").unlink()
+        press(browser, Keys.ENTER)
+        until(lambda: "decided already" in browser.driver.find_element(By.ID, "problem").text)
+        left("1 image is left")
+        press(browser, Keys.ENTER)
+        left("0 images are left")
+        assert browser.driver.find_element(By.ID, "done").is_displayed()

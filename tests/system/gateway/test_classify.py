@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from urllib.request import urlopen
 import openapi_spec_validator
 import pytest
 
-from tests.system.daemons import Daemon, Start
+from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.gateway.conftest import Open
 from tests.system.gateway.gateways import Gateway, token_file
 from tests.waiting import until
@@ -43,9 +45,9 @@ def test_what_nothing_has_the_accuracy_for_is_unprocessable(gateway: Gateway, jp
     [
         ("/classify", b"no image", "image/jpeg", 400, "bad-image", ""),
         ("/classify", b"x", "text/plain", 400, "bad-request", "image/jpeg"),
-        ("/classify", b"x", "application/x-www-form-urlencoded", 400, "bad-request", "-H 'Content-Type: image/jpeg'"),
+        ("/classify", b"", "image/jpeg", 400, "bad-image", "no bytes"),
         ("/classify?top_k=0", b"x", "image/jpeg", 400, "bad-request", "top_k"),
-        ("/classify?polcy=chain", b"x", "image/jpeg", 400, "bad-request", "polcy"),
+        ("/classify?polcy=chain", b"x", "image/jpeg", 400, "bad-request", "did you mean policy?"),
         ("/classify?family=dogs", b"x", "image/jpeg", 404, "unknown-family", "starter"),
         ("/classify", b"--a--", "multipart/form-data; boundary=a", 400, "bad-request", "-F image=@cat.jpg"),
         ("/clasify", b"x", "image/jpeg", 404, "bad-request", "/openapi.json"),
@@ -57,6 +59,60 @@ def test_what_is_wrong_is_said_with_what_helps(
     got, found, _ = gateway.ask("POST", path, body, {"Content-Type": kind})
     assert (got, found["code"]) == (status, code), found
     assert words in found["error"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--data-binary", "@cat"],
+        ["--data-binary", "@cat", "-H", "Content-Type:"],
+        ["--data-binary", "@cat", "-H", "Content-Type: image/jpg"],
+        ["--data-binary", "@cat", "-H", "Content-Type: binary/octet-stream"],
+        ["-F", "photo=@cat"],
+        ["-F", "image=<cat", "-F", "model=m"],
+        ["-F", "file=@cat;type=text/plain", "-F", "model=m", "-F", "boxes=0,0,1,1", "-F", "boxes_unit=shares"],
+    ],
+    ids=["curl", "no type", "jpg", "binary", "any name", "no file name", "boxes"],
+)
+def test_the_bytes_decide_and_not_how_they_are_called(gateway: Gateway, tmp_path: Path, options: list[str]) -> None:
+    address = f"{gateway.url}/classify{'' if 'model=m' in options else '?model=m'}"
+    for suffix in (".jpg", ".png", ".webp"):
+        (tmp_path / "cat").write_bytes(encoded(drawn(), suffix))
+        command = ["curl", "-sS", *options, address]
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+        (answer,) = found.get("answers", [found])
+        assert answer["policy"] == "single:m"
+
+
+@pytest.mark.parametrize(
+    ("query", "fields", "words"),
+    [
+        ("", ["image=@cat", "policy=typo"], "typo"),
+        ("", ["image=@cat", "polcy=chain"], "did you mean policy?"),
+        ("?model=s", ["image=@cat", "model=m"], "model is 's' and 'm'"),
+        ("?model=s&model=m", ["image=@cat"], "model is 's' and 'm'"),
+        ("", ["image=@cat", "deadline_ms="], "deadline_ms is empty"),
+        ("", ["image=@cat", "boxes_unit=shares"], "without boxes"),
+        ("", ["image=@cat", "second=<cat"], "2 images"),
+        ("", ["image=cat"], "no images: send one as a file"),
+    ],
+)
+def test_what_a_form_says_beside_the_image_is_followed_or_refused(
+    gateway: Gateway, jpeg: bytes, tmp_path: Path, query: str, fields: list[str], words: str
+) -> None:
+    (tmp_path / "cat").write_bytes(jpeg)
+    command = ["curl", "-sS", f"{gateway.url}/classify{query}", *(part for one in fields for part in ("-F", one))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert words in json.loads(done.stdout)["error"]
+
+
+def test_a_compressed_body_is_refused_by_the_name_of_its_coding(gateway: Gateway, jpeg: bytes) -> None:
+    for coding in ("gzip", "deflate", "br", "GZIP, identity"):
+        for path in ("/classify", "/v2/models/starter/infer"):
+            status, found, _ = gateway.ask("POST", path, gzip.compress(jpeg), JPEG | {"Content-Encoding": coding})
+            assert (status, found["code"]) == (400, "bad-request")
+            assert f"compressed ({coding})" in found["error"]
+    assert gateway.ask("POST", "/classify", jpeg, JPEG | {"Content-Encoding": "identity"})[0] == 200
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read_however_it_comes(
@@ -101,6 +157,7 @@ def test_with_a_token_file_only_who_bears_it_is_answered(
         (["--listen", "8000"], "as in 127.0.0.1:8000"),
         (["--listen", "203.0.113.1:1", "--behind-proxy"], "name another with --listen"),
         (["--token-file", "/nowhere"], "cannot be read"),
+        (["--listen", "127.0.0.1:0", "--review", "/nowhere"], "there is no such folder"),
     ],
 )
 def test_it_does_not_start_where_it_should_not(options: list[str], words: str) -> None:
@@ -108,6 +165,7 @@ def test_it_does_not_start_where_it_should_not(options: list[str], words: str) -
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert words in " ".join(done.stderr.split())
+    assert done.stdout == "", "an address is printed once it answers"
 
 
 def test_its_description_is_one_that_a_validator_accepts(gateway: Gateway) -> None:

@@ -95,6 +95,13 @@ def test_a_pinned_model_answers_alone_and_pixels_are_read_in_their_order(client:
         assert "energy_mj" not in told["parameters"], "not known is not said"
 
 
+def test_the_name_of_the_model_may_be_repeated_as_kserve_s_client_does(gateway: Gateway) -> None:
+    tensor = {"name": "x", "datatype": "BYTES", "shape": [1], "data": [base64.b64encode(PICTURES[0]).decode()]}
+    body = json.dumps({"id": "r1", "model_name": "starter.m", "inputs": [tensor]})
+    status, found, _ = gateway.ask("POST", "/v2/models/starter.m/infer", body)
+    assert (status, found["id"], found["parameters"]["model"]) == (200, "r1", "m")
+
+
 def test_plain_json_carries_photographs_as_base64_and_pixels_as_numbers(gateway: Gateway) -> None:
     body = {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1]}], "outputs": [{"name": "label"}]}
     body["inputs"][0]["data"] = [base64.b64encode(PICTURES[0]).decode()]
@@ -110,20 +117,22 @@ def test_plain_json_carries_photographs_as_base64_and_pixels_as_numbers(gateway:
     ("name", "change", "status", "code", "words"),
     [
         ("starte", {}, 404, "unknown-model", "did you mean starter?"),
-        ("starter/versions/3", {}, 404, "unknown-model", "it has none: leave /versions/... out"),
+        ("starter/versions/1", {}, 404, "unknown-model", "a family has none: leave /versions/1 out"),
+        ("starter", {"model_name": "starter.xs"}, 400, "bad-request", "the model into the address"),
         ("starter", {"parameters": {"policy": "chian"}}, 404, "unknown-policy", "did you mean chain?"),
         ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "the request to starter"),
-        ("starter", {"parameters": {"polcy": "chain"}}, 400, "bad-request", "polcy"),
-        ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
+        ("starter?policy=chain", {}, 400, "bad-request", "put options into `parameters`"),
         ("starter", {"outputs": [{"name": "logits"}]}, 400, "bad-request", "label, probability, top_k"),
-        ("starter", {"inputs": []}, 400, "bad-request", "send one"),
+        ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
     ],
 )
 def test_errors_are_in_the_protocol_s_form_with_the_daemon_s_code(
     gateway: Gateway, name: str, change: dict[str, Any], status: int, code: str, words: str
 ) -> None:
     tensor = {"name": "x", "datatype": "BYTES", "shape": [1], "data": [base64.b64encode(PICTURES[0]).decode()]}
-    got, found, _ = gateway.ask("POST", f"/v2/models/{name}/infer", json.dumps({"inputs": [tensor]} | change))
+    name, _, query = name.partition("?")
+    body = json.dumps({"inputs": [tensor]} | change)
+    got, found, _ = gateway.ask("POST", f"/v2/models/{name}/infer?{query}", body)
     assert (got, found["code"]) == (status, code), found
     assert words in found["error"]
 

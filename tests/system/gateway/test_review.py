@@ -40,6 +40,8 @@ def test_images_are_reviewed_and_the_folder_is_one_that_a_calibration_reads(
     assert (status, pending["image"]) == (200, f"{FIRST}/c-3.jpg")
     status, error = decide(gateway, f"{FIRST}/b-2.jpg", "discard")
     assert (status, error["code"]) == (400, "bad-request")
+    for wrong in ("/review/next?before=a", "/review/image?path=a&path=b", "/review/image?path="):
+        assert gateway.ask("GET", wrong)[0] == 400
     assert decide(gateway, f"{FIRST}/c-3.jpg", "discard")[1]["left"] == 0
     found = find(tmp_path / "doubts-reviewed", FAMILY.labels, None, need_labels=True)
     assert {(one.path.name, FAMILY.labels.wnids[one.class_number or 0]) for one in found.photographs} == {
