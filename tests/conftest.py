@@ -1,4 +1,4 @@
-"""What all tests get: no daemon of the user's, steady property tests, marks by folder, skips that may be forbidden."""
+"""What all tests get: nothing of the user's, steady property tests, marks by folder, skips that may be forbidden."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.private import leave_the_machines_folders
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = (
@@ -34,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    leave_the_machines_folders()  # a test that wants one sets it
     os.environ["PYTEST_DEBUG_TEMPROOT"] = "/tmp"  # a socket's path has 107 bytes at most, and $TMPDIR may be long
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a script's background job: what tests start inherits it
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -77,20 +80,6 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport, config: p
 
 
 @pytest.fixture(autouse=True)
-def _nobody_elses_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client in a test finds only the daemon that the test started."""
-    monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
-
-
-@pytest.fixture(autouse=True)
 def _a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """No line of a table or a message is broken, however long a temporary path is."""
     monkeypatch.setenv("COLUMNS", "400")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _nobody_elses_calibrations() -> Generator[None, None, None]:
-    """A daemon in a test is served with a calibration of the owner's only where the test installed one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STATE_DIRECTORY", "/nonexistent")
-        yield

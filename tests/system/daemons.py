@@ -18,6 +18,8 @@ import cv2
 import numpy as np
 import zmq
 
+from tests.private import FOLDERS
+
 START_LIMIT_S = 60.0  # a busy machine may be slow; how fast a start is belongs to the benchmarks
 
 
@@ -89,7 +91,7 @@ def launch(
     text = f"{server}{config}".replace("[server]\n", f'[server]\nendpoint = "ipc://{path}"\n', 1)
     file.write_text(text if "[power]" in text else f'{text}\n[power]\nsensor = "none"\n', encoding="utf-8")
     log = folder / f"{name}.log"
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **options.pop("env", {})}
+    environment = {**FOLDERS, **os.environ, "PYTHONUNBUFFERED": "1", **options.pop("env", {})}
     with log.open("w") as handle:
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "jetsel", "serve", "--config", str(file)],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 from benchmarks.__main__ import NO_MOSEC
 from benchmarks.servers import has_mosec
+from jetsel.zoo import STARTER, scan
 from tests.system.daemons import drawn, encoded
 
 ROOT = Path(__file__).parents[2]
@@ -17,10 +21,17 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
-def printed(*command: str) -> str:
-    """What a benchmark prints; it must succeed."""
+def printed(*command: str, state: Path | None = None) -> str:
+    """What a benchmark prints; it must succeed. state: the folder of models and calibrations of the machine."""
+    environment = os.environ | ({} if state is None else {"STATE_DIRECTORY": str(state)})
     ended = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -32,8 +43,17 @@ def rows(markdown: str) -> dict[str, list[str]]:
     return {name: values for name, *values in lines}
 
 
-def test_one_command_measures_every_side() -> None:
-    text = printed("benchmarks", "--models", "xs", "--requests", "12", "--rounds", "1", "--clients", "1,3")
+def test_one_command_measures_every_side_whatever_family_is_installed_here(tmp_path: Path) -> None:
+    """The machine's own family, of one model called `only`, is not the one that is measured."""
+    own = tmp_path / "models"
+    own.mkdir()
+    (own / "labels.tsv").write_text((STARTER / "labels.tsv").read_text().replace("\tgoldfish", "\tcarp", 1))
+    shutil.copy(STARTER / "xs.onnx", own)
+    manifest = json.loads((STARTER / "xs.json").read_text())
+    (own / "only.json").write_text(json.dumps(manifest | {"name": "only", "family": "own"}))
+    assert scan([own]).families.keys() == {"own"}
+    arguments = ("--models", "xs", "--requests", "12", "--rounds", "1", "--clients", "1,3")
+    text = printed("benchmarks", *arguments, state=tmp_path)
     found = rows(text)
     servers = ["daemon", "naive", "mosec"] if has_mosec() else ["daemon", "naive"]
     measured = [f"{server}, {clients}" for server in servers for clients in ("1 client", "3 clients")]
