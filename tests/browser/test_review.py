@@ -72,6 +72,9 @@ def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, 
         browser.driver.find_element(By.CSS_SELECTOR, "#offered button").click()
         until(lambda: len(list(reviewed.rglob("a-1.jpg"))) == 1)
         assert not (reviewed / "10" / "a-1.jpg").exists()
+        browser.show(gateway.url, DESK_PX, "light")
+        until(lambda: "none yet" not in browser.driver.find_element(By.ID, "recent").text)
+        assert not [one for one in browser.requests() if "/thumbnails/" in one], "it keeps none"
 
 
 @pytest.mark.browser

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.base.errors import CalibrationError
+from jetsel.base.errors import BadRequestError, CalibrationError
+from jetsel.gateway.review import Decision, Review
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.coding import read
 from jetsel.policies.installed import current, history, install
@@ -69,3 +70,18 @@ def test_wherever_the_space_ends_the_installed_one_stays(disk: Path) -> None:
     found = current(disk, "starter")
     assert found is not None
     assert (found.number, found.usable().created) == (2, "new")
+
+
+def test_a_reviewed_image_for_which_there_is_no_space_stays_where_it_is(disk: Path, tmp_path: Path) -> None:
+    image = tmp_path / "doubts" / "cat" / "a-1.jpg"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(bytes(4 * PAGE))
+    review, decision = Review(tmp_path / "doubts", disk / "reviewed"), Decision("cat/a-1.jpg", "right")
+    leave(disk, 2 * PAGE)
+    with pytest.raises(BadRequestError, match="free some space"):
+        review.decide(decision)
+    assert image.stat().st_size == 4 * PAGE
+    assert [path for path in (disk / "reviewed").rglob("*") if path.is_file()] == []
+    (disk / "filler").unlink()
+    review.decide(decision)
+    assert (disk / "reviewed" / "cat" / "a-1.jpg").stat().st_size == 4 * PAGE

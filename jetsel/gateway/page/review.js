@@ -22,6 +22,7 @@ function problem(words) {
 }
 
 function closeOther() {
+  if (at("other").contains(document.activeElement)) document.activeElement.blur(); // or the next key still goes there
   at("other").hidden = true;
   at("class").value = "";
   suggested = [];
