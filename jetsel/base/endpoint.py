@@ -40,7 +40,9 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
     for place in places:
         if _stands(Path(place)):
             return f"ipc://{place}"
-    raise NoDaemonError(f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}")
+    raise NoDaemonError(
+        f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}; or name its socket with --endpoint"
+    )
 
 
 def from_variable(environment: Mapping[str, str]) -> str | None:
@@ -65,7 +67,7 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
         except (BlockingIOError, TimeoutError):
             return None  # it listens, and its backlog is full (connect(2): EAGAIN of a socket with a timeout)
         except OSError as error:
-            return NoDaemonError(f"cannot connect to {path} ({error}): {HOW_TO_START}")
+            return NoDaemonError(f"cannot connect to {path}: {error.strerror or error}: name the socket of a daemon")
     return None
 
 

@@ -77,10 +77,7 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
 
 
 def read_bounded(path: Path, at_most_bytes: int, folder: int | None = None) -> bytes:
-    """Return the bytes of a regular file of at most this size; raises OSError, with EFBIG if it is larger.
-
-    folder: see open_regular.
-    """
+    """Return the bytes of a regular file of at most this size; raises OSError, EFBIG if it is larger."""
     with open_regular(path, folder) as file:
         size = os.fstat(file.fileno()).st_size
         if size > at_most_bytes:

@@ -44,7 +44,7 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
         return _from_file(image, max_image_mb)
     view = _view(image)
     if 0 in (view.shape or ()):
-        raise BadImageError(f"the image is empty: its shape is {view.shape}")
+        raise BadImageError("the image is empty: pass a whole file, or an array with pixels")
     if view.format not in ("B", "c"):
         raise BadImageError(f"the array holds {view.format!r} values: convert it to uint8, 0 to 255")
     if view.nbytes > max_image_mb * MEGABYTE:

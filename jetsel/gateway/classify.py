@@ -12,16 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jetsel.base.errors import BadRequestError, did_you_mean
-from jetsel.gateway.boxes import BoxOptions, read_boxes, told
-from jetsel.gateway.sender import Sender
-from jetsel.wire import encode
+from jetsel.gateway.errors import body_of
+from jetsel.gateway.sender import AnswerOptions, Sender
+from jetsel.wire import Answer
 
 RAW = ("image/*", "application/octet-stream", "binary/octet-stream", "application/x-www-form-urlencoded")
 """Content types of a body that is the image itself; the last is what curl sends with --data-binary."""
 EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
 
-class Query(BoxOptions, frozen=True):
+class Query(AnswerOptions, frozen=True):
     """What the query or the form may say beside the image."""
 
     family: str | None = None
@@ -42,14 +42,10 @@ class ClassifyApi:
         """Answer one request."""
         image, fields = await _sent(request)
         query = _read([*request.query_params.multi_items(), *fields])
-        boxes = read_boxes(query)
-        options = msgspec.structs.asdict(query)
-        del options["boxes"], options["boxes_unit"]
-        if boxes is None:
-            body = encode(await self._sender.classify(image, **options))
-        else:
-            outcomes = await self._sender.classify_boxes(image, *boxes, **options)
-            body = msgspec.json.encode({"answers": [told(outcome) for outcome in outcomes]})
+        names = {"family": query.family, "model": query.model, "explain": query.explain}
+        outcomes = await self._sender.classify(image, query, **names)
+        rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
+        body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
         return Response(body, media_type="application/json")
 
 

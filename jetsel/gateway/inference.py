@@ -13,9 +13,8 @@ from jetsel import __version__
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import tensors
-from jetsel.gateway.boxes import read_boxes
 from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.sender import AnswerOptions, Sender
+from jetsel.gateway.sender import Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
@@ -93,17 +92,13 @@ class InferenceApi:
             asked, images = await asyncio.to_thread(tensors.read, body, json_bytes)
         else:
             asked, images = tensors.read(body, json_bytes)
-        name, version = request.path_params["name"], request.path_params.get("version")
-        if (
-            request.query_params
-            or asked.model_name not in (None, name)
-            or asked.model_version not in (None, "", version)
-        ):
+        if request.query_params:
+            raise BadRequestError("a query has no effect here: put its options into `parameters` of the request")
+        if asked.model_name not in (None, request.path_params["name"]):
             raise BadRequestError(
-                "a query, or another model_name or model_version than the address has, would have no effect: "
-                "put options into `parameters`, and the model into the address"
+                f"model_name is {asked.model_name[:80]!r}, and the address names another: leave it out"
             )
-        served = await self._catalogue.find(name, version)
+        served = await self._catalogue.find(**request.path_params)
         if served.model is not None and asked.parameters.policy is not None:
             words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
             raise BadRequestError(words)
@@ -115,17 +110,14 @@ class InferenceApi:
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
     ) -> Sequence[Answer | JetselError]:
         """Ask about every photograph at once; the first failure ends them all and is raised. A box fails alone."""
-        choice = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
-        if (boxes := read_boxes(options)) is not None:
-            if len(images) != 1:
-                raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
-            return await self._sender.classify_boxes(images[0], *boxes, family=family, model=model, **choice)
-        sent = [self._sender.classify(image, family=family, model=model, **choice) for image in images]
+        if options.boxes is not None and len(images) != 1:
+            raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
+        sent = [self._sender.classify(image, options, family=family, model=model) for image in images]
         if len(sent) == 1:
-            return [await sent[0]]
+            return await sent[0]
         asked = [asyncio.ensure_future(one) for one in sent]
         try:
-            return list(await asyncio.gather(*asked))
+            return [answer for (answer,) in await asyncio.gather(*asked)]
         finally:
             for task in asked:
                 task.cancel()

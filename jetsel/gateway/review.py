@@ -22,7 +22,7 @@ from jetsel.image.listing import SUFFIXES, system_kind
 
 Verdict = Literal["right", "wrong", "discard"]
 DISCARDED = ".discarded"  # calibrations pass hidden folders over
-_GONE = "was decided already, or removed: reload the page"
+_GONE = "is not pending: it was decided already, or removed; reload the page"
 MOST_BYTES = 16_000_000  # of one image: as many as the daemon takes by default
 _ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and what is not UTF-8
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -94,8 +94,6 @@ class Review:
         try:
             with self._opened(path) as folder:
                 return files.read_bounded(Path(path.name), MOST_BYTES, folder)
-        except FileNotFoundError:
-            raise BadRequestError(f"{image} {_GONE}") from None
         except OSError as error:
             kind = ImageTooLargeError if error.errno == errno.EFBIG else BadRequestError
             raise kind(f"{image} cannot be shown: {error.strerror}") from None

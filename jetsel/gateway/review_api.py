@@ -14,7 +14,8 @@ from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.gateway.classify import by_name
 from jetsel.gateway.page import HEADERS
 from jetsel.gateway.review import Decision, Review
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import AnswerOptions, Sender
+from jetsel.wire import Answer
 
 _PAGE = Path(__file__).parent / "page"
 _FILES = {"/review": _PAGE / "review.html", "/review.js": _PAGE / "review.js"}
@@ -55,10 +56,10 @@ class ReviewApi:
         """The daemon's likeliest classes, identifier and label; none if it does not answer."""
         content = await asyncio.to_thread(self._review.read, _only(request, "path") or "")
         try:
-            answer = await self._sender.classify(content, top_k=_SUGGESTED, on_doubt="use")
+            (answer,) = await self._sender.classify(content, AnswerOptions(top_k=_SUGGESTED, on_doubt="use"))
         except JetselError:
             return _json([])
-        return _json([[one.wnid, one.label] for one in answer.top_k])
+        return _json([[one.wnid, one.label] for one in answer.top_k] if isinstance(answer, Answer) else [])
 
     async def _decide(self, request: Request) -> Response:
         try:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from jetsel.base.errors import BadImageError, ImageTooLargeError, JetselError
+from jetsel.base.errors import BadImageError, BadRequestError, ImageTooLargeError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.page import Thumbnails
@@ -18,7 +18,10 @@ request on it (docs/protocol.md)."""
 
 
 class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request may say of how it is answered: fields of the daemon's own request."""
+    """What a request may say of how it is answered: fields of the daemon's own request.
+
+    boxes: X,Y,W,H;X,Y,W,H and so on, as a query and the Open Inference Protocol's parameters hold no lists.
+    """
 
     policy: str | None = None
     deadline_ms: float | None = None
@@ -29,6 +32,8 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
     wrong_at_most: float | None = None
+    boxes: str | None = None
+    boxes_unit: Literal["pixels", "shares"] | None = None
 
 
 class Sender:
@@ -40,19 +45,23 @@ class Sender:
         self._catalogue = catalogue
         self._thumbnails = thumbnails
 
-    async def classify(self, image: Any, **options: Any) -> Answer:
-        """Return the answer for bytes or pixels. Raises as `_client_for` and AsyncClient.classify do."""
-        client = await self._client_for(image)
-        answer: Answer = await client.classify(image, **options)
-        await self._thumbnails.keep(answer.id, image)
-        return answer
+    async def classify(self, image: Any, options: AnswerOptions, **names: Any) -> list[Answer | JetselError]:
+        """Return the answer for bytes or pixels, or each box's answer or error. names: family, model and explain.
 
-    async def classify_boxes(
-        self, image: Any, boxes: list[list[float]], unit: Literal["pixels", "shares"], **options: Any
-    ) -> list[Answer | JetselError]:
-        """Return each box's answer or error; raises as `classify` does."""
+        Raises BadRequestError, BadImageError, ImageTooLargeError, and what AsyncClient.classify raises.
+        """
+        fields = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
+        asked = names | {name: value for name, value in fields.items() if value is not None}
+        if options.boxes is not None:
+            asked["boxes"] = _read_boxes(options.boxes)
+        elif options.boxes_unit is not None:
+            raise BadRequestError("boxes_unit is given without boxes: add boxes, or leave it out")
         client = await self._client_for(image)
-        return await client.classify(image, boxes=boxes, boxes_unit=unit, **options)
+        found: Answer | list[Answer | JetselError] = await client.classify(image, **asked)
+        if isinstance(found, list):
+            return found
+        await self._thumbnails.keep(found.id, image)
+        return [found]
 
     async def _client_for(self, image: Any) -> AsyncClient:
         """Return the connection that an image of this size is sent on; raises ImageTooLargeError, or BadImageError."""
@@ -74,3 +83,13 @@ class Sender:
     def close(self) -> None:
         """Close the connection for large images; the other is the caller's."""
         self._for_large.close()
+
+
+def _read_boxes(text: str) -> list[list[float]]:
+    """Return the boxes; raises BadRequestError. How many numbers a box has is for the daemon to check."""
+    try:
+        return [[float(number) for number in box.split(",")] for box in text.split(";")]
+    except ValueError:
+        raise BadRequestError(
+            f'boxes "{text[:80]}": write X,Y,W,H for each box and ; between two: 10,20,100,80;200,40,64,64'
+        ) from None

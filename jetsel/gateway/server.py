@@ -69,10 +69,7 @@ MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a
 
 
 def application(settings: GatewaySettings) -> Starlette:
-    """Return the ASGI application; its connection to the daemon opens with the first request that needs it.
-
-    Raises ConfigError if the folders of the review cannot be used.
-    """
+    """Return the ASGI application, connected to the daemon once a request needs it; raises ConfigError (Review)."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
     thumbnails = Thumbnails(settings.thumbnails, limits)

@@ -16,8 +16,8 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.base.errors import BadRequestError, JetselError
-from jetsel.gateway.boxes import BoxOptions
 from jetsel.gateway.errors import body_of
+from jetsel.gateway.sender import AnswerOptions
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
@@ -39,52 +39,36 @@ class _Bulk(Struct, frozen=True):
     inputs: tuple[_Data]
 
 
-class TensorParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `parameters` of an input may say."""
-
-    binary_data_size: int | None = None
-
-
 class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
     """An input."""
 
     name: str
     datatype: str
     shape: Annotated[list[Side], Meta(max_length=4)]
-    parameters: TensorParameters = TensorParameters()
+    parameters: dict[Literal["binary_data_size"], int] = {}
     data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
-
-
-class OutputParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `parameters` of an output may say; None: as the request's."""
-
-    binary_data: bool | None = None
 
 
 class RequestedOutput(Struct, frozen=True, forbid_unknown_fields=True):
     """An output that is asked for."""
 
     name: str
-    parameters: OutputParameters = OutputParameters()
+    parameters: dict[Literal["binary_data"], bool] = {}
 
 
-class InferenceParameters(BoxOptions, frozen=True):
-    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say.
+class InferenceParameters(AnswerOptions, frozen=True):
+    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say."""
 
-    channels: of pixels; None for rgb.
-    """
-
-    channels: Literal["rgb", "bgr"] | None = None
+    channels: Literal["rgb", "bgr"] | None = None  # of pixels; None for rgb
     binary_data_output: bool = False
 
 
 class Inference(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request. `id` comes back with the reply; model_name and model_version repeat the address (KServe's SDK)."""
+    """A request. `id` comes back with the reply; KServe's client repeats the address's model_name."""
 
     inputs: list[Tensor]
     id: str | None = None
     model_name: str | None = None
-    model_version: str | None = None
     outputs: Annotated[list[RequestedOutput], Meta(max_length=8)] = []
     parameters: InferenceParameters = field(default_factory=InferenceParameters)
 
@@ -108,22 +92,20 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
         raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes besides its data: send less")
     request = _decode(head, Inference, "the inference request")
     (tensor,) = request.inputs
-    size = tensor.parameters.binary_data_size
-    binary = memoryview(body)[end:]
-    if len(binary) != (size or 0) or end > len(body):
+    size = tensor.parameters.get("binary_data_size")
+    if len(body) - end != (size or 0):
         raise BadRequestError(f"binary_data_size is {size or 0} bytes, but {len(body) - end} follow the JSON")
-    if size is None:
-        return request, None
-    if bytes(tensor.data) != b"null":
+    if size is not None and bytes(tensor.data) != b"null":
         raise BadRequestError("the input has both data and binary_data_size: send one of them")
-    return request, binary
+    return request, None if size is None else memoryview(body)[end:]
 
 
 def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequestError(f"{what}: {error}{repair}") from None
+        words = str(error).replace("Invalid enum value", "unknown")  # msgspec's for a key, too
+        raise BadRequestError(f"{what}: {words}{repair}") from None
 
 
 def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
@@ -245,8 +227,7 @@ def pack(
             raise BadRequestError(f"there is no output {wanted.name!r}: the outputs are {', '.join(columns)}")
         datatype, shape, values = columns[wanted.name]
         output: dict[str, Any] = {"name": wanted.name, "datatype": datatype, "shape": shape}
-        own = wanted.parameters.binary_data
-        if request.parameters.binary_data_output if own is None else own:
+        if wanted.parameters.get("binary_data", request.parameters.binary_data_output):
             chunk = _packed(datatype, values)
             output["parameters"] = {"binary_data_size": len(chunk)}
             chunks.append(chunk)

@@ -118,10 +118,10 @@ def test_plain_json_carries_photographs_as_base64_and_pixels_as_numbers(gateway:
     [
         ("starte", {}, 404, "unknown-model", "did you mean starter?"),
         ("starter/versions/1", {}, 404, "unknown-model", "a family has none: leave /versions/1 out"),
-        ("starter", {"model_name": "starter.xs"}, 400, "bad-request", "the model into the address"),
+        ("starter", {"model_name": "starter.xs"}, 400, "bad-request", "the address names another"),
         ("starter", {"parameters": {"policy": "chian"}}, 404, "unknown-policy", "did you mean chain?"),
         ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "the request to starter"),
-        ("starter?policy=chain", {}, 400, "bad-request", "put options into `parameters`"),
+        ("starter?policy=chain", {}, 400, "bad-request", "put its options into `parameters`"),
         ("starter", {"outputs": [{"name": "logits"}]}, 400, "bad-request", "label, probability, top_k"),
         ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
     ],

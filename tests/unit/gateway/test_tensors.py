@@ -74,9 +74,9 @@ def test_what_would_have_no_effect_is_refused_by_name() -> None:
     output = {"name": "label"}
     cases = {
         "`priority`": plain | {"parameters": {"priority": 1}},
-        "`classification`": plain | {"outputs": [output | {"parameters": {"classification": 3}}]},
-        "`bool |": plain | {"outputs": [output | {"parameters": {"binary_data": "no"}}]},
-        "`shared_memory_region`": request(data=["YQ=="], parameters={"shared_memory_region": "a"}),
+        "unknown 'classification'": plain | {"outputs": [output | {"parameters": {"classification": 3}}]},
+        "Expected `bool`": plain | {"outputs": [output | {"parameters": {"binary_data": "no"}}]},
+        "unknown 'shared_memory_region'": request(data=["YQ=="], parameters={"shared_memory_region": "a"}),
         "`timeout`": plain | {"timeout": 5},
         "`datatyp`": request(data=["YQ=="], datatyp="BYTES"),
         "channels is of pixels": plain | {"parameters": {"channels": "bgr"}},
