@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import tempfile
-import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -143,9 +142,10 @@ def garbage(
 ) -> list[Stored]:
     """Return what no bundle of the index, of a plan or of the last roll-out names, and is not younger than this.
 
+    now_s: seconds since 1970; None: as the storage's clock has it.
     Raises RepositoryError.
     """
-    stored, now_s = storage.list(), time.time() if now_s is None else now_s
+    stored, now_s = storage.list(), storage.now_s() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
     plans = [read_plan(storage, Path(path).stem, trusted)[0] for path in storage.names(PLANS)]
     families = [one for plan in plans for one in plan.families]

@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 from jetsel.base.errors import RepositoryError
 from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
+from jetsel.base.http_client import CUT
 from jetsel.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.fleet.signing import MAX_DOCUMENT_BYTES, opened
-from jetsel.fleet.sources import CUT, Source
+from jetsel.fleet.sources import Source
 
 ATTEMPTS = 5  # in a row that bring no byte
 

@@ -1,28 +1,21 @@
-"""Where a device reads a repository and writes its usage: a folder, or HTTP, with the standard library alone."""
+"""Where a device reads a repository and writes its usage: a folder, or HTTP."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
 import time
 import urllib.error
 import urllib.request
 from contextlib import AbstractContextManager
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPResponse
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Protocol
 
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import open_regular, repair_of, replace
+from jetsel.base.http_client import CUT, ask
 
-HTTP_TIMEOUT_S = 30.0  # of a connection that brings nothing
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
-
-CUT = (OSError, HTTPException)
-"""What reading raises if the way to the repository breaks; it is worth another try."""
 
 
 class Stream(Protocol):
@@ -56,64 +49,6 @@ class FolderSource:
             raise missing(name, str(self._folder)) from None
         file.seek(offset)
         return _Opened(file, offset)
-
-
-class _Ending:
-    """A connection that is cut at a moment of the monotonic clock, also while a server sends a byte now and then."""
-
-    def __init__(self, *words: Any, until_s: float, **more: Any) -> None:
-        super().__init__(*words, **more)
-        self._until_s = until_s
-
-    def connect(self) -> None:
-        """Connect, and have a thread cut the connection when its time is over."""
-        super().connect()  # type: ignore[misc]  # of the class beside this one
-        cut = threading.Timer(max(0.0, self._until_s - time.monotonic()), _cut, (self.sock,))  # type: ignore[attr-defined]
-        cut.daemon = True
-        cut.start()
-
-
-class _Http(_Ending, HTTPConnection):
-    pass
-
-
-class _Https(_Ending, HTTPSConnection):
-    pass
-
-
-class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
-    """Opens http:// and https:// by connections that end in time, and ftp://, where a server may redirect to, never."""
-
-    def __init__(self, until_s: float) -> None:
-        super().__init__()
-        self._until_s = until_s
-
-    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(_Http, until_s=self._until_s), request)
-
-    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(_Https, until_s=self._until_s), request)
-
-    def ftp_open(self, request: urllib.request.Request) -> NoReturn:
-        raise OSError(f"the server redirects to {request.full_url}")
-
-
-def ask(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
-    """Send a request whose connection is cut at this moment of the monotonic clock, and return the reply.
-
-    token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
-    Raises HTTPError for a reply that is an error, one of CUT if there is none.
-    """
-    if token is not None:
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
-    if time.monotonic() >= until_s:
-        raise OSError("it takes too long")
-    opener = urllib.request.build_opener(_Connecting(until_s))
-    try:
-        reply: HTTPResponse = opener.open(request, timeout=HTTP_TIMEOUT_S)
-    except ValueError as fault:
-        raise OSError(f"the server redirects to an invalid address: {fault}") from None
-    return reply
 
 
 class HttpSource:
@@ -157,14 +92,8 @@ class _Opened:
         self._stream.close()
 
     def read(self, size: int, /) -> bytes:
-        """See Stream: what has arrived is never lost to a reset that follows, and a chunk's claimed size is no matter.
-
-        http.client itself takes a connection that was cut for the end.
-        """
-        chunk = self._stream.read1(size)
-        if not chunk and getattr(self._stream, "length", None):
-            raise OSError("the connection was cut")
-        return chunk
+        """See Stream."""
+        return self._stream.read(size)
 
 
 def source_of(url: str, token: str | None = None) -> Source:
@@ -183,11 +112,6 @@ def folder_of(url: str) -> Path | None:
     if scheme in ("http", "https"):
         return None
     raise ConfigError(f"{url}: a device reads from a folder, http:// or https://: use one of them")
-
-
-def _cut(connected: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it has ended by itself
-        connected.shutdown(socket.SHUT_RDWR)
 
 
 def missing(name: str, where: str) -> RepositoryError:
@@ -236,7 +160,7 @@ class HttpSink:
             raise RepositoryError(
                 f"{self._url}/{name}: the server returned {error.code} to PUT: allow this device to write there"
             ) from None
-        except (OSError, HTTPException) as fault:
+        except CUT as fault:
             raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault
 
 

@@ -77,6 +77,15 @@ class Storage:
         with self._faults(name):
             self._fs.rm_file(self._path(name))
 
+    def now_s(self) -> float:
+        """Return the time by the clock that stamps what is written here: ours may differ from it."""
+        name = f"{TEMPORARY}clock"
+        self.write(name, b"")
+        with self._faults(name):
+            written_s = self._modified_s(self._path(name), self._fs.info(self._path(name)))
+        self.remove(name)
+        return written_s
+
     def list(self) -> list[Stored]:
         """Return every object of blobs/ and bundles/, and what a killed writer left aside."""
         return [one for one in self.stored("") if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]

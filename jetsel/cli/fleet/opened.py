@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,12 +54,13 @@ class OpenedFleet:
         from jetsel.fleet.manager.planning import read_plans
         from jetsel.fleet.manager.status import Written, statuses
 
+        now_s = self.storage.now_s()
         written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
         plans = {
-            name: Written(plan, written_s.get(plan_path(name), time.time()))
+            name: Written(plan, written_s.get(plan_path(name), now_s))
             for name, plan in read_plans(self.storage, self.trusted).items()
         }
-        return statuses(self.devices, plans, time.time(), periods)
+        return statuses(self.devices, plans, now_s, periods)
 
     def planner(self, deadline_ms: float | None, gain: float) -> Planner:
         """What plans these devices."""

@@ -18,7 +18,7 @@ _TIMEOUT_S = 10.0  # of one request to Frigate
 def watch_frigate(
     source: str,
     login: tuple[str | None, Path | None],
-    broker: Broker | None,
+    mqtt: tuple[Broker | None, str],
     maps: list[str],
     asks: dict[str, Any],
     daemon: tuple[str | None, float],
@@ -26,17 +26,22 @@ def watch_frigate(
 ) -> None:
     """Classify until Ctrl-C or SIGTERM; raises ConfigError.
 
-    maps: LABEL=FAMILY each. daemon: its address, and the time limit of a request in ms. out: take events, and words.
+    mqtt: the broker, and the prefix of Frigate's topics. maps: LABEL=FAMILY each. daemon: its address, and the time
+    limit of a request in ms. out: take events, and words.
     """
     from jetsel.gateway.cameras.frigate import FrigateApi, frigate_address
     from jetsel.gateway.cameras.frigate_watch import FrigateWatch
     from jetsel.gateway.settings import read_secret
 
-    user, file = login
+    (user, file), (broker, prefix) = login, mqtt
     if (user is None) != (file is None):
         raise ConfigError("--frigate-user and --frigate-password-file go together: give both, or neither")
     if broker is None:
         raise ConfigError(f"{source}: name the MQTT broker that Frigate uses: --mqtt HOST")
+    if not prefix or set(prefix) & set("+#\0"):
+        raise ConfigError(
+            f"--topic-prefix {prefix!r}: give mqtt.topic_prefix of Frigate's configuration, without + and #"
+        )
     if not maps:
         raise ConfigError(f"{source}: say which family classifies which objects: --map bird=birds")
     password = None if file is None else read_secret(file, "--frigate-password-file").rstrip("\r\n")
@@ -44,7 +49,9 @@ def watch_frigate(
     emit, told = out
     api, (endpoint, timeout_ms) = FrigateApi(address, _TIMEOUT_S), daemon
     families = dict(map(_mapped, maps))
-    watch = FrigateWatch(api, address.name, broker, endpoint, families, asks, timeout_ms, emit=emit, told=told)
+    watch = FrigateWatch(
+        api, address.name, broker, endpoint, families, asks, timeout_ms, prefix=prefix, emit=emit, told=told
+    )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         watch.run()

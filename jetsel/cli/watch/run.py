@@ -82,6 +82,9 @@ def run(
             rich_help_panel=FRIGATE,
         ),
     ] = None,
+    topic_prefix: Annotated[
+        str, typer.Option(help="Frigate's mqtt.topic_prefix.", rich_help_panel=FRIGATE)
+    ] = "frigate",
     frigate_user: Annotated[
         str | None, typer.Option(help="User of Frigate with the role admin.", rich_help_panel=FRIGATE)
     ] = None,
@@ -126,7 +129,9 @@ def run(
     if source.partition("://")[0] in SCHEMES:
         login = frigate_user, frigate_password_file
         asks = {"policy": policy, "model": model, "deadline_ms": deadline_ms, "wrong_at_most": wrong_at_most}
-        watch_frigate(source, login, broker, families or [], asks, (endpoint, timeout_ms), (_print_event, _tell))
+        watch_frigate(
+            source, login, (broker, topic_prefix), families or [], asks, (endpoint, timeout_ms), (_print_event, _tell)
+        )
         return
     job = Job(endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=name is not None)
     camera = Camera(

@@ -13,10 +13,11 @@ from jetsel.fleet.usage import Usage
 
 WINDOW_DAYS = 7.0
 
+# A series is ordered by its sequence, whatever clocks do; two series of a device by when the first line of each came.
 _NEWEST = """
 SELECT device, uploaded_s, to_json(one) FROM usage AS one SEMI JOIN (
-    SELECT device, series, sequence FROM usage
-    QUALIFY row_number() OVER (PARTITION BY device ORDER BY uploaded_s DESC, sequence DESC) = 1
+    SELECT device, series, sequence FROM lines
+    QUALIFY row_number() OVER (PARTITION BY device ORDER BY series_s DESC, sequence DESC) = 1
 ) USING (device, series, sequence)"""
 _MISSING = """
 SELECT device, sum(step - 1), min(series || '-' || (sequence - step + 1)) FILTER (step > 1) FROM (
@@ -28,9 +29,10 @@ CREATE OR REPLACE TEMP TABLE lines AS SELECT *, uploaded_s >= last_s - ? * 86400
     rise(asked_total, lag(asked_total) OVER of_daemon) AS asked, rise(ok_total, lag(ok_total) OVER of_daemon) AS ok,
     rise(energy_j, lag(energy_j) OVER of_daemon) AS took_j
 FROM (SELECT *, max(uploaded_s) OVER (PARTITION BY device) AS last_s,
+    min(uploaded_s) OVER (PARTITION BY device, series) AS series_s,
     coalesce(list_sum(map_values(requests)), 0) AS asked_total,
     coalesce(list_sum(map_extract(requests, 'ok')), 0) AS ok_total FROM usage)
-WINDOW of_daemon AS (PARTITION BY device, instance ORDER BY uploaded_s, sequence)"""
+WINDOW of_daemon AS (PARTITION BY device, instance ORDER BY series_s, sequence)"""
 _RISE = "CREATE OR REPLACE TEMP MACRO rise(total, before) AS greatest(0, total - coalesce(before, 0))"
 _PERIOD = """
 SELECT device, median(took_s / steps) FROM (
@@ -43,19 +45,19 @@ FROM lines WHERE is_recent GROUP BY device"""
 _FAMILIES = """
 CREATE OR REPLACE TEMP TABLE families AS SELECT *, is_recent AND NOT canary AS counts,
     rise(family.answers, lag(family.answers) OVER (
-        PARTITION BY device, instance, family.name ORDER BY uploaded_s, sequence)) AS answers
-FROM (SELECT device, instance, uploaded_s, sequence, is_recent, canary, unnest(families) AS family FROM lines)"""
+        PARTITION BY device, instance, family.name ORDER BY series_s, sequence)) AS answers
+FROM (SELECT device, instance, series_s, sequence, is_recent, canary, unnest(families) AS family FROM lines)"""
 _ANSWERS = "SELECT device, family.name, sum(answers) FROM families WHERE counts GROUP BY ALL"
 _CLASSES = """
 SELECT device, name, label, sum(answers) FROM (
     SELECT device, name, class.key AS label, counts, rise(class.value, lag(class.value) OVER (
-        PARTITION BY device, instance, name, class.key ORDER BY uploaded_s, sequence)) AS answers
-    FROM (SELECT device, instance, uploaded_s, sequence, counts, family.name AS name,
+        PARTITION BY device, instance, name, class.key ORDER BY series_s, sequence)) AS answers
+    FROM (SELECT device, instance, series_s, sequence, counts, family.name AS name,
         unnest(map_entries(family.classes)) AS class FROM families)
 ) WHERE counts AND answers > 0 GROUP BY ALL"""
 _TAKES = """
 SELECT device, name, model.name, {} FROM (
-    SELECT device, family.name AS name, unnest(family.models) AS model, (uploaded_s, sequence) AS reported
+    SELECT device, family.name AS name, unnest(family.models) AS model, (series_s, sequence) AS reported
     FROM families WHERE is_recent
 ) GROUP BY ALL"""
 _SERVED = """

@@ -54,7 +54,7 @@ class Metadata:
     def gather(self) -> dict[str, str]:
         """Take up every new upload, and return why some were skipped, by their names. Raises RepositoryError."""
         known = dict(self.query("SELECT upload, max(uploaded_s) FROM usage GROUP BY upload"))
-        fresh = [one for one in self._storage.stored(USAGE) if one.modified_s > known.get(one.name, 0.0)]
+        fresh = [one for one in self._storage.stored(USAGE) if one.modified_s != known.get(one.name)]
         skipped: dict[str, str] = {}
         with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
             lines = Path(scratch) / "lines.jsonl"

@@ -1,21 +1,25 @@
-"""Frigate's HTTP API and its messages, as versions 0.16 and 0.17 have them.
+"""Frigate's HTTP API and its messages, as versions 0.16 to 0.18 have them.
 
 Sources: Frigate's documentation, "MQTT" and "Authentication", and its frigate/api/{event,media,auth}.py.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from http.client import HTTPConnection
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from jetsel.base.errors import ConfigError
+from jetsel.base.http_client import CUT, Http, Https, read_all
 
 PORT, TLS_PORT = 5000, 8971  # without and with authentication ("Authentication")
 SCHEMES = ("frigate", "frigates")
@@ -36,6 +40,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     false_positive: bool | None = False
     sub_label: Any = None
 
+    @property
+    def name(self) -> str | None:
+        """The sub-label that it has already: a message has [name, score], a list of objects the name alone."""
+        given = self.sub_label[:1] if isinstance(self.sub_label, list) else [self.sub_label]
+        return str(given[0]) if given and given[0] else None
+
 
 class TrackedObjectMessage(msgspec.Struct, frozen=True):
     """A message of `frigate/events`: "new", "update" or "end", and the object's state after it."""
@@ -44,17 +54,12 @@ class TrackedObjectMessage(msgspec.Struct, frozen=True):
     after: Snapshot
 
 
-_message = msgspec.json.Decoder(TrackedObjectMessage)
-_objects = msgspec.json.Decoder(list[Snapshot])
-_object = msgspec.json.Decoder(Snapshot)
+Decoded = TypeVar("Decoded")
 
 
-def read_message(payload: bytes) -> TrackedObjectMessage | None:
-    """Return a message of `frigate/events`, None if it is none."""
-    try:
-        return _message.decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+def read_message(payload: bytes) -> TrackedObjectMessage:
+    """Return a message of `frigate/events`; raises ValueError or RecursionError if it is none."""
+    return msgspec.json.decode(payload, type=TrackedObjectMessage)
 
 
 class FrigateError(Exception):
@@ -98,7 +103,7 @@ def frigate_address(source: str, user: str | None, password: str | None) -> Frig
 
 
 class FrigateApi:
-    """Frigate's HTTP API. Any thread may call; each call has a connection of its own. timeout_s: of each.
+    """Frigate's HTTP API. Any thread may call; each request has a connection of its own. timeout_s: of each call.
 
     Every method raises FrigateError.
     """
@@ -107,6 +112,10 @@ class FrigateApi:
         self._address, self._timeout_s = address, timeout_s
         self._lock = threading.Lock()
         self._token: str | None = None
+        self._connection: Callable[..., HTTPConnection] = partial(Http, address.host, address.port)
+        if address.tls:  # making a context takes more than a request
+            context = ssl.create_default_context()
+            self._connection = partial(Https, address.host, address.port, context=context)
 
     def snapshot(self, event_id: str) -> bytes | None:
         """Return the object's part of its best frame so far, as JPEG; None if there is none, or none yet."""
@@ -123,52 +132,57 @@ class FrigateApi:
         status, reply = self._ask("POST", f"/api/events/{quote(event_id, safe='')}/sub_label", body)
         self._check(status, reply, "the sub-label")
 
-    def since(self, after_s: float, limit: int) -> list[Snapshot]:
-        """Return the objects that began after a time, the newest first."""
-        query = urlencode({"after": after_s, "limit": limit, "include_thumbnails": 0})
+    def newest(self, labels: Sequence[str], limit: int) -> list[Snapshot]:
+        """Return the objects of these labels, those that began last by Frigate's clock first."""
+        query = urlencode({"labels": ",".join(labels), "limit": limit, "include_thumbnails": 0})
         status, body = self._ask("GET", f"/api/events?{query}")
         self._check(status, body, "the list of objects")
-        try:
-            return _objects.decode(body)
-        except msgspec.MsgspecError as error:
-            raise FrigateError(f"the list of objects cannot be read: {error}", retry=True) from None
+        return self._decode(body, list[Snapshot], "the list of objects")
 
-    def has_ended(self, event_id: str) -> bool | None:
-        """Whether an object is not tracked any more; None if Frigate does not know it, or not yet."""
+    def look_up(self, event_id: str) -> Snapshot | None:
+        """Return an object's state; None if Frigate's database does not have it, or not yet."""
         status, body = self._ask("GET", f"/api/events/{quote(event_id, safe='')}")
         if status == 404:
             return None
         self._check(status, body, "the object")
+        return self._decode(body, Snapshot, "the object")
+
+    @staticmethod
+    def _decode(body: bytes, kind: type[Decoded], what: str) -> Decoded:
         try:
-            return _object.decode(body).end_time is not None
-        except msgspec.MsgspecError as error:
-            raise FrigateError(f"the object cannot be read: {error}", retry=True) from None
+            return msgspec.json.decode(body, type=kind)
+        except (ValueError, RecursionError) as error:
+            raise FrigateError(f"{what} cannot be read: {error}", retry=True) from None
 
     @staticmethod
     def _check(status: int, body: bytes, what: str) -> None:
         if status != 200:
             words = " ".join(body[:200].decode("utf-8", "replace").split())
-            hint = ": give a user with the role admin" if status == 403 else ""
-            raise FrigateError(f"{what}: HTTP {status}{hint}: {words}", retry=status >= 500 or status in (408, 429))
+            hint = {403: ": give a user with the role admin"}.get(status, "")
+            if 300 <= status < 400:
+                hint = ": give the address that it redirects to"
+            passes = status >= 500 or status in (404, 408, 429)  # 404: an object that just began is not in the database
+            raise FrigateError(f"{what}: HTTP {status}{hint}: {words}", retry=passes)
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Ask, and log in if that is wanted: at first, and when the token has expired."""
+        until_s = time.monotonic() + self._timeout_s
         if self._address.password is not None and self._token is None:
-            self._log_in(None)
+            self._log_in(None, until_s)
         used = self._token
-        status, reply, _ = self._exchange(method, path, body, used)
+        status, reply, _ = self._exchange(method, path, body, used, until_s)
         if status == 401 and self._address.password is not None:
-            self._log_in(used)
-            status, reply, _ = self._exchange(method, path, body, self._token)
+            self._log_in(used, until_s)
+            status, reply, _ = self._exchange(method, path, body, self._token, until_s)
         return status, reply
 
-    def _log_in(self, expired: str | None) -> None:
+    def _log_in(self, expired: str | None, until_s: float) -> None:
         """Get a token in place of the expired one, unless another thread has done so."""
         with self._lock:
             if self._token != expired:
                 return
             body = json.dumps({"user": self._address.user, "password": self._address.password}).encode()
-            status, reply, cookies = self._exchange("POST", "/api/login", body, None)
+            status, reply, cookies = self._exchange("POST", "/api/login", body, None, until_s)
             if status == 401:
                 raise FrigateError("the login was refused: check --frigate-user and its password", retry=False)
             self._check(status, reply, "the login")
@@ -179,28 +193,23 @@ class FrigateApi:
                 raise FrigateError(f"the login gave no cookie {TOKEN_COOKIE}", retry=False)
             self._token = found[0]
 
-    def _exchange(self, method: str, path: str, body: bytes | None, token: str | None) -> tuple[int, bytes, list[str]]:
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, token: str | None, until_s: float
+    ) -> tuple[int, bytes, list[str]]:
         """Return status, body and cookies of one request."""
-        where = self._address.host, self._address.port
-        connection: http.client.HTTPConnection
-        if self._address.tls:
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(*where, timeout=self._timeout_s, context=context)
-        else:
-            connection = http.client.HTTPConnection(*where, timeout=self._timeout_s)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            content = response.read(_MOST_BYTES + 1)
-            cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
-        except (OSError, http.client.HTTPException) as error:
+            connection = self._connection(until_s=until_s)
+            try:
+                connection.request(method, path, body, headers)
+                response = connection.getresponse()
+                content = read_all(response, _MOST_BYTES)
+            finally:
+                connection.close()
+        except (*CUT, ValueError) as error:  # ValueError: of a token or host that no request can hold
             words = str(error) or type(error).__name__
             raise FrigateError(f"{self._address.name}: {words}", retry=True) from None
-        finally:
-            connection.close()
-        if len(content) > _MOST_BYTES:
-            raise FrigateError(f"{path}: the reply has over {_MOST_BYTES} bytes", retry=False)
+        cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
         return response.status, content, cookies

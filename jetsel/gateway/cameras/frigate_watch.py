@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,17 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion
-
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.gateway.cameras.frigate import FrigateApi, FrigateError, Snapshot, read_message
+from jetsel.gateway.cameras.frigate import MOST_LETTERS, FrigateApi, FrigateError, Snapshot, read_message
+from jetsel.gateway.cameras.frigate_messages import FrigateMessages
 from jetsel.gateway.cameras.mqtt import Broker
 from jetsel.gateway.cameras.sub_labels import MOST_VOTES, SubLabel, Votes
 from jetsel.gateway.cameras.watch import stamp
 
-TOPIC = "frigate/events"
 _LOOK_S = 0.1
 _THREADS = 4
 _MOST_OBJECTS = 1000  # at a time
@@ -30,8 +28,7 @@ _PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to be ba
 _SILENT_S = 300.0  # without a message of an object: Frigate is asked whether it has ended
 _AGAIN_S = 1.0
 _LONGEST_PAUSE_S = 8.0
-_MISSED = 100  # objects that began while the broker was away, at most
-_KEEPALIVE_S = 15
+_LISTED = 500  # objects in a list of Frigate's newest
 
 
 @dataclass
@@ -58,7 +55,7 @@ class Tracked:
 class FrigateWatch:
     """Begins at once; end it with `close`. families: by the label of an object, the family that answers.
 
-    emit: gets each event; told: sentences for people. Any thread may call them.
+    prefix: mqtt.topic_prefix of Frigate. emit: gets each event; told: sentences for people. Any thread may call them.
     """
 
     def __init__(
@@ -71,6 +68,7 @@ class FrigateWatch:
         asks: Mapping[str, Any],
         timeout_ms: float,
         *,
+        prefix: str = "frigate",
         emit: Callable[[dict[str, Any]], None],
         told: Callable[[str], None],
     ) -> None:
@@ -82,28 +80,23 @@ class FrigateWatch:
         self._done: dict[str, None] = {}
         self._local = threading.local()
         self._clients: list[Client] = []
-        self._newest_start_s = time.time()  # of the objects that were seen, by Frigate's clock
-        self._has_missed = False
+        self._listed: set[str] | None = None  # objects of Frigate's last list; None before the first
+        self._oldest_s = -math.inf  # when the last one of that list began, if the list was full
+        self._is_behind = True  # the list is to be read
         self._counts = {"sub_label": 0, "no_sub_label": 0}
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_THREADS, "frigate")
-        self._broker = client = paho.Client(CallbackAPIVersion.VERSION2)
-        client.username_pw_set(broker.user, broker.password)
-        if broker.tls:
-            client.tls_set()
-        client.reconnect_delay_set(1, 30)
-        client.on_connect = self._connected
-        client.on_disconnect = self._disconnected
-        client.on_message = lambda _, __, message: self._received(bytes(message.payload))
-        client.connect_async(broker.host, broker.port, _KEEPALIVE_S)
-        client.loop_start()
+        self._messages = FrigateMessages(
+            broker, prefix, connected=self._fall_behind, received=self._received, told=told
+        )
 
     def run(self) -> None:
         """Ask about objects until `stop`."""
         while not self._stopping.wait(_LOOK_S):
-            if self._has_missed:
-                self._has_missed = False
+            self._messages.report_silence()
+            if self._is_behind:
+                self._is_behind = False
                 self._pool.submit(self._catch_up)
             now_s = time.monotonic()
             with self._lock:
@@ -118,106 +111,103 @@ class FrigateWatch:
         self._stopping.set()
 
     def close(self) -> None:
-        """End after `run`: what is not decided gets its reason."""
-        self._broker.on_disconnect = None
-        self._broker.disconnect()
-        self._broker.loop_stop()
-        self._pool.shutdown()
+        """End after `run`: what is not decided gets its reason. Requests that are under way end by their deadlines."""
+        self._stopping.set()
+        self._messages.close()
+        self._pool.shutdown(cancel_futures=True)
         for one in list(self._objects.values()):
-            self._end(one, f"jetsel watch was stopped: {one.votes.why_none()}")
+            self._end(one, f"jetsel watch was stopped: {one.votes.why_none() or 'its sub-label is not written yet'}")
         for client in self._clients:
             client.close()
         self._say("summary", **{f"{name}s": count for name, count in self._counts.items()})
 
     # What Frigate says.
 
-    def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
-        if reason.is_failure:
-            self._tell_once("broker", f"the MQTT broker refuses: {reason}; it is tried again")
-            return
-        client.subscribe(TOPIC, qos=1)
-        if "broker" in self._trouble:
-            self._trouble.discard("broker")
-            self._told("the MQTT broker is available again")
-        else:
-            self._told(f"connected to the MQTT broker; waiting for {TOPIC}")
-        self._has_missed = bool(self._counts["sub_label"] or self._counts["no_sub_label"] or self._objects)
-
-    def _disconnected(self, *_: Any) -> None:
-        self._tell_once("broker", "the MQTT broker hung up; it is tried again")
-
     def _received(self, payload: bytes) -> None:
         message = read_message(payload)
-        if message is None:
-            self._tell_once("message", f"a message of {TOPIC} cannot be read: is it Frigate's?")
-        else:
-            self._take(message.after, is_end=message.type == "end")
+        self._take(message.after, is_end=message.type == "end")
 
     def _take(self, after: Snapshot, *, is_end: bool) -> None:
         """Take in an object's state; one of a label without a family is none of ours."""
-        family = self._families.get(after.label)
-        if family is None or after.false_positive:
-            return
         now_s = time.monotonic()
         with self._lock:
-            self._newest_start_s = max(self._newest_start_s, after.start_time)
             one = self._objects.get(after.id)
             if one is None:
-                if after.id in self._done:
+                family = self._families.get(after.label)
+                if family is None or after.false_positive or after.id in self._done:
                     return
-                is_full = len(self._objects) >= _MOST_OBJECTS
                 one = Tracked(after.id, after.camera, after.label, family, now_s, now_s)
-                if not is_full:
+                if len(self._objects) < _MOST_OBJECTS:
                     self._objects[after.id] = one
-            else:
-                is_full = False
             one.seen_s, one.due_s = now_s, min(one.due_s, now_s)
             if is_end and one.ended_s is None:
                 one.ended_s = now_s
-        if is_full:
-            self._end(one, f"{_MOST_OBJECTS} objects are under way already")
+            reason = _why_not(after, one.result)
+            if one.id not in self._objects:
+                reason = f"{_MOST_OBJECTS} objects are under way already"
+        if reason is not None:
+            self._end(one, reason)
+
+    def _fall_behind(self) -> None:
+        self._is_behind = True
 
     def _catch_up(self) -> None:
-        """Look what was missed while the broker was away: objects that ended, and those that began."""
+        """Look what was missed while the broker was away: objects that began, and those that ended."""
         with self._lock:
-            since_s, under_way = self._newest_start_s, [one for one in self._objects.values() if one.ended_s is None]
+            under_way = [one for one in self._objects.values() if one.ended_s is None]
         try:
-            for snapshot in reversed(self._api.since(since_s, _MISSED)):
-                self._take(snapshot, is_end=snapshot.end_time is not None)
+            for state in self._unlisted(self._api.newest(list(self._families), _LISTED)):
+                self._take(state, is_end=state.end_time is not None)
             for one in under_way:
-                self._look_whether_ended(one, if_unknown=False)
-        except FrigateError as error:
+                if self._stopping.is_set():
+                    return
+                self._look_up(one, has_ended_if_unknown=False)
+            self._trouble.discard("catch-up")
+        except Exception as error:  # also a defect of ours: the pool would swallow it
             self._tell_once("catch-up", f"what was missed cannot be read: {error}")
-            self._has_missed = error.retry
+            self._is_behind |= isinstance(error, FrigateError) and error.retry
             self._stopping.wait(_AGAIN_S)
 
-    def _look_whether_ended(self, one: Tracked, *, if_unknown: bool) -> None:
-        one.seen_s = time.monotonic()
-        has_ended = self._api.has_ended(one.id)
-        if if_unknown if has_ended is None else has_ended:
-            one.ended_s = time.monotonic() if one.ended_s is None else one.ended_s
-            one.due_s = 0.0
+    def _unlisted(self, newest: list[Snapshot]) -> list[Snapshot]:
+        """Return what the list before did not have, the oldest first, whatever anybody's clock says.
+
+        In a full list, what Frigate deletes makes place for older ones at its end: they are not new.
+        """
+        is_full = len(newest) >= _LISTED
+        with self._lock:
+            before, self._listed = self._listed, {one.id for one in newest}
+            oldest_s, self._oldest_s = self._oldest_s, newest[-1].start_time if is_full else -math.inf
+        if before is None:
+            return []
+        return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
+
+    def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
+        """Take in an object's state as Frigate's database has it."""
+        state = self._api.look_up(one.id)
+        if state is not None:
+            self._take(state, is_end=state.end_time is not None)
+        elif has_ended_if_unknown:
+            with self._lock:
+                one.seen_s = one.due_s = time.monotonic()
+                one.ended_s = one.seen_s if one.ended_s is None else one.ended_s
 
     # One object, by one thread at a time.
 
     def _step(self, one: Tracked) -> None:
         try:
-            if self._stopping.is_set():
-                return
             if one.result is None and not one.is_final:
                 self._ask(one)
-                one.result = one.votes.result()
-                if one.result is None and len(one.votes) >= MOST_VOTES:
-                    self._end(one, one.votes.why_none())
-                    return
+            if self._stopping.is_set() or one.id not in self._objects:
+                return
             if one.result is not None:
                 self._write(one, one.result)
-            elif one.is_final:
-                self._end(one, one.votes.why_none() + (f"; {one.problem}" if one.problem else ""))
+                self._trouble.discard("writing")
+            elif one.is_final or len(one.votes) >= MOST_VOTES:
+                self._end(one, "; ".join(filter(None, (one.votes.why_none(), one.problem))))
         except FrigateError as error:
-            self._failed(one, str(error), is_over=not error.retry)
+            self._failed(one, "frigate" if one.result is None else "writing", str(error), is_over=not error.retry)
         except JetselError as error:
-            self._failed(one, str(error), is_over=False)
+            self._failed(one, "daemon", str(error), is_over=False)
         except Exception as error:  # a defect of ours: the object gets it as its reason
             self._end(one, f"a defect in jetsel: {type(error).__name__}: {error}")
         finally:
@@ -227,20 +217,30 @@ class FrigateWatch:
         """Ask about the object's best image so far, if it is another; set when it is due again."""
         now_s = time.monotonic()
         if one.ended_s is None and now_s - one.seen_s > _SILENT_S:
-            self._look_whether_ended(one, if_unknown=True)
-        was_ended = one.ended_s is not None
+            self._look_up(one, has_ended_if_unknown=True)
+        seen_s, was_ended = one.seen_s, one.ended_s is not None
         image = self._api.snapshot(one.id)
+        self._trouble.discard("frigate")
         digest = b"" if image is None else hashlib.sha256(image).digest()
+        if self._stopping.is_set():
+            return
         if image is not None and digest != one.last_image:
             answer = self._client().classify(image, family=one.family, top_k=1, on_doubt="use", **self._asks)
+            self._trouble.discard("daemon")
             one.votes.add(answer)
             one.last_image, one.problem = digest, ""
-        one.pause_s = _AGAIN_S
-        one.is_final = was_ended  # its image does not change any more
         is_polled = now_s - one.began_s < _POLL_FOR_S or was_ended
-        one.due_s = now_s + (_AGAIN_S if is_polled else _SILENT_S)
+        with self._lock:
+            one.pause_s, one.result = _AGAIN_S, one.votes.result()
+            one.is_final = was_ended  # its image does not change any more
+            if one.seen_s == seen_s:  # what came meanwhile has made it due
+                one.due_s = now_s + (_AGAIN_S if is_polled else _SILENT_S)
 
     def _write(self, one: Tracked, result: SubLabel) -> None:
+        """Write the sub-label, unless the object has one of Frigate's own or is a false positive by now."""
+        self._look_up(one, has_ended_if_unknown=True)
+        if one.id not in self._objects:
+            return
         self._api.set_sub_label(one.id, result.label, min(1.0, max(result.score, 1e-6)))
         with self._lock:
             if self._objects.pop(one.id, None) is None:
@@ -249,11 +249,12 @@ class FrigateWatch:
             self._counts["sub_label"] += 1
         self._say("sub_label", **self._about(one), sub_label=result.label, score=result.score, answers=result.votes)
 
-    def _failed(self, one: Tracked, problem: str, *, is_over: bool) -> None:
-        """Try again, until the object has ended for too long."""
+    def _failed(self, one: Tracked, who: str, problem: str, *, is_over: bool) -> None:
+        """Try again, until the object has ended for too long. Reported once until who failed answers again."""
         now_s = time.monotonic()
         one.problem = problem
-        self._tell_once(problem.partition(":")[0], f"{one.id}: {problem}")
+        if one.pause_s == _AGAIN_S:  # a single object that cannot be read is no new trouble at each try
+            self._tell_once(who, f"{one.id}: {problem}")
         if is_over or (one.ended_s is not None and now_s - one.ended_s > _PATIENCE_S):
             self._end(one, problem)
             return
@@ -293,3 +294,12 @@ class FrigateWatch:
 
     def _say(self, event: str, **fields: Any) -> None:
         self._emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
+
+
+def _why_not(state: Snapshot, result: SubLabel | None) -> str | None:
+    """Return why an object gets no sub-label of ours, None if it may. result: what may have been written already."""
+    if state.false_positive:
+        return "Frigate calls it a false positive"
+    if state.name is not None and (result is None or state.name != result.label[:MOST_LETTERS]):
+        return f"Frigate has the sub-label {state.name} for it already"
+    return None

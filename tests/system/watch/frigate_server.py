@@ -1,4 +1,4 @@
-"""Frigate's HTTP API as its documentation and source have it at 0.16 and 0.17, for the tests: objects, login, limits.
+"""Frigate's HTTP API as its documentation and source have it at 0.16 to 0.18, for the tests: objects, login, limits.
 
 What it answers: frigate/api/event.py, media.py and auth.py. Replies may be broken on request.
 """
@@ -41,11 +41,15 @@ class FrigateObject:
 
 
 class FrigateServer:
-    """Frigate on loopback. has_login: whether it wants a token. broken: replies that come instead, each once."""
+    """Frigate on loopback. has_login: whether it wants a token.
+
+    broken: replies that come instead, each once. answers: by the last part of a path, replies that always come instead.
+    """
 
     def __init__(self, *, has_login: bool = False) -> None:
         self.objects: dict[str, FrigateObject] = {}
         self.broken: list[tuple[int, bytes]] = []
+        self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: Counter[str] = Counter()
         self.tokens: set[str] = set()
         self.has_login = has_login
@@ -98,12 +102,16 @@ class FrigateServer:
                 return (200, b"") if is_right else (401, b'{"message":"Login failed"}')
             if self.has_login and authorization.removeprefix("Bearer ") not in self.tokens:
                 return 401, b'{"message":"Unauthorized"}'
+            if last in self.answers:
+                return self.answers[last]
             if self.broken and last in ("snapshot.jpg", "sub_label"):
                 return self.broken.pop()
             if parts.path == "/api/events":
-                after = float(parse_qs(parts.query)["after"][0])
+                asked = parse_qs(parts.query)
+                labels = asked["labels"][0].split(",")
                 newest = sorted(self.objects.values(), key=lambda one: one.start_time, reverse=True)
-                return 200, json.dumps([one.state() for one in newest if one.start_time > after]).encode()
+                found = [one.state() for one in newest if one.label in labels]
+                return 200, json.dumps(found[: int(asked["limit"][0])]).encode()
             one = self.objects.get(parts.path.split("/")[3])
             if one is None:
                 return 404, b'{"success":false,"message":"Event not found"}'

@@ -51,3 +51,9 @@ def test_what_a_promise_does_not_cover_is_one_label_whatever_class_is_likely() -
     change = labels.see(answer("cow", in_doubt=True), 4.0)
     assert change is not None
     assert (reported_label(change.answer).id, change.previous) == ("cow", "unknown")
+
+
+def test_a_class_called_unknown_is_another_label_than_doubt() -> None:
+    labels = Labels(1)
+    changes = [labels.see(one, 0.0) for one in (answer("cat", in_doubt=True, wrong_at_most=0.05), answer("unknown"))]
+    assert [change is not None and reported_label(change.answer).id for change in changes] == [None, "unknown"]

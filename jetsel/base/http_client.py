@@ -1,0 +1,125 @@
+"""HTTP to servers that are not ours, with the standard library: one deadline for a whole exchange, bounded bodies."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from io import BufferedReader, RawIOBase
+from socket import socket
+from typing import Any, NoReturn
+
+IDLE_S = 30.0  # of a connection that brings nothing
+_BLOCK_BYTES = 16_384  # sent or read at a time: one record of TLS
+
+CUT = (OSError, HTTPException)
+"""What an exchange raises if the way to the server breaks; it is worth another try."""
+
+
+class _Response(HTTPResponse):
+    """A reply that is read until a moment of the monotonic clock, also if the server sends a byte now and then."""
+
+    def __init__(self, sock: socket, *words: Any, until_s: float, **more: Any) -> None:
+        super().__init__(sock, *words, **more)
+        self.fp = BufferedReader(_Timed(self.fp.detach(), sock, until_s))
+
+    def read(self, size: int | None = None, /) -> bytes:
+        """Return at most `size` bytes that have arrived (None: a block), none at the end; raises one of CUT.
+
+        What has arrived is never lost to a reset that follows, and the size that a chunk claims is no matter.
+        http.client itself takes a connection that was cut for the end, and urllib reads the body of a redirect whole.
+        """
+        part = self.read1(_BLOCK_BYTES if size is None else size)
+        if not part and self.length:
+            raise OSError("the connection was cut")
+        return part
+
+
+class _Timed(RawIOBase):
+    """What a socket receives; each read waits for the time that is left and no longer."""
+
+    def __init__(self, received: RawIOBase, sock: socket, until_s: float) -> None:
+        self._received, self._sock, self._until_s = received, sock, until_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int | None:
+        self._sock.settimeout(_left_s(self._until_s))
+        return self._received.readinto(into)
+
+    def close(self) -> None:
+        self._received.close()
+        super().close()
+
+
+class Http(HTTPConnection):
+    """A connection to http:// whose connecting, sending and reply end at a moment of the monotonic clock."""
+
+    def __init__(self, *words: Any, until_s: float, **more: Any) -> None:
+        super().__init__(*words, **{**more, "timeout": _left_s(until_s)})
+        self.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]  # makes one
+        self._until_s = until_s
+
+    def send(self, content: bytes) -> None:  # type: ignore[override]  # nothing else is sent here
+        """Send in blocks: TLS grants its time to each one anew."""
+        for begin in range(0, len(content), _BLOCK_BYTES):
+            if self.sock is not None:
+                self.sock.settimeout(_left_s(self._until_s))
+            super().send(content[begin : begin + _BLOCK_BYTES])
+
+
+class Https(Http, HTTPSConnection):
+    """The same to https://."""
+
+
+class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
+    """Opens http:// and https:// by connections that end in time, and ftp://, where a server may redirect to, never."""
+
+    def __init__(self, until_s: float) -> None:
+        super().__init__()
+        self._until_s = until_s
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(Http, until_s=self._until_s), request)
+
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(Https, until_s=self._until_s), request)
+
+    def ftp_open(self, request: urllib.request.Request) -> NoReturn:
+        raise OSError(f"the server redirects to {request.full_url}")
+
+
+def ask(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
+    """Send a request, follow redirects, and return the reply; all ends at this moment of the monotonic clock.
+
+    token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
+    Raises HTTPError for a reply that is an error, one of CUT if there is none.
+    """
+    if token is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    opener = urllib.request.build_opener(_Connecting(until_s))
+    try:
+        reply: HTTPResponse = opener.open(request)
+    except ValueError as fault:
+        raise OSError(f"the server redirects to an invalid address: {fault}") from None
+    return reply
+
+
+def read_all(reply: HTTPResponse, most_bytes: int) -> bytes:
+    """Return the whole body of a reply of this module's; raises one of CUT, also if it is larger than this."""
+    content = bytearray()
+    while part := reply.read(_BLOCK_BYTES):
+        content += part
+        if len(content) > most_bytes:
+            raise OSError(f"the reply has over {most_bytes} bytes")
+    return bytes(content)
+
+
+def _left_s(until_s: float) -> float:
+    """Return how long the next step may take; raises TimeoutError if the time is over."""
+    left_s = until_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("it takes too long")
+    return min(IDLE_S, left_s)
