@@ -45,7 +45,7 @@ def test_what_is_published_is_the_family_again(storage: Storage, key: Pair, tmp_
 
 
 def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
-    storage: Storage, key: Pair, tmp_path: Path
+    storage: Storage, key: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publishing.init(storage, [key.private])
     with pytest.raises(RepositoryError, match="already"):
@@ -67,6 +67,9 @@ def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
     assert unnamed & blobs == {file.blob for file in first.files} - shared
     assert len(unnamed) == len(unnamed & blobs) + 1  # and the first bundle's document
     assert publishing.garbage(storage, [key.public]) == []  # too young
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 86_400.0)  # our clock alone: the storage's is another
+    assert publishing.garbage(storage, [key.public]) == []
 
 
 def test_killed_at_any_write_the_list_is_whole_and_the_rest_is_garbage(

@@ -33,6 +33,7 @@ def test_a_family_goes_through_an_object_store(url: str, tmp_path: Path) -> None
     index, _ = read_index(storage, [key.public])
     bundle, _ = read_bundle(storage, index.bundles[0], [key.public])
     assert scan([fetch(storage, bundle, tmp_path / "device")]).families
+    assert publishing.garbage(storage, [key.public]) == []  # too young
     for one in publishing.garbage(storage, [key.public], now_s=time.time() + 3601):
         storage.remove(one.name)
     blobs = {one.name for one in storage.list() if one.name.startswith("blobs/")}

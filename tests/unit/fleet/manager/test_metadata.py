@@ -156,3 +156,24 @@ def test_what_was_counted_before_the_last_days_is_subtracted(tmp_path: Path) -> 
     os.utime(old, (old.stat().st_mtime - 8 * 86400,) * 2)
     upload(storage, total(2, 30))
     assert counted(storage) == (20, 20, 20)
+
+
+def test_a_storage_whose_clock_is_set_back_hides_no_line_and_no_upload(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    upload(storage, total(1, 10))
+    assert counted(storage) == (10, 10, 10)
+
+    first = "usage/a/s-000000001.jsonl.gz"
+    began_s = (tmp_path / first).stat().st_mtime
+
+    def set_back(name: str, *lines: Usage) -> None:
+        upload(storage, *lines)
+        os.utime(tmp_path / name, (began_s - 3600.0 * lines[-1].sequence,) * 2)
+
+    set_back(first, total(1, 10), total(2, 30))  # an upload that grew
+    set_back("usage/a/s-000000003.jsonl.gz", total(3, 70))
+    assert counted(storage) == (70, 70, 70)
+    table = Metadata(storage)
+    assert sequences(table) == [("a", 1), ("a", 2), ("a", 3)]
+    (device,) = read_devices(table).values()
+    assert device.line.sequence == 3
