@@ -11,7 +11,7 @@ from socket import socket
 from typing import Any, NoReturn
 
 IDLE_S = 30.0  # of a connection that brings nothing
-_BLOCK_BYTES = 16_384  # sent or read at a time: one record of TLS
+_BLOCK_BYTES = 65_536  # read at a time
 
 CUT = (OSError, HTTPException)
 """What an exchange raises if the way to the server breaks; it is worth another try."""
@@ -27,8 +27,7 @@ class _Response(HTTPResponse):
     def read(self, size: int | None = None, /) -> bytes:
         """Return at most `size` bytes that have arrived (None: a block), none at the end; raises one of CUT.
 
-        What has arrived is never lost to a reset that follows, and the size that a chunk claims is no matter.
-        http.client itself takes a connection that was cut for the end, and urllib reads the body of a redirect whole.
+        http.client itself takes a cut for the end and believes a chunk's size; urllib reads a redirect's body whole.
         """
         part = self.read1(_BLOCK_BYTES if size is None else size)
         if not part and self.length:
@@ -55,19 +54,11 @@ class _Timed(RawIOBase):
 
 
 class Http(HTTPConnection):
-    """A connection to http:// whose connecting, sending and reply end at a moment of the monotonic clock."""
+    """A connection to http:// whose steps, and all reads of its reply, end at a moment of the monotonic clock."""
 
     def __init__(self, *words: Any, until_s: float, **more: Any) -> None:
         super().__init__(*words, **{**more, "timeout": _left_s(until_s)})
         self.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]  # makes one
-        self._until_s = until_s
-
-    def send(self, content: bytes) -> None:  # type: ignore[override]  # nothing else is sent here
-        """Send in blocks: TLS grants its time to each one anew."""
-        for begin in range(0, len(content), _BLOCK_BYTES):
-            if self.sock is not None:
-                self.sock.settimeout(_left_s(self._until_s))
-            super().send(content[begin : begin + _BLOCK_BYTES])
 
 
 class Https(Http, HTTPSConnection):
@@ -108,7 +99,7 @@ def ask(request: urllib.request.Request, token: str | None, until_s: float) -> H
 
 
 def read_all(reply: HTTPResponse, most_bytes: int) -> bytes:
-    """Return the whole body of a reply of this module's; raises one of CUT, also if it is larger than this."""
+    """Return a reply's whole body; raises one of CUT, also if it is larger than this."""
     content = bytearray()
     while part := reply.read(_BLOCK_BYTES):
         content += part

@@ -86,14 +86,10 @@ class _Opened:
         self._stream, self._begins = stream, begins
 
     def __enter__(self) -> tuple[Stream, int]:
-        return self, self._begins
+        return self._stream, self._begins
 
     def __exit__(self, *_: object) -> None:
         self._stream.close()
-
-    def read(self, size: int, /) -> bytes:
-        """See Stream."""
-        return self._stream.read(size)
 
 
 def source_of(url: str, token: str | None = None) -> Source:

@@ -25,7 +25,6 @@ class FrigateMessages:
         self,
         broker: Broker,
         prefix: str,
-        *,
         connected: Callable[[], None],
         received: Callable[[bytes], None],
         told: Callable[[str], None],
@@ -81,8 +80,8 @@ class FrigateMessages:
                 self._on_received(bytes(message.payload))
         except Exception:  # whatever anybody publishes, paho's thread goes on
             if not self._is_odd:
-                self._is_odd = True
                 self._told(f"a message of {self._events} cannot be read: is it Frigate's?")
+            self._is_odd = True
 
     def _tell(self, trouble: str) -> None:
         if trouble != self._trouble:

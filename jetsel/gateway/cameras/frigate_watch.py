@@ -87,9 +87,7 @@ class FrigateWatch:
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_THREADS, "frigate")
-        self._messages = FrigateMessages(
-            broker, prefix, connected=self._fall_behind, received=self._received, told=told
-        )
+        self._messages = FrigateMessages(broker, prefix, self._fall_behind, self._received, told)
 
     def run(self) -> None:
         """Ask about objects until `stop`."""

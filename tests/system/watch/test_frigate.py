@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections import Counter
@@ -43,15 +44,18 @@ def open_frigate() -> Iterator[Callable[..., FrigateServer]]:
 class Publisher:
     """Frigate's part at the broker."""
 
-    def __init__(self, broker: Mosquitto) -> None:
+    def __init__(self, broker: Mosquitto, prefix: str = "frigate") -> None:
+        self.topic = f"{prefix}/events"
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
         self._client.reconnect_delay_set(1, 1)
         self._client.connect("127.0.0.1", broker.port)
         self._client.loop_start()
 
     def send(self, kind: str, one: FrigateObject) -> None:
-        message = json.dumps({"type": kind, "before": one.state(), "after": one.state()})
-        self._client.publish("frigate/events", message)
+        self.send_raw(json.dumps({"type": kind, "before": one.state(), "after": one.state()}).encode())
+
+    def send_raw(self, message: bytes) -> None:
+        self._client.publish(self.topic, message)
 
     def close(self) -> None:
         self._client.disconnect()
@@ -144,10 +148,29 @@ def test_a_refused_login_and_what_is_missing_are_named(
     event = watcher.wait_for("no_sub_label")
     assert "check --frigate-user and its password" in event["reason"]
     publisher.close()
-    for options, words in ((("--mqtt", "127.0.0.1"), "--map bird=birds"), (MAP, "--mqtt HOST")):
+    for options, words in (
+        (("--mqtt", "127.0.0.1"), "--map bird=birds"),
+        (MAP, "--mqtt HOST"),
+        (("--mqtt", "127.0.0.1", *MAP, "--topic-prefix", "a/#"), "topic_prefix"),
+    ):
         refused = watch("frigate://127.0.0.1", shared_daemon.endpoint, *options)
         assert refused.process.wait(60) == 2
         assert words in refused.said()
+
+
+def test_an_odd_message_ends_nothing_and_the_topics_of_frigate_can_be_given(
+    shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker
+) -> None:
+    frigate, broker = open_frigate(), mosquitto()
+    watcher = began(watch, frigate, broker, shared_daemon, "--topic-prefix", "home/frigate")
+    publisher = Publisher(broker, "home/frigate")
+    publisher.send_raw(b'{"x":' + b"[" * 3000)
+    until(lambda: "a message of home/frigate/events cannot be read" in watcher.said())
+    one = track(frigate, "1.5-a", 1, 6)
+    grow(publisher, one, 1, 6)
+    until(lambda: one.sub_labels)
+    publisher.close()
+    assert watcher.end(signal.SIGTERM)["sub_labels"] == 1
 
 
 @pytest.mark.slow
