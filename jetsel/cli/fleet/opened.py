@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.base.errors import ConfigError, pip_install
+from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 
 if TYPE_CHECKING:
     from jetsel.fleet.manager.planning import Planner, Proposal
@@ -54,7 +55,10 @@ class OpenedFleet:
         from jetsel.fleet.manager.planning import read_plans
         from jetsel.fleet.manager.status import Written, statuses
 
-        now_s = self.storage.now_s()
+        try:
+            now_s = self.storage.now_s()
+        except RepositoryError:  # this user may only read there: ages are by this machine's clock
+            now_s = time.time()
         written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
         plans = {
             name: Written(plan, written_s.get(plan_path(name), now_s))
