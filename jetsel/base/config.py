@@ -106,7 +106,6 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
 
     sensor: Kind of sensor; auto: the one that is there.
     sysfs: Where Linux shows the sensors.
-    replay: A recorded trace that is played in place of sensors (default: none).
     board: Row of the table of boards (default: found by the device tree).
     total: Rails whose sum is the total power; empty: as the table of boards says.
     labels: Names of channels that have none, by device and channel.
@@ -114,12 +113,10 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
     jtop: Whether to ask jetson-stats, if it is installed, for the board's state.
     calibration: Folder of what `jetsel power calibrate` measured.
     budget_w: Watts of mean total power that policies are kept under (default: no limit).
-    battery_reserve_percent: Charge of the battery below which energy is saved (default: never).
     """
 
-    sensor: Literal["auto", "ina3221", "ina238", "rapl", "nvml", "none"] = "auto"
+    sensor: Literal["auto", "ina3221", "ina238", "rapl", "none"] = "auto"
     sysfs: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] = "/sys"
-    replay: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
     board: str | None = None
     total: list[str] = []
     labels: dict[str, str] = {}
@@ -127,7 +124,6 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
     jtop: bool = False
     calibration: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
     budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None
-    battery_reserve_percent: Annotated[float, Meta(gt=0, le=100)] | None = None
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -286,15 +282,13 @@ EXAMPLES = {
     "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
     "host.engines": 'engines = "/var/lib/jetsel/engines"',
     "host.precision": 'precision = "fp16" (or "fp32", "int8")',
-    "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "nvml", "none")',
-    "power.replay": 'replay = "/var/lib/jetsel/power/trace.csv"',
+    "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "none")',
     "power.board": 'board = "jetson-tx2"',
     "power.total": 'total = ["VDD_IN"]',
     "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
     "power.rate_hz": "rate_hz = 20 (1 to 100)",
     "power.calibration": 'calibration = "/var/lib/jetsel/power"',
     "power.budget_w": "budget_w = 7.5",
-    "power.battery_reserve_percent": "battery_reserve_percent = 20",
     "policy.default": 'default = "cascade"',
     "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
     "policy.wrong_at_most": "wrong_at_most = 0.05",
@@ -330,6 +324,12 @@ EXAMPLES = {
     "cameras.save": 'save = "/var/lib/jetsel-watch/doubts"',
     "log.level": 'level = "info" (or "debug", "warning", "error")',
 }
+
+REMOVED = {
+    "power.replay": "jetsel plays no recordings of power any more: remove the line",
+    "power.battery_reserve_percent": "use power.budget_w, or requests with most_energy_mj",
+}
+"""Settings of earlier versions, and what replaces each."""
 
 _ANY_EXAMPLE = "[server] then a line queue_requests = 128"
 _BRACKETS = re.compile(r"\[.*?\]")  # which of a list, in a path
@@ -405,6 +405,8 @@ def _explain(message: str) -> str:
     unknown = _UNKNOWN.search(message)
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
+        if key in REMOVED:
+            return f"{key}: this setting was removed: {REMOVED[key]}"
         known = _known(path)
         near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
         meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)

@@ -1,4 +1,4 @@
-"""`jetsel power`: what the board's sensors say now, a recording of it, and its idle power."""
+"""`jetsel power`: what the board's sensors say now, and its idle power."""
 
 from __future__ import annotations
 
@@ -20,25 +20,16 @@ Sysfs = Annotated[
     Path | None,
     typer.Option(metavar="ROOT", help="Folder to read instead of /sys: a copy of a board's tree, or a simulated one."),
 ]
-Replay = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Recording of `jetsel power record` to play instead of reading sensors."),
-]
 
 
-def section(config: Path | None, sysfs: Path | None, replay: Path | None = None) -> Power:
-    """Return the file's [power] section, with what the options say in its place; raises ConfigError.
-
-    A tree that is named is read, even if the file has a recording played.
-    """
+def section(config: Path | None, sysfs: Path | None) -> Power:
+    """Return the file's [power] section, with the tree of --sysfs in its place; raises ConfigError."""
     import msgspec
 
     from jetsel.site import config_file
 
     power = config_file.applied(config).power
-    if sysfs is not None:
-        power = msgspec.structs.replace(power, sysfs=str(sysfs.absolute()), replay=None)
-    return power if replay is None else msgspec.structs.replace(power, replay=str(replay.absolute()))
+    return power if sysfs is None else msgspec.structs.replace(power, sysfs=str(sysfs.absolute()))
 
 
 def sensors(power: Power) -> FoundRails:
@@ -49,9 +40,7 @@ def sensors(power: Power) -> FoundRails:
     return find_some(power)
 
 
-def show(
-    ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, replay: Replay = None, config: ConfigFile = None
-) -> None:
+def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: ConfigFile = None) -> None:
     """Show the current readings of the board's power sensors: each rail, and the total with the rails that it adds up.
 
     To watch them: watch jetsel power.
@@ -60,7 +49,7 @@ def show(
         return
     from jetsel.power.finding import take
 
-    found = sensors(section(config, sysfs, replay))
+    found = sensors(section(config, sysfs))
     try:
         seen = take(found)
     finally:
@@ -92,39 +81,6 @@ def rails_table(seen: Snapshot) -> Table:
     return shown
 
 
-def record(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="CSV file to write; it must not exist.")],
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="Seconds to record (default: until Ctrl-C).")] = None,
-    rate_hz: Annotated[float, typer.Option("--rate", min=0.1, max=1000, help="Rows per second.")] = 100.0,
-    sysfs: Sysfs = None,
-    replay: Replay = None,
-    config: ConfigFile = None,
-) -> None:
-    """Record every rail to a file, to examine it later or to replay it with --replay or [power] replay."""
-    import contextlib
-
-    from jetsel.base.errors import PowerError
-    from jetsel.power.trace import Writer, rows
-
-    found = sensors(section(config, sysfs, replay))
-    count = 0
-    try:
-        with out.open("x", encoding="utf-8", newline="") as file, contextlib.suppress(KeyboardInterrupt):
-            names = [rail.name for rail in found.rails]
-            board = found.board.name if found.board else None
-            writer = Writer(file, board, names, found.total_of, [rail.resolution_w for rail in found.rails])
-            for row in rows(found.rails, seconds, rate_hz):
-                writer.row(*row)
-                count += 1
-    except FileExistsError:
-        raise PowerError(f"{out} already exists: name another file, or remove it") from None
-    except OSError as fault:
-        raise PowerError(f"{out}: {fault.strerror}: {count} rows were written; name another file") from None
-    finally:
-        found.close()
-    typer.echo(f"{out}: {count} rows of {', '.join(names)}")
-
-
 def calibrate(
     seconds: Annotated[float, typer.Option(min=15, max=3600, help="Seconds to measure; longer is more exact.")] = 60.0,
     with_load: Annotated[
@@ -133,7 +89,6 @@ def calibrate(
     ] = False,
     json: Json = False,
     sysfs: Sysfs = None,
-    replay: Replay = None,
     config: ConfigFile = None,
 ) -> None:
     """Measure idle power, and save it for the board's current power mode.
@@ -145,7 +100,7 @@ def calibrate(
     from jetsel.base.config import power_folder
     from jetsel.power.idle import measure_here, save
 
-    power = section(config, sysfs, replay)
+    power = section(config, sysfs)
     sensors(power).close()  # what is wrong with them is reported before a minute has gone by
     if not json:
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
@@ -167,5 +122,4 @@ def idle_lines(idle: Idle) -> list[str]:
 
 power = typer.Typer(invoke_without_command=True, help=show.__doc__)
 power.callback()(show)
-power.command()(record)
 power.command()(calibrate)

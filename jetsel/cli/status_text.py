@@ -266,7 +266,7 @@ def power_lines(power: PowerStatus) -> list[str]:
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {figure(power.budget.budget_w)} W; it {power.budget.state}")
-    if power.battery.percent is not None or power.battery.reserve_percent is not None:
+    if power.battery.percent is not None:
         lines.append(_battery(power.battery))
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
     if power.chooser_j is not None:
@@ -334,12 +334,9 @@ def _judged(judged: EstimatesJudged) -> list[str]:
 
 
 def _battery(battery: BatteryStatus) -> str:
-    """The battery and its reserve, if there is either."""
+    """What the battery holds, in words."""
     does = {True: "discharging", False: "not discharging", None: str(battery.reason)}[battery.discharging]
-    now = does if battery.percent is None else f"{battery.percent:.0f} %, {does}"
-    return f"battery: {now}" + (
-        "" if battery.reserve_percent is None else f"; reserve {battery.reserve_percent:g} %: {battery.state}"
-    )
+    return f"battery: {battery.percent:.0f} %, {does}"
 
 
 def _state(power: PowerStatus) -> list[str]:

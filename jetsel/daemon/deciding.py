@@ -14,12 +14,11 @@ from jetsel.policies.requirements import Requirements
 from jetsel.wire import Classify
 
 
-def policy_for(family: ServedFamily, request: Classify, low_battery: str | None = None) -> Policy:
+def policy_for(family: ServedFamily, request: Classify) -> Policy:
     """The policy that this request asks for, or the default.
 
-    low_battery: the reason for saving energy, None if there is none. Raises UnknownModelError,
-    UnknownPolicyError, and BadRequestError if what is named has nothing to choose, or is a model of the edge for a
-    photograph that is to stay here.
+    Raises UnknownModelError, UnknownPolicyError, and BadRequestError if what is named has nothing to choose, or is a
+    model of the edge for a photograph that is to stay here.
     """
     least_accuracy, most_energy_mj = request.least_accuracy, request.most_energy_mj
     requires, names = (least_accuracy, most_energy_mj) != (None, None), (request.model, request.policy) != (None, None)
@@ -27,9 +26,9 @@ def policy_for(family: ServedFamily, request: Classify, low_battery: str | None 
         raise BadRequestError(
             '"least_accuracy" and "most_energy_mj" choose how to answer: send them without "model" and "policy"'
         )
-    if requires or (low_battery is not None and not names):
+    if requires:
         deciding = family.requirements[request.criterion]
-        return replace(deciding, least_accuracy=least_accuracy, most_energy_mj=most_energy_mj, reserve=low_battery)
+        return replace(deciding, least_accuracy=least_accuracy, most_energy_mj=most_energy_mj)
     policy, queues = _asked_for(family, request), family.driver.queues
     away = [model for model in policy.models if model in queues and queues[model].runner is not None]
     if request.on_device and away:
@@ -71,7 +70,7 @@ def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front 
 def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
     """Why this policy decides about the request, in words."""
     if isinstance(policy, Requirements):
-        return policy.because
+        return "the request has requirements"
     if request.model is not None or request.policy is not None:
         return f"the request names the {'model' if request.model is not None else 'policy'}"
     if request.deadline_ms is not None and TIMED in family.policies[request.criterion]:

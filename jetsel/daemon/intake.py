@@ -46,7 +46,7 @@ class Intake:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            asked = self._metering.in_conditions(family, policy_for(family, request, self._metering.low_battery))
+            asked = self._metering.in_conditions(family, policy_for(family, request))
             front = front_for(family, request, asked)
             if front is not None:
                 front = family.promising.wrap_front(front, request.criterion, request.wrong_at_most)

@@ -29,7 +29,7 @@ from jetsel.wire import Reload as ReloadRequest
 
 log = logging.getLogger("jetsel.daemon")
 
-AT_ONCE = ("budget_w", "battery_reserve_percent")
+AT_ONCE = ("budget_w",)
 """Of [power]: the rest of it waits for the next start."""
 
 SWITCH_S = 0.0005

@@ -80,9 +80,8 @@ class Requirements:
     """Chooses among all paths by what one request asks for.
 
     paths: those here cheapest first, then the edge's. saves: what the cheapest takes least of. no_accuracy, no_energy,
-    no_edge: why there is none, None if there is. reserve: why the battery asks to save energy; then the path of least
-    energy is taken, and a request that asks for nothing is answered in any case. promised: which paths keep the promise
-    that the request asks for, in words.
+    no_edge: why there is none, None if there is. promised: which paths keep the promise that the request asks for, in
+    words.
     """
 
     paths: tuple[Path, ...]
@@ -93,7 +92,6 @@ class Requirements:
     no_edge: str | None
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
-    reserve: str | None = None
     promised: str | None = None
     name: str = NAME
     features: tuple[str, ...] = ()
@@ -103,11 +101,6 @@ class Requirements:
     def models(self) -> tuple[str, ...]:
         """Every model here that it may run."""
         return tuple(dict.fromkeys(model for path in self.paths if not path.is_away for model in path.policy.models))
-
-    @property
-    def because(self) -> str:
-        """Why it decides, and no other policy."""
-        return self.reserve or "the request has requirements"
 
     def without_energies(self, why: str) -> Requirements:
         """Return the policy for as long as no energy is known."""
@@ -123,9 +116,6 @@ class Requirements:
             offers = [self._offer(path, outlook) for path in able]
             if meeting := self._meeting(offers, outlook.budget_ms):
                 chosen, why = self._cheapest(meeting)
-            elif offers and self.least_accuracy is None and self.most_energy_mj is None:
-                chosen = min(offers, key=lambda offer: math.inf if offer.most_ms is None else offer.most_ms)
-                why = f"{chosen.name} is the fastest, but no path is sure to meet the deadline"
             else:
                 raise failure or self._refusal(offers, outlook.budget_ms, gone)
             try:
@@ -178,16 +168,13 @@ class Requirements:
     def _cheapest(self, offers: Sequence[Offer]) -> tuple[Offer, str]:
         """Return the path that takes least of what is to be saved, as far as that is known of all; and why."""
         energies, times = [offer.energy_mj for offer in offers], [offer.mean_ms for offer in offers]
-        measures = (
-            [("energy", energies), ("time", times)] if self.reserve or self.saves == "energy" else [("time", times)]
-        )
-        note = f", {self.reserve}" if self.reserve else ""
+        measures = [("energy", energies), ("time", times)] if self.saves == "energy" else [("time", times)]
         for what, values in measures:
             known = [value for value in values if value is not None]
             if len(known) == len(offers):
                 chosen = offers[known.index(min(known))]
-                return chosen, f"{chosen.name} takes least {what} of all paths that meet the requirements{note}"
-        return offers[0], f"{offers[0].name} is the cheapest of all paths that meet the requirements{note}"
+                return chosen, f"{chosen.name} takes least {what} of all paths that meet the requirements"
+        return offers[0], f"{offers[0].name} is the cheapest of all paths that meet the requirements"
 
     def _refusal(self, offers: Sequence[Offer], budget_ms: float, gone: Mapping[str, str]) -> RequirementsError:
         """Say of each requirement what came nearest, and what could not be asked."""

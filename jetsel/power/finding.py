@@ -10,9 +10,8 @@ from typing import Protocol
 import msgspec
 
 from jetsel.base.errors import ConfigError, PowerError
-from jetsel.power import trace
 from jetsel.power.boards import Board, boards, no_such_board, recognise
-from jetsel.power.sensors import ina3221, monitor, nvml, rapl
+from jetsel.power.sensors import ina3221, monitor, rapl
 from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
 from jetsel.power.sysfs import root_of
 
@@ -24,8 +23,6 @@ class PowerSettings(Protocol):
     def sensor(self) -> str: ...  # noqa: D102
     @property
     def sysfs(self) -> str: ...  # noqa: D102
-    @property
-    def replay(self) -> str | None: ...  # noqa: D102
     @property
     def board(self) -> str | None: ...  # noqa: D102
     @property
@@ -71,21 +68,11 @@ class FoundRails:
 def find(power: PowerSettings) -> FoundRails:
     """Look for the sensors that `power` names and open what answers.
 
-    Never raises: what a sensor or a file says or lacks, and what `check` would refuse, become reasons.
+    Never raises: what a sensor says or lacks, and what `check` would refuse, become reasons.
     """
     root = root_of(power.sysfs)
-    recorded_on = None
-    try:
-        if power.replay is None:
-            found = _sensors(power, root)
-        else:
-            played, recorded_on = trace.detect(Path(power.replay))
-            found = [played]
-    except RailError as error:
-        return FoundRails(None, (), (), (), f"power.replay: {error}")
-    detected = _together(found)
-    named = power.board or recorded_on
-    board = recognise(root) if named is None and power.replay is None else boards().get(named or "")
+    detected = _together(_sensors(power, root))
+    board = recognise(root) if power.board is None else boards().get(power.board)
     names, reason = choose(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
@@ -101,17 +88,9 @@ def find_some(power: PowerSettings) -> FoundRails:
 
 
 def check(power: PowerSettings) -> None:
-    """Refuse what is wrong in the configuration alone: a board that is in no table, a trace that cannot be played.
-
-    Raises ConfigError with the key.
-    """
+    """Refuse what is wrong in the configuration alone: a board that is in no table. Raises ConfigError with the key."""
     if power.board is not None and power.board not in boards():
         raise ConfigError(no_such_board(power.board))
-    if power.replay is not None:
-        try:
-            trace.detect(Path(power.replay))
-        except RailError as error:
-            raise ConfigError(f"power.replay: {error}") from None
 
 
 def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
@@ -119,18 +98,13 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
         "ina3221": lambda: ina3221.detect(root, power.labels),
         "ina238": lambda: monitor.detect(root, power.labels),
         "rapl": lambda: rapl.detect(root),
-        "nvml": nvml.detect,
     }
     if power.sensor != "auto":
         return [kinds[power.sensor]()] if power.sensor in kinds else []
     found = [kinds["ina3221"](), kinds["ina238"]()]
     if any(detected.rails or detected.dropped for detected in found):
         return found
-    found = [rapl.detect(root)]
-    if root == Path("/sys"):  # NVML knows this machine alone, never the one that a copied tree is of
-        cards = nvml.detect()
-        found += [cards] if cards.total else []  # no card: nothing to tell
-    return found
+    return [rapl.detect(root)]
 
 
 def _together(found: Iterable[Detected]) -> Detected:
@@ -159,7 +133,7 @@ _EXAMPLE = '[power] total = ["VDD_IN"]'
 def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
 
-    What decides, in this order: [power] total; the sensor itself if it knows (packages of processors, a trace); the
+    What decides, in this order: [power] total; the sensor itself if it knows (packages of processors); the
     table of the board; a single rail that is known as a whole input. detected: what every sensor has.
     """
     if power.board is not None and board is None:
@@ -207,12 +181,12 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
 
 
 def _none_found(power: PowerSettings, dropped: Collection[Dropped]) -> str:
-    if power.sensor == "none" and power.replay is None:
+    if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:
         return "no rail can be read: " + "; ".join(f"{each.name}: {each.reason}" for each in dropped)
-    kinds = "INA3221, INA238, RAPL or NVML" if power.sensor == "auto" else power.sensor.upper()
-    return f"no power sensor ({kinds}) under {power.sysfs}; [power] replay plays a recorded trace instead"
+    kinds = "INA3221, INA238 or RAPL" if power.sensor == "auto" else power.sensor.upper()
+    return f"no power sensor ({kinds}) under {power.sysfs}: name the tree that has it in [power] sysfs"
 
 
 TOTAL = "total"

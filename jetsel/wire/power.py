@@ -21,16 +21,11 @@ class BudgetStatus(Struct, frozen=True):
 
 
 class BatteryStatus(Struct, frozen=True):
-    """The battery: what is left, of several the mean, and whether it is being emptied; `reason` says why that is null.
-
-    `state` says what its reserve, `[power] battery_reserve_percent`, does now; null if none is configured.
-    """
+    """The battery: its charge (of several the mean) and whether it is discharged; `reason` says why one is null."""
 
     percent: float | None = None
     discharging: bool | None = None
     reason: str | None = None
-    reserve_percent: float | None = None
-    state: str | None = None
 
 
 class ModelEnergy(Struct, frozen=True):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.data.sysfs_trees import tree
-from tests.system.command import COMMAND, jetsel
-from tests.waiting import until
+from tests.system.command import jetsel
 
 TX2 = tree("jetson-tx2")
 
@@ -23,34 +19,6 @@ def test_what_every_rail_reads_now_is_shown_with_the_total() -> None:
     assert re.search(r"VDD_IN +3\.051", shown)
     assert re.search(r"total +3\.051", shown)
     assert "the total is VDD_IN" in shown
-
-
-def test_a_recording_holds_every_rail_and_plays_back_the_same(tmp_path: Path) -> None:
-    out = tmp_path / "trace.csv"
-    done = jetsel("power", "record", out, "--seconds", "1", "--rate", "50", "--sysfs", TX2)
-    assert done.returncode == 0, done.stderr
-    rows = list(csv.reader(out.read_text().splitlines()[1:]))
-    assert rows[0][0] == "t_s"
-    assert rows[0].index("VDD_IN") == 4
-    assert {row[4] for row in rows[1:]} == {"3.051000"}
-    assert 2 <= len(rows) - 1 <= 50
-    assert rows[1][0] == "0.000000"
-    played = json.loads(jetsel("power", "--json", "--replay", out).stdout)
-    assert (played["board"], played["total_w"], played["total_of"]) == ("jetson-tx2", 3.051, ["VDD_IN"])
-
-
-@pytest.mark.slow
-def test_a_recording_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
-    out = tmp_path / "trace.csv"
-    process = subprocess.Popen(
-        [*COMMAND, "power", "record", str(out), "--sysfs", str(TX2)], stdout=subprocess.PIPE, text=True
-    )
-    until(lambda: out.exists() and out.stat().st_size > 8192)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
-    rows = len(out.read_text().splitlines()) - 2
-    assert f"{rows} rows" in said
 
 
 @pytest.mark.slow

@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.system.boards import Board, power_of
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
-from tests.waiting import until
 
 FIGURES = {
     "single:cat-s": {"top1": 0.5, "top5": 0.8, "mean_ms": 1.0, "mean_mj": 1000.0, "runs": {"cat-s": 1.0}},
@@ -54,39 +50,3 @@ def test_the_cheapest_path_that_has_what_was_asked_for_answers_or_it_is_said_wha
     assert refused.returncode == 1
     for said in ("0.95: single:cat-l comes nearest with 0.9", "500 mJ: single:cat-s comes nearest", "edge.url"):
         assert said in refused.stderr
-
-
-@pytest.mark.slow
-def test_while_the_battery_runs_low_what_takes_least_energy_answers(
-    board: Board, start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
-) -> None:
-    battery = board.sysfs / "class/power_supply/battery"
-    battery.mkdir(parents=True)
-
-    def put(**files: str) -> None:
-        for name, text in files.items():
-            (battery / name).write_text(f"{text}\n")
-
-    put(type="Battery", capacity="55", status="Discharging")
-    daemon = start(board.config("battery_reserve_percent = 20", *models(tmp_path / "cats")))
-    peer = connect(daemon)
-    assert power_of(peer)["battery"]["percent"] == 55
-    assert peer.classify(jpeg)["model"] == "cat-l", "the default"
-    put(capacity="12")
-    until(lambda: power_of(peer)["battery"]["percent"] == 12)
-    answer = peer.classify(jpeg, explain=True)
-    assert (answer["policy"], answer["model"]) == ("requirements", "cat-s")
-    assert "least energy" in answer["because"]
-    assert "at 12 %" in answer["because"]
-    assert "at 12 %" in answer["explanation"]["policy_because"]
-    assert peer.classify(jpeg, least_accuracy=0.6)["model"] == "cat-l"
-    assert peer.classify(jpeg, model="cat-l")["policy"] == "single:cat-l"
-    daemon.config.write_text(daemon.config.read_text().replace("_percent = 20", "_percent = 10"))
-    assert peer.ask({"type": "reload"})["changed"] == ["[power] battery_reserve_percent"]
-    assert peer.classify(jpeg)["model"] == "cat-l"
-    put(capacity="9")
-    until(lambda: "least energy" in power_of(peer)["battery"]["state"])
-    assert "battery: 9 %, discharging; reserve 10 %" in jetsel("status", "--endpoint", daemon.endpoint).stdout
-    put(status="Charging")
-    until(lambda: power_of(peer)["battery"]["discharging"] is False)
-    assert peer.classify(jpeg)["model"] == "cat-l"

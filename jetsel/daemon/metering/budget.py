@@ -1,16 +1,15 @@
-"""What restricts choosing: the power budget in watts, and the battery's reserve."""
+"""What restricts choosing by power: the budget in watts."""
 
 from __future__ import annotations
 
 import math
 import threading
 
-from jetsel.power.machine import Battery, Known
-from jetsel.wire.power import BatteryStatus, BudgetStatus
+from jetsel.wire.power import BudgetStatus
 
 MEAN_OVER_S = 10.0
 """Time constant of the running means: long beside one request and the bursts that a supply bears, short beside the
-minutes in which a board grows hot or a battery runs down."""
+minutes in which a board grows hot."""
 
 
 class Budget:
@@ -87,30 +86,3 @@ class Budget:
         where = "above" if self.is_exceeded else "within"
         limits = "limits nothing" if allowed_mj is None else f"leaves {allowed_mj:.1f} mJ for each request"
         return BudgetStatus(self.limit_w, allowed_mj, f"{limits}: the mean power is {where} the budget")
-
-
-NO_STATE = "the battery does not report whether it is discharging"
-
-
-def low_battery(battery: Known[Battery], reserve_percent: float | None) -> str | None:
-    """Return the reason for saving energy; None unless the battery is known to be below its reserve.
-
-    reserve_percent: None if no reserve is configured.
-    """
-    known = battery.value
-    if known is None or reserve_percent is None or not known.is_discharging or known.percent >= reserve_percent:
-        return None
-    return f"the battery is at {known.percent:.0f} %, below the reserve of {reserve_percent:g} %"
-
-
-def battery_status(battery: Known[Battery], reserve_percent: float | None) -> BatteryStatus:
-    """Return the battery, and what its reserve does now."""
-    known, state = battery.value, None
-    if reserve_percent is not None:
-        state = (
-            "requests are answered with the least energy" if low_battery(battery, reserve_percent) else "saves nothing"
-        )
-    if known is None:
-        return BatteryStatus(None, None, battery.reason, reserve_percent, state)
-    reason = NO_STATE if known.is_discharging is None else None
-    return BatteryStatus(known.percent, known.is_discharging, reason, reserve_percent, state)

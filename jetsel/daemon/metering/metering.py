@@ -12,7 +12,7 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
+from jetsel.daemon.metering.budget import Budget
 from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.policies import Policy
 from jetsel.policies.requirements import Requirements
@@ -30,11 +30,12 @@ LOOK_S = 1.0  # between two looks at the board
 RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
+NO_STATE = "the battery does not report whether it is discharging"
 NOT_AS_CALIBRATED = "the board's state differs from that at the calibration"
 
 
 class Metering:
-    """Owned by the daemon for its life; a reload changes the budget and the battery's reserve.
+    """Owned by the daemon for its life; a reload changes the budget.
 
     idle: what is deducted, None if it is not known for this board in its power mode of now, and then idle_reason
     says why. above_idle: what was measured above idle power since the start, as long as that was known and the board
@@ -52,9 +53,8 @@ class Metering:
         self.idle_reason: str | None = "searching for power sensors"
         self.above_idle = Sum()
         self._power = power
-        self._reserve_percent = power.battery_reserve_percent
         self._mj_per_kb: float | None = None
-        self.sampler = None if power.sensor == "none" and power.replay is None else Sampler(power, RAILS_EVERY_S)
+        self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
         self._best_mj: dict[str, dict[str, float | None]] = {}
         self._seen_ns = time.monotonic_ns()
@@ -77,7 +77,6 @@ class Metering:
     def serve(self, families: Mapping[str, ServedFamily], config: Config) -> None:
         """Tell of these families from now on, under this configuration's budget and energy of sending."""
         self._mj_per_kb = config.edge.mj_per_kb
-        self._reserve_percent = config.power.battery_reserve_percent
         self.budget.set(config.power.budget_w)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
@@ -127,14 +126,12 @@ class Metering:
         return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
 
     @property
-    def low_battery(self) -> str | None:
-        """The reason for saving energy; None unless the battery is known to be below its reserve."""
-        return low_battery(self.facts.battery, self._reserve_percent)
-
-    @property
     def battery(self) -> BatteryStatus:
-        """The battery as it was last looked at, and what its reserve does."""
-        return battery_status(self.facts.battery, self._reserve_percent)
+        """The battery when the board was last looked at."""
+        known, reason = self.facts.battery.value, self.facts.battery.reason
+        if known is None:
+            return BatteryStatus(None, None, reason)
+        return BatteryStatus(known.percent, known.is_discharging, NO_STATE if known.is_discharging is None else None)
 
     def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
         """Return the policy; that of requirements counts on no energy while the board is not as it was calibrated."""
@@ -151,11 +148,7 @@ class Metering:
 
     def look(self, now_s: float) -> None:
         """Take in what the board and its sensors say now; once a second, by one thread."""
-        was_low = self.low_battery is not None
         self.facts = self.machine.facts()
-        if (is_low := self.low_battery is not None) != was_low:
-            told = event("battery-reserve", is_low=is_low)
-            log.warning("battery reserve: %s", self.low_battery or "no longer in effect", extra=told)
         if self.sampler is not None:
             self._read_idle(self.sampler)
         measured = {} if self.idle is None or self.idle.facts is None else {IDLE: self.idle.facts}

@@ -210,3 +210,8 @@ def test_where_nothing_is_configured_there_is_one_place_for_a_machine_and_else_o
     found = calibrations_folder(Models(), {"HOME": "/home/me", **environment})
     assert str(found) == expected.replace("SYSTEM", str(system))
     assert str(calibrations_folder(Models(calibrations="/mine"), environment)) == "/mine"
+
+
+def test_a_setting_of_an_earlier_version_is_refused_with_what_replaces_it() -> None:
+    with pytest.raises(ConfigError, match=r"power\.battery_reserve_percent: .* removed: use power\.budget_w"):
+        parse("[power]\nbattery_reserve_percent = 20")

@@ -222,7 +222,7 @@ POWER = PowerStatus(
     judged=EstimatesJudged(1650.0, 75.0, 3600.0, 1500.5, 20, 2, 1.0996),
     jetpack="4.6.1",
     gpu_load=0.37,
-    battery=BatteryStatus(18.4, True, None, 20.0, "requests are answered with the least energy"),
+    battery=BatteryStatus(18.4, True, None),
     temperatures_c={"BCPU-therm": 41.2, "thermal-fan-est": 40.0},
 )
 
@@ -233,7 +233,7 @@ def test_all_that_is_known_is_told() -> None:
         "board: GPU load 37%, BCPU-therm 41 °C, thermal-fan-est 40 °C, JetPack 4.6.1",
         "  rail VDD_4V0_WIFI is not read: Input/output error",
         "power budget: 6 W; it leaves 12.5 mJ for each request: the mean power is above the budget",
-        "battery: 18 %, discharging; reserve 20 %: requests are answered with the least energy",
+        "battery: 18 %, discharging",
         "outside the conditions of the calibration: idle power: power mode changed from '1 MAXQ' to '0 MAXN'",
         "choosing took 110 mJ, 11% of the energy of choosing and runs",
         "above idle since the start: 1.65 kJ ± 75 J measured, 1.5 kJ estimated for 18 of 20 answers; "

@@ -108,7 +108,7 @@ UNMEASURED = PowerStatus(
     chooser_j=None,
     chooser_share=None,
     judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
-    battery=BatteryStatus(None, None, "there is none", None, None),
+    battery=BatteryStatus(None, None, "there is none"),
 )
 
 

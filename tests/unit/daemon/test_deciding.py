@@ -58,7 +58,7 @@ def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(fol
     request = asked(least_accuracy=0.7, deadline_ms=50.0)
     policy = policy_for(family, request)
     assert isinstance(policy, Requirements)
-    assert (policy.least_accuracy, policy.most_energy_mj, policy.reserve) == (0.7, None, None)
+    assert (policy.least_accuracy, policy.most_energy_mj) == (0.7, None)
     assert "requirements" in why(family, request, policy)
     for named in ({"model": "m"}, {"policy": "cascade"}):
         with pytest.raises(BadRequestError, match="without"):
@@ -71,12 +71,3 @@ def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
     point = family.policies["top1"]["single:m"]
     assert "led from cascade to this operating point" in why(family, asked(), point)
     assert why(family, asked(), family.policies["top1"]["cascade"]) == family.because
-
-
-def test_a_battery_that_runs_low_decides_unless_the_request_names_who(folder: Path) -> None:
-    family, low = served(folder), "the battery is at 5 %"
-    policy = policy_for(family, asked(), low)
-    assert isinstance(policy, Requirements)
-    assert why(family, asked(), policy) == low
-    assert policy_for(family, asked(model="m"), low).name == "single:m"
-    assert policy_for(family, asked(policy="single:l"), low).name == "single:l"

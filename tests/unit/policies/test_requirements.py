@@ -120,17 +120,3 @@ def test_a_model_here_is_asked_first_where_nothing_may_leave_before(confidence: 
     else:
         assert steps.send((said("s", confidence),)).models == ("edge:l",)
     assert "50.02 ms" in refusal(asks, photo(50.0))
-
-
-def test_below_the_reserve_the_least_energy_answers_and_nothing_asked_is_nothing_refused() -> None:
-    low = replace(POLICY, reserve="the battery is at 18 %")
-    steps = low(photo())
-    assert next(steps).models == ("m",)
-    decision = ended(steps, said("m", 0.5))
-    assert "single:m takes least energy" in decision.because
-    assert "the battery is at 18 %" in decision.because
-    assert taken(low.without_energies("no meter"), photo()) == "s", "the least time"
-    assert taken(low, photo(1.0)) == "s", "the fastest"
-    unknown = tuple(Path(Single(name), None, None, None) for name in HERE)
-    assert taken(replace(low, paths=unknown), photo()) == "s", "the cheapest"
-    assert "0.95" in refusal(replace(low, least_accuracy=0.95), photo())

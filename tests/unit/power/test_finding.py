@@ -12,7 +12,7 @@ from jetsel.base.errors import ConfigError
 from jetsel.power import finding
 from jetsel.power.finding import FoundRails
 from tests.data.sysfs_trees import BOARDS, tree
-from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, written, zone
+from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, zone
 
 TX2 = "VDD_SYS_GPU VDD_SYS_SOC VDD_4V0_WIFI VDD_IN VDD_SYS_CPU VDD_SYS_DDR"
 CARRIER = "VDD_MUX VDD_5V0_IO_SYS VDD_3V3_SYS VDD_3V3_IO_SLP VDD_1V8_IO VDD_3V3_SYS_M2"
@@ -116,7 +116,7 @@ def test_a_board_that_is_in_no_table_is_refused_with_those_that_are() -> None:
 def test_without_any_sensor_the_reason_says_what_was_looked_for(tmp_path: Path) -> None:
     found = find(tmp_path)
     assert (found.rails, found.total) == ((), ())
-    assert "INA3221, INA238, RAPL or NVML" in str(found.reason)
+    assert "INA3221, INA238 or RAPL" in str(found.reason)
     assert str(tmp_path) in str(found.reason)
 
 
@@ -133,23 +133,6 @@ def test_what_a_sensor_knows_of_its_rails_makes_the_total_and_its_parts_are_not_
         assert find(tmp_path).total_of == ("package-0",)
         assert find(tmp_path, sensor="rapl", total=["psys"]).total_of == ("psys",)
         assert "package-0 is a part of psys" in str(find(tmp_path, total=["psys", "package-0"]).reason)
-
-
-def test_a_trace_is_played_in_place_of_the_sensors(tmp_path: Path) -> None:
-    trace = written(tmp_path / "trace.csv", (0.0, 3.05, 0.457), (3600.0, 8.0, 1.0))
-    found = find(tree("jetson-nano"), replay=str(trace))
-    assert found.board is not None
-    assert (found.board.name, found.total_of) == ("jetson-tx2", ("VDD_IN",))
-    assert [rail.read_uw() for rail in found.rails] == [3_050_000, 457_000]
-
-
-def test_a_trace_that_cannot_be_played_is_refused_by_its_setting(tmp_path: Path) -> None:
-    power = Power(replay=str(tmp_path / "trace.csv"))
-    with pytest.raises(ConfigError, match=r"^power\.replay: .*No such file"):
-        finding.check(power)
-    found = finding.find(power)
-    assert found.rails == ()
-    assert "No such file" in str(found.reason)
 
 
 def test_it_has_exactly_the_published_keys() -> None:

@@ -1,4 +1,4 @@
-"""Trees of sysfs and traces for tests: the boards' own, and small ones with what a test needs in them."""
+"""Trees of sysfs for tests: the boards' own, and small ones with what a test needs in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.power.trace import Writer
 from tests.data.sysfs_trees import write
 
 ALWAYS_EIO = Path("/proc/self/mem")  # nothing is mapped at address 0, so Linux answers with an input/output error
@@ -98,12 +97,3 @@ def moving(*counters: Path) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def written(path: Path, *rows: tuple[float, float | None, float | None]) -> Path:
-    """Write a trace of two rails; return its path."""
-    with path.open("w", encoding="utf-8") as file:
-        writer = Writer(file, "jetson-tx2", ["VDD_IN", "VDD_SYS_GPU"], ["VDD_IN"], [0.15, None])
-        for t_s, *watts in rows:
-            writer.row(t_s, watts)
-    return path

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from jetsel.daemon.metering.budget import Budget, battery_status, low_battery
-from jetsel.power.machine import Battery, Known
+from jetsel.daemon.metering.budget import Budget
 
 
 def steady(limit_w: float | None, power_w: float, rate_hz: int, each_mj: float | None) -> Budget:
@@ -62,27 +61,3 @@ def test_unknown_power_changes_nothing_and_a_reload_changes_the_limit_at_once() 
     assert budget.allowed_mj == pytest.approx(40.0, rel=0.01)
     budget.set(None)
     assert budget.allowed_mj == math.inf
-
-
-@pytest.mark.parametrize(
-    ("battery", "reserve_percent", "saves"),
-    [
-        (Battery(19.0, True), 20.0, True),
-        (Battery(20.0, True), 20.0, False),
-        (Battery(5.0, False), 20.0, False),
-        (Battery(5.0, None), 20.0, False),
-        (Battery(5.0, True), None, False),
-        (None, 20.0, False),
-    ],
-    ids=["below", "at", "charging", "not-told", "no-reserve", "no-battery"],
-)
-def test_below_its_reserve_a_battery_that_is_emptied_is_spared(
-    battery: Battery | None, reserve_percent: float | None, saves: bool
-) -> None:
-    known = Known(battery, None if battery else "no battery")
-    told, status = low_battery(known, reserve_percent), battery_status(known, reserve_percent)
-    assert (told is not None) == saves
-    assert ("least energy" in (status.state or "")) == saves
-    assert (status.state is None) == (reserve_percent is None)
-    assert (status.reason is None) == (battery is not None and battery.is_discharging is not None)
-    assert status.percent == (None if battery is None else battery.percent)
