@@ -1,8 +1,7 @@
 """Which gate of `jetsel watch` skips how many frames, and what it misses. `python -m benchmarks.gate [CLIPS...]`.
 
-A real daemon classifies each frame of a clip once. The gates are then replayed over the second half of the clip.
-"fitted" is what `jetsel watch fit-gate` finds on the first half. Beside the given clips, the benchmark makes some from
-photographs (benchmarks/clips.py), in which it is known when something changes.
+A real daemon classifies each frame of a clip once. The gates are then replayed over the clip. Beside the given clips,
+the benchmark makes some from photographs (benchmarks/clips.py), in which it is known when something changes.
 
 An event is a settled change of the label if every frame is asked. A known change is found if a frame is asked within a
 second. "old": the gate before blocks, which compared the mean difference of the whole frame with 1.
@@ -23,31 +22,19 @@ import numpy as np
 
 from benchmarks.clips import made_clips
 from benchmarks.conditions import conditions
+from benchmarks.gates import Judged, Recorded, Replay, clip_frames, judged, record, replayed
 from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import daemon
 from jetsel.base.camera_config import DEFAULT_GATE
 from jetsel.client import Client
-from jetsel.gateway.cameras.fit_gate import (
-    Clip,
-    Judged,
-    Recorded,
-    Replay,
-    Requirement,
-    fitted,
-    judged,
-    record,
-    replayed,
-)
 from jetsel.gateway.cameras.gate import Gate, GateSetting, described, gate_of
-from jetsel.gateway.cameras.source import source_of
 from jetsel.wire import Answer
 
 OLD_BELOW = 1.0  # grey levels, the mean of the whole frame
 FOUND_S = 1.0
 HEADINGS = (
     "clip, frames judged",
-    "fitted",
     "frames asked, %",
     "agreement, %",
     "events missed",
@@ -55,7 +42,7 @@ HEADINGS = (
     "largest, s",
     "changes found",
 )
-WANTED = Requirement()
+STAY, ASK_AGAIN_S, LATE_S = 3, 30.0, 1.0  # `jetsel watch`'s defaults, and the delay that an event may have
 
 
 class OldGate(Gate):
@@ -96,7 +83,7 @@ def main() -> None:
             recorded = record(frames, ask)
             recordings.append((recorded, changes_s))
             rows.append(_row(name, recorded, changes_s))
-    print("\nEach cell: old / default / fitted / none\n")
+    print("\nEach cell: old / default / none\n")
     print("\n".join(table(HEADINGS, rows)))
     if args.sweep:
         print("\n" + "\n".join(_sweep(recordings)))
@@ -107,30 +94,28 @@ def _clips(
 ) -> Iterator[tuple[str, Iterable[tuple[float, np.ndarray]], list[float] | None]]:
     """Yield each clip's name, frames, and when it changes, if that is known."""
     for path in paths:
-        yield path.name, Clip(source_of(str(path))).frames(), None
+        yield path.name, clip_frames(path), None
     for clip in made_clips(photographs(photos).files, seconds, seed) if seconds else ():
         yield clip.name, clip.frames(), clip.events_s
 
 
 def _row(name: str, recorded: Recorded, changes_s: list[float] | None) -> list[str]:
-    half = len(recorded.times_s) // 2
-    first, second = recorded.part(0, half), recorded.part(half, len(recorded.times_s))
-    found, full = fitted(first, WANTED).best, _replay(second, None)
+    full = _replay(recorded, None)
     columns = []
-    for setting in (OLD_BELOW, gate_of(DEFAULT_GATE, ""), found, None):
-        replay = _replay(second, setting)
-        columns.append([*_figures(judged(replay, full, WANTED.late_s)), _found(second, replay, changes_s)])
+    for setting in (OLD_BELOW, gate_of(DEFAULT_GATE, ""), None):
+        replay = _replay(recorded, setting)
+        columns.append([*_figures(judged(replay, full, LATE_S)), _found(recorded, replay, changes_s)])
     cells = [" / ".join(values) for values in zip(*columns, strict=True)]
     cells[2] += f" of {len(full.events)}"
-    cells[-1] = "-" if changes_s is None else f"{cells[-1]} of {len(_within(second, changes_s))}"
-    return [f"{name}, {len(second.times_s)}", str(found or "none"), *cells]
+    cells[-1] = "-" if changes_s is None else f"{cells[-1]} of {len(_within(recorded, changes_s))}"
+    return [f"{name}, {len(recorded.times_s)}", *cells]
 
 
 def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
     """Replay a setting; a number: the old gate."""
-    gate = OldGate(WANTED.ask_again_s) if isinstance(setting, float) else Gate(setting, WANTED.ask_again_s)
+    gate = OldGate(ASK_AGAIN_S) if isinstance(setting, float) else Gate(setting, ASK_AGAIN_S)
     feature = setting.feature if isinstance(setting, GateSetting) else "blocks"
-    return replayed(recorded, gate, [described(copy, feature) for copy in recorded.copies], WANTED.stay)
+    return replayed(recorded, gate, [described(copy, feature) for copy in recorded.copies], STAY)
 
 
 def _figures(result: Judged) -> list[str]:
@@ -160,7 +145,7 @@ def _sweep(recordings: Sequence[tuple[Recorded, list[float] | None]]) -> Iterato
         results, n_found, n_known = [], 0, 0
         for recorded, changes_s in recordings:
             replay = _replay(recorded, GateSetting("blocks", threshold))
-            results.append(judged(replay, _replay(recorded, None), WANTED.late_s))
+            results.append(judged(replay, _replay(recorded, None), LATE_S))
             if changes_s is not None:
                 n_found += int(_found(recorded, replay, changes_s))
                 n_known += len(_within(recorded, changes_s))
@@ -171,7 +156,7 @@ def _sweep(recordings: Sequence[tuple[Recorded, list[float] | None]]) -> Iterato
         figures = [f"{100 * asked:.1f}", f"{100 * agreement:.1f}", f"{missed} of {events}", f"{largest_s:.2f}"]
         rows.append([f"blocks:{threshold:g}", *figures, f"{n_found} of {n_known}"])
     yield f"**Thresholds of blocks, {len(recordings)} whole clips**\n"
-    yield from table(("gate", *HEADINGS[2:5], *HEADINGS[6:]), rows)
+    yield from table(("gate", *HEADINGS[1:4], *HEADINGS[5:]), rows)
 
 
 if __name__ == "__main__":

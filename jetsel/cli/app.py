@@ -30,7 +30,7 @@ from jetsel.cli.serve import serve
 from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
-from jetsel.cli.watch import watch
+from jetsel.cli.watch.run import run as watch
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as typer itself exits on wrong options
@@ -124,7 +124,7 @@ def _options(
 
 
 app.command(rich_help_panel="Use")(classify)
-app.add_typer(watch, name="watch", rich_help_panel="Use")
+app.command("watch", rich_help_panel="Use")(watch)
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(gateway)

@@ -14,7 +14,6 @@ import pytest
 import typer
 
 from jetsel.cli.app import app
-from jetsel.cli.watch import RUN, SourceOrCommand
 from tests.system.daemons import Daemon, drawn, encoded
 
 ROOT = Path(__file__).parents[2]
@@ -101,8 +100,6 @@ def test_every_command_and_option_in_the_documents_exists(document: str) -> None
         for word in words:
             if isinstance(command, typer.core.TyperGroup) and word in command.commands:
                 command = command.commands[word]
-            elif isinstance(command, SourceOrCommand):
-                command = command.commands[RUN]
             elif isinstance(command, typer.core.TyperGroup) and re.fullmatch(r"[a-z-]+", word):
                 raise AssertionError(f"there is no command {word}: {' '.join([program, *words])}")
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}

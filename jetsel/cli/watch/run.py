@@ -19,7 +19,7 @@ from jetsel.cli.watch.until_end import until_end, watch_configured
 MQTT = "MQTT and Home Assistant"
 FRIGATE = "Frigate"
 SAVING = "Images of doubtful answers"
-GATE = "Which frames are skipped: FEATURE:THRESHOLD as `jetsel watch fit-gate` prints it, or `none`."
+GATE = "Which frames are skipped: FEATURE:THRESHOLD (blocks, edges or histogram), or `none`."
 
 
 def run(
@@ -105,9 +105,8 @@ def run(
     dropped. A video file plays at its own rate, as a camera would.
 
     Without SOURCE, the command watches all cameras in [[cameras]] of the configuration file, which say all that the
-    options do; SIGHUP makes it read the file again, and cameras that are as before go on. `jetsel watch fit-gate`
-    finds the gate for a camera. A SOURCE frigate://HOST has Frigate's tracked objects classified, and writes their
-    sub-labels.
+    options do; SIGHUP makes it read the file again, and cameras that are as before go on. A SOURCE
+    frigate://HOST has Frigate's tracked objects classified, and writes their sub-labels.
 
     If the source or the daemon goes away, the command waits for it, and reports that on stderr and as an event. Ctrl-C
     ends it, with a summary. It needs pip install 'jetsel[gateway]'. docs/cameras.md has examples, among them Home
