@@ -7,8 +7,6 @@ import itertools
 import json
 import math
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +19,8 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import daemon, fitted_daemon, gateway
 from benchmarks.timer import missed
+from calibration.papers.mdinference.predict import POLICIES, predicted
+from calibration.papers.mdinference.trace import traced
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
 from jetsel.client import Client
@@ -41,8 +41,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "with the edge, all three stages": {"policy": "deadline:mdinference"},
     "device alone": {"on_device": True},
 }
-SIMULATED = {"with the edge": ("deadline", "with the edge"), "device alone": ("deadline", "device alone")}
-SIMULATED["with the edge, all three stages"] = ("deadline:mdinference", "with the edge")
+SIMULATED = {"with the edge": ("deadline", "with the edge server"), "device alone": ("deadline", "device alone")}
+SIMULATED["with the edge, all three stages"] = ("deadline:mdinference", "with the edge server")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--jitter-ms", type=float, default=14.0, help="its standard deviation, of each way")
     parser.add_argument("--loss", type=float, default=0.01)
     parser.add_argument("--megabits", type=float, default=20.0)
-    parser.add_argument("--edge-models", type=Path, help="what `jetsel edge measure` printed; else the calibration's")
+    parser.add_argument("--edge-models", type=Path, help="a file with [edge.models]; else the calibration's")
     parser.add_argument("--recording", type=Path, help="of these photographs by all models: `jetsel evaluate` makes it")
     args = parser.parse_args()
     quality = Quality(args.delay_ms, args.jitter_ms, args.loss, args.megabits)
@@ -102,9 +102,9 @@ def main() -> None:
                         found[deadline_ms, way].append(_ask(client, data, due, deadline_ms, WAYS[way]))
             cut = _cut(client, opened, quality, [one.path.read_bytes() for one in photographs[:100]])
             status = client.status().edge
-            predicted = _predicted(args.recording, trace, config, args.deadlines)
+            by_simulation = _predicted(args.recording, trace, config, args.deadlines)
         print(f"\n{len(photographs)} photographs, one client, by turns; device: {', '.join(names[: args.device])}\n")
-        _print(found, timers, predicted)
+        _print(found, timers, by_simulation)
         print(f"\n{cut}\nthe edge, at the end: {status}")
 
 
@@ -122,9 +122,8 @@ def _is_there(client: Client) -> bool:
 
 
 def _trace(path: Path, config: Path, photograph: Path) -> Path:
-    command = [sys.executable, "-m", "jetsel", "edge", "trace", str(photograph), "--count", str(TRACED)]
-    with path.open("w") as out:
-        subprocess.run([*command, "--every-ms", "20", "--config", str(config)], stdout=out, check=True)
+    lines = [f"{took_ms:.3f} {sent_bytes}\n" for took_ms, sent_bytes in traced(photograph, config, TRACED, 20.0)]
+    path.write_text("".join(lines))
     return path
 
 
@@ -165,25 +164,19 @@ def _cut(client: Client, opened: Link, quality: Quality, photographs: Sequence[b
 
 
 def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: Sequence[float]) -> Prediction:
-    """Return the accuracy that `jetsel simulate` tells, by deadline and way."""
+    """Return the predicted accuracy by deadline, policy and models."""
     if recording is None:
         return {}
-    command = [sys.executable, "-m", "jetsel", "simulate", "--recording", str(recording), "--network", str(trace)]
-    command += [option for ms in deadlines_ms for option in ("--sla-ms", f"{ms:g}")]
-    command += ["--json", "--config", str(config)]
-    rows = []
-    for selection in ((), ("--policy", "deadline:mdinference")):
-        told = subprocess.run([*command, *selection], stdout=subprocess.PIPE, check=True)
-        rows += json.loads(told.stdout)["rows"]
+    rows = predicted(recording, config, [str(trace)], deadlines_ms, POLICIES)
     return {(row["deadline_ms"], row["policy"], row["models"]): row["effective"] for row in rows}
 
 
-def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], predicted: Prediction) -> None:
+def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], by_simulation: Prediction) -> None:
     print(
         "| deadline ms | models | right % (standard error) | within + 5 ms % | a timer missed % | by the edge % |",
         end="",
     )
-    print(" total: p50 ms | p99 ms | `simulate` % |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|")
+    print(" total: p50 ms | p99 ms | predicted % |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|")
     for (deadline_ms, way), rows in found.items():
         right = np.array([row.is_right for row in rows])
         answers = [row.answer for row in rows if row.answer is not None]
@@ -191,7 +184,7 @@ def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, floa
         within = (total_ms <= deadline_ms + SLACK_MS).sum() / len(rows)
         there_share = sum(answer.model.startswith("edge:") for answer in answers) / len(rows)
         error = math.sqrt(right.mean() * (1 - right.mean()) / len(rows))
-        told = predicted.get((deadline_ms, *SIMULATED[way]))
+        told = by_simulation.get((deadline_ms, *SIMULATED[way]))
         print(
             f"| {deadline_ms:g} | {way} | {100 * right.mean():.2f} ({100 * error:.2f}) | {100 * within:.2f} "
             f"| {100 * timers[deadline_ms]:.2f} | {100 * there_share:.1f} | {np.quantile(total_ms, 0.5):.1f} "

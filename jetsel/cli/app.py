@@ -17,7 +17,6 @@ from jetsel.cli.classify import classify
 from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
-from jetsel.cli.edge import edge
 from jetsel.cli.evaluate import evaluate
 from jetsel.cli.fleet import fleet
 from jetsel.cli.gateway import gateway
@@ -27,7 +26,6 @@ from jetsel.cli.options import print_json
 from jetsel.cli.power import power
 from jetsel.cli.repo import repo
 from jetsel.cli.serve import serve
-from jetsel.cli.simulate import simulate
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
 from jetsel.cli.watch.run import run as watch
@@ -136,10 +134,8 @@ app.command(rich_help_panel="Operate")(doctor)
 app.command(rich_help_panel="Operate")(install_service)
 app.command(rich_help_panel="Choose better")(calibrate)
 app.command(rich_help_panel="Choose better")(evaluate)
-app.command(rich_help_panel="Choose better")(simulate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
-app.add_typer(edge, name="edge", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
 app.add_typer(repo, name="repo", rich_help_panel="Operate")
 app.add_typer(fleet, name="fleet", rich_help_panel="Operate")

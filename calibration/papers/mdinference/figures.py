@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from calibration.papers.mdinference import published as paper
+from calibration.papers.mdinference.networks import NAMED, Normal
 from calibration.papers.mdinference.selections import spanning
 from calibration.papers.mdinference.simulate import simulate
-from jetsel.edge.networks import NAMED, Normal
 
 SLA_MS = 250.0  # of V-D
 SLAS_MS = (50, 75, 100, 115, 125, 150, 175, 200, 225, 250, 275, 300)

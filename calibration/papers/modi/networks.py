@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.edge.networks import NAMED, LogNormal
+from calibration.papers.mdinference.networks import NAMED, LogNormal
 
 DRAWS = 200  # for each photograph
 MEAN_BYTES = 51_900  # of the photographs behind MDInference's Table IV (its section V-D)

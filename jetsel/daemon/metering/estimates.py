@@ -31,10 +31,7 @@ def estimated_mj(
         return None, f"the calibration has no energy of {', '.join(unknown)}"
     sent_kb = sum((run.sent_bytes or 0) + (run.received_bytes or 0) for run in ran) / 1e3
     if sent_kb and mj_per_kb is None:
-        return (
-            None,
-            f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb (`jetsel edge trace` measures it)",
-        )
+        return None, f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb"
     models_mj = sum(runs_mj[model] for model in here)
     return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
 

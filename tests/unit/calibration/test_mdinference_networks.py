@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.papers.mdinference.networks import RecordedTimes, read
 from jetsel.base.errors import ConfigError
-from jetsel.edge.networks import RecordedTimes, read
 
 CHANCE = np.random.default_rng
 

@@ -14,13 +14,13 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from calibration.papers.mdinference.networks import Network, RecordedTimes
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.recording import Recording
 from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import EdgeRunner, remotes, runners
-from jetsel.edge.networks import Network, RecordedTimes
 from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
 from jetsel.edge.server import Server

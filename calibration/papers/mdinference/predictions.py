@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from calibration.papers.mdinference import networks as kinds
+from calibration.papers.mdinference.device import SimulatedDevice, World
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError, ConfigError
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.simulation import SimulatedDevice, World
-from jetsel.edge import networks as kinds
 from jetsel.image import Limits, measure, read_file
 from jetsel.policies import catalogue
 from jetsel.policies.calibration import Calibration
@@ -70,7 +70,7 @@ def predictions(
 ) -> list[dict[str, Any]]:
     """Return a row for each network, deadline and policy: with the device alone, and with the configured edge server.
 
-    here: names of the models on the device, cheapest first. networks: see jetsel.edge.networks.read. around_ms,
+    here: names of the models on the device, cheapest first. networks: see networks.read. around_ms,
     edge_factor: see World. Raises ConfigError and CalibrationError.
     """
     found = load(recording, family).recording

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from calibration.papers.mdinference.device import Clock, World
+from calibration.papers.mdinference.networks import Network, Normal, TwoState
+from calibration.papers.mdinference.predictions import Predicted, predict
 from jetsel.base.config import Config, Edge, EdgeModel
-from jetsel.calibrate.deadlines import Predicted, predict
-from jetsel.calibrate.simulation import Clock, World
-from jetsel.edge.networks import Network, Normal, TwoState
 from jetsel.policies.deadline import Deadline, Duplicate
 from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
