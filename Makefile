@@ -64,7 +64,7 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 	.ci/marked .venv servers
 	.ci/marked .venv-export export
 
-test-edge: .venv-edge/.test .venv-mlserver/.server  ## a device asks Triton, MLServer, Ray Serve and our gateway through a bad link; needs root
+test-edge: .venv-edge/.test  ## a device asks Triton, Ray Serve and our gateway through a bad link; needs root
 	.ci/marked .venv-edge edge_servers
 
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
@@ -96,7 +96,7 @@ lock: .venv-lock/.uv  ## renew the pinned versions in constraints/
 	.ci/lock .venv-lock/bin/uv
 
 clean:  ## remove the environments and everything that was built
-	rm -rf .venv .venv-edge .venv-mlserver .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-edge .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.demo: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
@@ -120,8 +120,6 @@ clean:  ## remove the environments and everything that was built
 .venv-edge/.test: pyproject.toml tests/edge_servers/requirements.txt constraints/edge-servers.txt $(call gone,.venv-edge)
 	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
 
-.venv-mlserver/.server: tests/edge_servers/mlserver/requirements.txt constraints/mlserver.txt $(call gone,.venv-mlserver)
-	$(environment) .venv-mlserver $@ -c constraints/mlserver.txt -r tests/edge_servers/mlserver/requirements.txt
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST

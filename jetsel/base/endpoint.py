@@ -76,7 +76,7 @@ def _checked(given: str, source: str) -> str:
     if not endpoint.startswith("ipc://"):
         raise ConfigError(
             f"{source} is {given!r}: use ipc:///path/of/the.sock; for a daemon on another machine, forward its socket "
-            "with ssh or stunnel (docs/remote-access.md)"
+            "with ssh (docs/remote-access.md)"
         )
     return endpoint
 

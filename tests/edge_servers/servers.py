@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.zoo import STARTER
 from tests.link import THERE, there
 from tests.system.daemons import serving
 
@@ -69,17 +68,6 @@ def triton(folder: Path) -> Iterator[Server]:
     libraries = str(Path(package).parent / "nvidia_pytriton.libs")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # its backend's Python is the first there
     with _running([*command, *ports], 8001, edge, folder, LD_LIBRARY_PATH=libraries, PATH=path) as server:
-        yield server
-
-
-@contextlib.contextmanager
-def mlserver(folder: Path) -> Iterator[Server]:
-    """MLServer, which knows no binary tensors, with a runtime of ours and names of its own for input and output."""
-    served = folder / "mlserver"
-    shutil.copytree(Path(__file__).with_name("mlserver"), served)
-    shutil.copy(STARTER / "xl.onnx", served)
-    edge = f'[edge.models.xl]\nremote = "starter-xl"\n{TENSOR}'
-    with _running([str(ROOT / ".venv-mlserver/bin/mlserver"), "start", str(served)], 8002, edge, folder) as server:
         yield server
 
 

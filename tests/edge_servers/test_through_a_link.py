@@ -13,7 +13,7 @@ import pytest
 
 import jetsel
 from jetsel.base.errors import JetselError
-from tests.edge_servers.servers import Server, gateway, mlserver, ray_serve, triton
+from tests.edge_servers.servers import Server, gateway, ray_serve, triton
 from tests.link import Quality, link
 from tests.system.daemons import Daemon, drawn, encoded, serving
 from tests.system.gateway.gateways import Gateway, launch
@@ -55,7 +55,7 @@ def test_a_link_that_is_cut_costs_no_answer_and_the_edge_is_used_again(tmp_path:
         until(is_used)
 
 
-@pytest.mark.parametrize("begin", [triton, mlserver, ray_serve, gateway])
+@pytest.mark.parametrize("begin", [triton, ray_serve, gateway])
 def test_a_server_answers_as_the_same_model_here(
     begin: Callable[[Path], AbstractContextManager[Server]], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""The ways of docs/remote-access.md to the daemon from another machine: a real sshd and a real stunnel."""
+"""The way of docs/remote-access.md to the daemon from another machine: a real sshd."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import jetsel
 from jetsel.base.errors import JetselError
-from tests.processes import port_of
 from tests.system.daemons import Daemon, drawn, serving
 from tests.waiting import until
 
@@ -24,7 +23,7 @@ SOCKET = "/run/jetsel/jetsel.sock"
 
 
 def blocks(language: str) -> list[str]:
-    """The examples of ssh and stunnel in this language."""
+    """The examples of ssh in this language."""
     section = PAGE.read_text(encoding="utf-8").split("\n## The gateway\n")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
@@ -78,33 +77,3 @@ def test_ssh_forwards_a_socket_and_keeps_the_user(daemon: Daemon, tmp_path: Path
         with jetsel.Client(endpoint) as client:
             assert client.classify(drawn(0, 600, 800)).label
             assert client.reload().changed == [], "by root, as whom ssh logged in"
-
-
-@pytest.mark.skipif(shutil.which("stunnel") is None, reason="needs stunnel: apt-get install stunnel4")
-def test_stunnel_lets_in_who_has_an_allowed_certificate_and_nobody_else(daemon: Daemon, tmp_path: Path) -> None:
-    (make,) = (block for block in blocks("sh") if block.startswith("openssl"))
-    for name in ("board", "client", "stranger"):
-        subprocess.run(["sh", "-c", make.replace("board", name)], cwd=tmp_path, check=True, capture_output=True)
-    board, client = blocks("ini")
-
-    def configured(name: str, text: str, **settings: str) -> Path:
-        changed = {"/etc/stunnel": str(tmp_path), "/home/me": str(tmp_path), SOCKET: str(daemon.path), **settings}
-        for was, now in changed.items():
-            text = text.replace(was, now)
-        path = tmp_path / f"{name}.conf"
-        path.write_text(f"foreground = yes\npid =\n{text}")
-        return path
-
-    with ExitStack() as stack:
-        here = {"setgid = jetsel\n": "", "0.0.0.0:5555": "127.0.0.1:0"}
-        serves = stack.enter_context(running("stunnel", configured("board", board, **here)))
-        there = {"board:5555": f"127.0.0.1:{until(lambda: port_of(serves.pid))}"}
-        strange = {**there, "client.crt": "stranger.crt", "client.key": "stranger.key", "board.sock": "stranger.sock"}
-        stack.enter_context(running("stunnel", configured("client", client, **there)))
-        stack.enter_context(running("stunnel", configured("stranger", client, **strange)))
-        endpoint = f"ipc://{tmp_path}/board.sock"
-        until(lambda: answers(endpoint))
-        with jetsel.Client(endpoint) as let_in:
-            assert let_in.classify(drawn(0, 600, 800)).label
-        until((tmp_path / "stranger.sock").exists)
-        assert not answers(f"ipc://{tmp_path}/stranger.sock")
