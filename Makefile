@@ -120,7 +120,6 @@ clean:  ## remove the environments and everything that was built
 .venv-edge/.test: pyproject.toml tests/edge_servers/requirements.txt constraints/edge-servers.txt $(call gone,.venv-edge)
 	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
 
-
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST
 .venv-lowest/.test: pyproject.toml constraints/lowest.txt $(call gone,.venv-lowest)
