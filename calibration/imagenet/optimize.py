@@ -1,7 +1,7 @@
 """Cheaper rungs for ImageNet's family: `python -m calibration.imagenet.optimize FIT TEST --models DIR`.
 
 FIT, TEST and DIR as in calibration.imagenet.reproduce. INT8 and smaller inputs of lite0, lite1 and lite2 are made by
-what `jetsel models optimize` does; 8-bit ranges are found on a third of FIT, which nothing else uses. The candidates
+calibration.optimizing; 8-bit ranges are found on a third of FIT, which nothing else uses. The candidates
 are chosen on folds of the rest of FIT and reported on TEST, kinds apart, with paired intervals. Interrupted, the same
 command goes on. Prints Markdown.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.candidates import beside_parents, chosen, comparing, made, recorded, with_candidates
 from calibration.imagenet.calibrate import listed
 from calibration.imagenet.reproduce import MAIN
+from calibration.optimizing.beside import beside_parents, chosen, comparing, made, recorded, with_candidates
+from calibration.optimizing.material import OptimizePlan, drawn
+from calibration.optimizing.recipes import recipes
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.record import TimingPlan
-from jetsel.train.optimize.material import OptimizePlan, drawn
-from jetsel.train.optimize.recipes import recipes
 from jetsel.zoo import Family, Model, scan
 
 PARENTS = ("lite0-224", "lite1-240", "lite2-260")

@@ -17,9 +17,10 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from calibration.imagenet.optimize import LEARNED_FROM
+from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
-from jetsel.train.optimize.material import drawn, normalised, pixels
+from jetsel.train.optimize.material import normalised, pixels
 from jetsel.zoo.pretrained import RANGES, RUNGS, SPEC, WHEELS, graph_in
 from jetsel.zoo.quantising import tensors
 from jetsel.zoo.wheels import fetch

@@ -12,10 +12,12 @@ import numpy as np
 import onnxruntime
 from onnx import ModelProto, numpy_helper
 
+from calibration.optimizing.clustered import clustered
+from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.material import drawn, normalised, pixels
+from jetsel.train.optimize.material import normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import input_of, read_model
 
@@ -67,7 +69,7 @@ def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[
     ways = {
         "float32": plain,
         "rounded": rounded(plain),
-        "256 clusters, 8-bit indices": compress.clustered(plain),
+        "256 clusters, 8-bit indices": clustered(plain),
         "8 bits": compress.int8(plain, normalised(levels(ranges), spec), symmetric=False),
     }
     files = {way: made.SerializeToString() for way, made in ways.items()}

@@ -1,7 +1,7 @@
 """Separable convolutions and SVD on a real model: `python -m calibration.papers.factorised LEARN TEST`.
 
 The starter family's `l` is factorised as in the thesis's sections 2.4.1 and 2.6.1, fine-tuned towards `l`'s answers on
-LEARN as `jetsel models optimize` does, and judged on TEST: folders with a folder for each class. Epochs that are done
+LEARN as calibration.optimizing does, and judged on TEST: folders with a folder for each class. Epochs that are done
 are kept in --work, so that the same command continues. Writes results/thesis-factorised.md. Needs pip install
 'jetsel[export]'.
 """
@@ -20,14 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from calibration.candidates import tell
+from calibration.optimizing.beside import tell
+from calibration.optimizing.separable import separable
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.metrics import mean_interval
 from jetsel.train.loop import Progress
 from jetsel.train.optimize.activations import operations
 from jetsel.train.optimize.distil import Lesson, distil
-from jetsel.train.optimize.factorise import low_rank, one_d, separable
+from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import normalised, pixels
 from jetsel.train.optimize.network import network_of

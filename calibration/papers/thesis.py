@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from calibration.optimizing.rules import Distorted, Outliers, Regularised
 from calibration.papers.compression import figure_2
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
@@ -33,11 +34,11 @@ SEEDS = (1, 2)
 FIGURE_2 = "figure-2"  # MODI's, which shrinks the same files
 RULES = {
     "plain": Rule(),
-    "distorted": Rule(distorted=True, noise=None),
-    "L1": Rule(l1=1e-5),
-    "distorted, L1": Rule(distorted=True, noise=None, l1=1e-5),
+    "distorted": Distorted(noise=None),
+    "L1": Regularised(),
+    "distorted, L1": Distorted(noise=None, l1=1e-5),
 }
-CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")} | {"outliers": Rule(outliers=True)}
+CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")} | {"outliers": Outliers()}
 SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
 CODER_SEEDS, CODER_BATCH = (1, 2, 3), 16
 CODER_LEAST, CODER_MOST, CODER_WINDOW = 20_000, 60_000, 2_000

@@ -1,7 +1,7 @@
 """Cheaper rungs made of `l`: `python -m calibration.starter.optimize LEARN PHOTOS TEST`, each a folder for each class.
 
-`l` pruned by its activations and factorised into one-dimensional convolutions, to two sizes each, by what `jetsel
-models optimize` does; each is fine-tuned on LEARN for at most 20 minutes. They are chosen on folds of PHOTOS and
+`l` pruned by its activations and factorised into one-dimensional convolutions, to two sizes each, by
+calibration.optimizing; each is fine-tuned on LEARN for at most 20 minutes. They are chosen on folds of PHOTOS and
 reported on TEST, with paired intervals. Interrupted, the same command goes on. Prints Markdown.
 """
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from calibration.candidates import beside_parents, chosen, comparing, made, recorded, with_candidates
+from calibration.optimizing.beside import beside_parents, chosen, comparing, made, recorded, with_candidates
+from calibration.optimizing.material import OptimizePlan
+from calibration.optimizing.recipes import recipes
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.record import TimingPlan
-from jetsel.train.optimize.material import OptimizePlan
-from jetsel.train.optimize.recipes import recipes
 from jetsel.zoo import STARTER, scan
 
 PARENT = "l"

@@ -11,13 +11,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.optimizing.material import drawn
 from calibration.papers.compression import rounded
 from calibration.starter.calibrate import LIMITS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.material import drawn, normalised, pixels
+from jetsel.train.optimize.material import normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from calibration.candidates import recorded
 from calibration.imagenet.calibrate import listed
+from calibration.optimizing.beside import recorded
+from calibration.optimizing.making import facts_of
 from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local, tables_i_and_ii
 from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
@@ -24,7 +25,6 @@ from jetsel.calibrate.assemble import fit_temperatures, learn
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.kind import ChainPlan
-from jetsel.train.optimize.making import facts_of
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "results"

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.candidates import recorded
 from calibration.imagenet.reproduce import readers
+from calibration.optimizing.beside import recorded
 from calibration.papers.tables import table
 from calibration.papers.taylor.readers import area
 from calibration.papers.taylor.study import TIMED, Study

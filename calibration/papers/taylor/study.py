@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.candidates import recorded
+from calibration.optimizing.beside import recorded
 from calibration.papers.taylor.clock import Clock
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS

@@ -1,124 +1,123 @@
-"""`jetsel models optimize`: cheaper rungs made of a model, and which of them earn a place."""
+"""`jetsel models optimize`: one cheaper model made of another by one method, compared with it, and added."""
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jetsel.cli.options import ConfigFile, Json, print_json
 
+if TYPE_CHECKING:
+    from jetsel.train.optimize.making import Comparison
+    from jetsel.zoo import Labels
+
+
+class Method(str, Enum):
+    """How the model is made."""
+
+    int8 = "int8"
+    fp16 = "fp16"
+    prune = "prune"
+    factorise = "factorise"
+
 
 def optimize(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model to make cheaper ones from.")],
-    photos: Annotated[
-        Path,
-        typer.Option(
-            metavar="IMAGES",
-            exists=True,
-            help="Folder with one folder of images for each class, or a CSV of path,label.",
-        ),
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model to make a cheaper one from.")],
+    method: Annotated[
+        Method,
+        typer.Option(help="8-bit or 16-bit numbers, or half of the operations by pruning or factorising."),
     ],
-    learn_on: Annotated[
+    images: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             exists=True,
-            help="Images to learn from, without labels (default: a third of IMAGES, then not used for evaluation).",
+            help="Images to learn from and to compare on, in a folder for each class if their classes are known.",
         ),
     ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="Methods: int8, fp16, smaller, clustered (the default); pruning: plain, distorted, l1, "
-            "outliers; factorising: svd, one-d, separable.",
-        ),
-    ] = None,
-    max_drop: Annotated[
-        float, typer.Option(min=0, metavar="POINTS", help="Points of accuracy that a candidate may lose.")
-    ] = 30.0,
-    target_ms: Annotated[float | None, typer.Option(min=0.001, metavar="MS", help="Target latency, in ms.")] = None,
-    target_mb: Annotated[
-        float | None, typer.Option(min=0.001, metavar="MB", help="Target size of the file, in MB.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of fine-tuning for each pruned or factorised model.")] = 16,
-    minutes: Annotated[
-        float, typer.Option(min=0.1, help="Time limit of fine-tuning for each model, in minutes.")
-    ] = 20.0,
-    add: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Candidate to add to the folder that the daemon reads; repeatable."),
-    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Time limit of fine-tuning, in minutes.")] = 20.0,
     family: Annotated[
         str | None, typer.Option(metavar="NAME", help="Family of MODEL, if the name is ambiguous.")
-    ] = None,
-    label_map: Annotated[
-        Path | None,
-        typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels."),
-    ] = None,
-    work: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for candidates (default: beside the calibrations).")
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Make cheaper models from one model, measure them on held-out images, and report which are worth adding.
+    """Make one cheaper model from MODEL, compare the two, and add it to the family as MODEL-METHOD.
 
-    The served models change only with --add. Run an interrupted command again to continue it. Pruning, factorising and
-    fp16 need pip install 'jetsel[export]'.
+    int8 needs about 100 images; prune and factorise need labelled ones and pip install 'jetsel[export]', as does fp16.
+    An interrupted command continues when it is run again. Whether the model is used, `jetsel calibrate` decides.
     """
-    from jetsel.base.errors import CalibrationError
     from jetsel.base.state import state_folder
-    from jetsel.calibrate.report import NO_PAGE, Section, render_sections
-    from jetsel.cli.models.candidate_tables import drawn, sentences, tables_of
-    from jetsel.cli.models.optimizing import OptimizeRequest, optimize
+    from jetsel.cli.models.candidates import BACKEND
     from jetsel.cli.models.placed import first_writable, notes_of
-    from jetsel.cli.terminal import Output, console
+    from jetsel.cli.terminal import Output
     from jetsel.site.site import read_site
-    from jetsel.train.optimize.recipes import chosen
-    from jetsel.zoo.placing import copy_to
+    from jetsel.train.optimize.making import TRAINED, Order, check_images, check_method, make
 
     site = read_site(config)
     known, parent = site.zoo.find(model, family)
-    identity = parent.manifest.identity[:12]
-    folder = work or state_folder("optimize") / f"{known.name}-{parent.manifest.name}-{identity}"
-    asked = OptimizeRequest(
-        photos, learn_on, label_map, chosen(methods), max_drop, target_ms, target_mb, epochs, 60 * minutes, add or ()
+    check_method(known, parent, method.value)
+    values, manifest = site.config, parent.manifest
+    found = [] if images is None else _listed(images, known.labels, need_labels=method.value in TRAINED)
+    check_images(method.value, len(found))
+    order = Order(
+        parent=parent,
+        family=known,
+        method=method.value,
+        images=found,
+        limits=site.limits,
+        threads=values.models.threads,
+        symmetric=values.models.backends.get(manifest.name, values.models.backend) == BACKEND,
+        most_s=60 * minutes,
+        work=state_folder("optimize") / f"{known.name}-{manifest.name}-{manifest.identity[:12]}",
     )
+    target = first_writable(values)
     with Output(quiet=json) as output:
-        found = optimize(known, parent, site.config, asked, folder, output)
-    for name in add or []:
-        if name in found.failed or name not in found.models:
-            raise CalibrationError(f"--add: {name} could not be made: {found.failed.get(name, 'see the table')}")
-    target = first_writable(site.config)
-    added = [copy_to(found.models[name], target) for name in add or []]
-    notes = notes_of(site.config, target, known.name, add or []) if added else []
-    tables = tables_of(found)
-    title, section = f"Candidates of {parent.manifest.name}", Section("Candidates", (), tables)
-    page = render_sections("jetsel models optimize", title, sentences(found), [section])
-    report = None if page is None else folder / "report.html"
-    if page is not None and report is not None:
-        report.write_text(page, encoding="utf-8")
+        made, comparison = make(order, target, output.step)
+    notes = notes_of(values, target, known.name, [order.name])
     if json:
-        told = {
-            "verdict": found.verdict,
-            "entered": found.verdict.entered,
-            "files": found.facts,
-            "failed": found.failed,
-        }
-        print_json({**told, "tensorrt": found.engines, "added": add or [], "notes": notes, "report": str(report)})
+        import msgspec
+
+        print_json({"model": order.name, "directory": str(target), **msgspec.to_builtins(comparison), "notes": notes})
         return
-    out = console()
-    for shown in tables:
-        out.print(drawn(shown))
-    for line in sentences(found):
-        out.print(line, soft_wrap=True)
-    out.print(NO_PAGE if report is None else f"the report: {report}", soft_wrap=True)
+    _show(order.name, manifest.name, comparison)
     for note in notes:
         typer.echo(f"note: {note}")
-    if added:
-        typer.echo(f"added to {target}: {', '.join(add or [])}; next: jetsel reload, and jetsel calibrate IMAGES")
-    elif found.verdict.entered:
-        typer.echo(f"to add them, run the same command with --add {' --add '.join(found.verdict.entered)}")
+    typer.echo(f"added {order.name} to family {known.name} in {made.directory}")
+    typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
+
+
+def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
+    """Return the images with their classes; without, if they are in no folders of the family's classes."""
+    from jetsel.base.errors import CalibrationError
+    from jetsel.calibrate.record.photographs import find
+
+    try:
+        found = find(images, labels, None, need_labels=True)
+    except CalibrationError:
+        if need_labels:
+            raise
+        found = find(images, labels, None, need_labels=False)
+    return [(one.path, one.class_number) for one in found.photographs]
+
+
+def _show(name: str, parent: str, found: Comparison) -> None:
+    """Print one row: the new model, and its parent's figures in brackets."""
+    from jetsel.cli.terminal import console, milliseconds, table
+
+    def share(value: float | None, before: float | None) -> str:
+        return "-" if value is None or before is None else f"{100 * value:.1f} ({100 * before:.1f})"
+
+    shown = table("model", ">right %", ">agrees %", ">ms", ">MB")
+    shown.title = f"on {found.images:,} images that it did not learn from ({parent} in brackets)"
+    shown.add_row(
+        name,
+        share(found.right, found.parent_right),
+        "-" if found.agreement is None else f"{100 * found.agreement:.1f}",
+        f"{milliseconds(found.latency_ms)} ({milliseconds(found.parent_latency_ms)})",
+        f"{found.file_bytes / 1e6:.2f} ({found.parent_file_bytes / 1e6:.2f})",
+    )
+    console().print(shown)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 import torch_pruning as tp
@@ -31,30 +30,23 @@ TOGETHER, NARROW = (
 )  # channels stay in fours if there are more than 16: processors take several at a time
 
 
-@dataclass(frozen=True)
 class Rule:
-    """Which channels go, and how training makes some of them idle.
+    """The plain rule: channels go that are above zero on at most `bound` of all places. Others change how they idle."""
 
-    threshold: those that are active on at most this share of places. outliers: instead, those whose share is below the
-    mean of their layer less two deviations. distorted: noise x (1 - variance) is added to the weights, noise from -1 to
-    1; of that, `noise` deviations of the layer's weights, None for the thesis's own noise, which the small weights of a
-    real network do not survive. l1: of the sum of the weights' magnitudes in the loss.
-    """
+    bound = 0.0
 
-    threshold: float = 0.0
-    outliers: bool = False
-    distorted: bool = False
-    noise: float | None = 0.2
-    l1: float = 0.0
+    def penalty(self, net: nn.Module) -> Tensor:  # noqa: ARG002  # other rules look at the weights
+        """Return what training adds to the loss."""
+        return torch.zeros(())
+
+    def before_counting(self, net: nn.Module, draw: torch.Generator) -> None:
+        """Change the weights before activations are counted."""
+
+    def scores(self, shares: Tensor) -> Tensor:
+        """Return the scores of a layer's channels, of which those at most at the bound go. shares: (channels,)."""
+        return shares
 
 
-RULES = {
-    "plain": Rule(),
-    "distorted": Rule(distorted=True),
-    "l1": Rule(l1=1e-5),
-    "outliers": Rule(outliers=True),
-}
-OUTLIER = -2.0  # deviations from the mean
 MAKERS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -82,18 +74,16 @@ def prune(
     begun = operations(net, example)
     went = 0
     for _ in range(MOST_CYCLES):
-        train(net, lambda trained: penalty(trained, rule))
-        if rule.distorted:
-            distort(net, rule, draw)
+        train(net, rule.penalty)
+        rule.before_counting(net, draw)
         scores = counted(net, example, shown, last, rule)
         if not scores:
             break
-        least = OUTLIER if rule.outliers else rule.threshold
         if share is None:
-            doomed = chosen(scores, least, least_left, even=False)
+            doomed = chosen(scores, rule.bound, least_left, even=False)
         else:
             due = max(share * begun, (1 - MOST_AT_ONCE) * operations(net, example))
-            doomed = _risen(net, example, scores, least, least_left, due)
+            doomed = _risen(net, example, scores, rule.bound, least_left, due)
         gone = sum(map(len, doomed))
         went += gone
         remove(net, example, [(layer, rows) for (layer, _), rows in zip(scores, doomed, strict=True)])
@@ -101,25 +91,9 @@ def prune(
             break
     if not went and share is not None:
         raise CalibrationError(
-            "no channel can be removed: each is tied to the outputs, or its layer has the minimum width; use svd or "
-            "one-d"
+            "no channel can be removed: each is tied to the outputs, or its layer has the minimum width; use factorise"
         )
     return went
-
-
-def penalty(net: nn.Module, rule: Rule) -> Tensor:
-    """Return what the rule adds to the loss: the magnitudes of the weights (section 2.2.2, Regularized)."""
-    weights = [parameter.abs().sum() for parameter in net.parameters() if parameter.ndim > 1]
-    return rule.l1 * torch.stack(weights).sum()
-
-
-def distort(net: nn.Module, rule: Rule, draw: torch.Generator) -> None:
-    """Add noise x (1 - variance) to the weights (section 2.2.2, Distorted)."""
-    for weight in (parameter for parameter in net.parameters() if parameter.ndim > 1):
-        noise = (2 * torch.rand(weight.shape, generator=draw) - 1).to(weight.device)
-        scale = 1.0 if rule.noise is None else rule.noise * float(weight.detach().std())
-        with torch.no_grad():
-            weight += scale * noise * (1 - float(weight.detach().var()))
 
 
 def counted(
@@ -128,8 +102,7 @@ def counted(
     """Return each group's first layer and its channels' scores, by which those below a bound go.
 
     A score is the share of photographs and places at which a channel is above zero, of a normalisation if one
-    follows: what an activation lets pass. Channels that sums tie together have the mean of theirs. For outliers it is
-    the distance from the layer's mean in deviations.
+    follows: what an activation lets pass. Channels that sums tie together have the mean of theirs.
     """
     net.eval()
     groups = list(_groups(net, example, last))
@@ -149,9 +122,7 @@ def counted(
     found = []
     for group in groups:
         score = torch.stack([torch.stack(seen[layer]).mean(0) for layer in _counted_in(group)]).mean(0).cpu()
-        if rule.outliers:
-            score = (score - score.mean()) / score.std().clamp(min=1e-9)
-        found.append((group[0], score))
+        found.append((group[0], rule.scores(score)))
     return found
 
 

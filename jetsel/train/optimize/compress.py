@@ -1,4 +1,4 @@
-"""What can be done to a model's ONNX file alone: 8-bit numbers, 16-bit numbers, few distinct weights."""
+"""What can be done to a model's ONNX file alone: 8-bit numbers, 16-bit numbers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.recipes import NEEDS_CONVERTER
+from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.zoo.onnx_model import input_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-CLUSTERS = 256  # an index of 8 bits
-FEWEST_WEIGHTS = 4 * CLUSTERS  # of a tensor that is worth a table of its own
-ROUNDS = 20  # of Lloyd's algorithm
 MOST_SHOWN = 256  # photographs by which ranges are found
+NEEDS_CONVERTER = f"fp16 needs onnxconverter-common: {pip_install('export')}"
 
 
 def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:
@@ -67,13 +64,13 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
         except Exception as error:  # onnxruntime's quantiser raises whatever it meets
             raise CalibrationError(
                 f"it cannot be quantised: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
-                "leave int8 out, or export the model with plain convolutions and dense layers"
+                "export the model with plain convolutions and dense layers"
             ) from error
         finally:
             logging.getLogger().removeFilter(_no_advice)
         made: ModelProto = load(after)
     if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
-        raise CalibrationError("it has no operator that can be quantised: leave int8 out")
+        raise CalibrationError("it has no operator that can be quantised: use another method")
     return made
 
 
@@ -88,7 +85,7 @@ def fp16(model: ModelProto) -> ModelProto:
             warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later
             made: ModelProto = float16.convert_float_to_float16(_outputs_apart(model), keep_io_types=True)
     except ValueError as error:
-        raise CalibrationError(f"it cannot be converted to 16 bits: {error}; leave fp16 out") from error
+        raise CalibrationError(f"it cannot be converted to 16 bits: {error}; use another method") from error
     return made
 
 
@@ -106,48 +103,6 @@ def _outputs_apart(model: ModelProto) -> ModelProto:
                     names[:] = [inner if name == output.name else name for name in names]
             made.graph.node.append(helper.make_node("Identity", [inner], [output.name]))
     return made
-
-
-def clustered(model: ModelProto) -> ModelProto:
-    """Share weights: each large tensor becomes 8-bit indices and a table of 256 numbers (thesis, section 2.7.1).
-
-    The thesis found no operator that takes small indices; here the graph casts them first, which ONNX Runtime does once
-    as it loads the file. So the file is a quarter as large, and runs as before.
-    """
-    from onnx import ModelProto, TensorProto, helper, numpy_helper
-
-    made = ModelProto()
-    made.CopyFrom(model)
-    graph, before = made.graph, []
-    for tensor in list(graph.initializer):
-        numbers = numpy_helper.to_array(tensor)
-        if tensor.data_type != TensorProto.FLOAT or numbers.size < FEWEST_WEIGHTS:
-            continue
-        table, indices = clusters(numbers.ravel())
-        name = tensor.name
-        graph.initializer.remove(tensor)
-        graph.initializer.append(numpy_helper.from_array(table, f"{name}_table"))
-        graph.initializer.append(numpy_helper.from_array(indices.reshape(numbers.shape), f"{name}_indices"))
-        before.append(helper.make_node("Cast", [f"{name}_indices"], [f"{name}_rows"], to=TensorProto.INT32))
-        before.append(helper.make_node("Gather", [f"{name}_table", f"{name}_rows"], [name]))
-    nodes = list(graph.node)
-    del graph.node[:]
-    graph.node.extend([*before, *nodes])
-    return made
-
-
-def clusters(numbers: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """Return 256 numbers, and which of them stands for each of (n,): the nearest (Lloyd's algorithm)."""
-    half = CLUSTERS // 2
-    # Quantiles serve the many weights near 0, even steps the few large ones, which a mean of squares is made of.
-    steps = np.linspace(numbers.min(), numbers.max(), CLUSTERS - half)
-    table = np.sort(np.concatenate([np.quantile(numbers, np.linspace(0, 1, half)), steps])).astype(np.float32)
-    for _ in range(ROUNDS):
-        nearest = np.searchsorted((table[1:] + table[:-1]) / 2, numbers)
-        counts = np.bincount(nearest, minlength=CLUSTERS)
-        sums = np.bincount(nearest, numbers, minlength=CLUSTERS)
-        table = np.sort(np.where(counts > 0, sums / np.maximum(counts, 1), table)).astype(np.float32)
-    return table, np.searchsorted((table[1:] + table[:-1]) / 2, numbers).astype(np.uint8)
 
 
 def _no_advice(record: logging.LogRecord) -> bool:

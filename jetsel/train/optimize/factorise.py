@@ -1,6 +1,6 @@
 """Layers made of cheaper ones that nearly do the same: products of small matrices in the place of a large one.
 
-Çallı, Optimizing Neural Networks for Mobile Devices (2017), sections 2.3.1, 2.4.1 and 2.6. Each function changes a
+Çallı, Optimizing Neural Networks for Mobile Devices (2017), sections 2.3.1 and 2.6. Each function changes a
 network in place, says how many layers it replaced, and leaves those if nothing is saved. share: of the operations.
 """
 
@@ -24,7 +24,7 @@ def low_rank(net: nn.Module, share: float) -> int:
         rank = int(share * wide_in * wide_out / (wide_in + wide_out))
         if rank < 1:
             return None
-        before, after = _product(_weight(layer).reshape(wide_out, wide_in), rank)
+        before, after = product(_weight(layer).reshape(wide_out, wide_in), rank)
         if isinstance(layer, nn.Linear):
             first: nn.Module = nn.Linear(wide_in, rank, bias=False)
             second: nn.Module = nn.Linear(rank, wide_out)
@@ -33,9 +33,9 @@ def low_rank(net: nn.Module, share: float) -> int:
             first = nn.Conv2d(wide_in, rank, 1, layer.stride, bias=False)  # the stride early: fewer places follow
             second = nn.Conv2d(rank, wide_out, 1)
             before, after = before[..., None, None], after[..., None, None]
-        return _filled((first, before, None), (second, after, _bias(layer)))
+        return filled((first, before, None), (second, after, bias_of(layer)))
 
-    return _replace(net, lambda layer: isinstance(layer, nn.Linear) or _is_plain(layer, 1), halves)
+    return replace_layers(net, lambda layer: isinstance(layer, nn.Linear) or is_plain(layer, 1), halves)
 
 
 def one_d(net: nn.Module, share: float) -> int:
@@ -53,60 +53,38 @@ def one_d(net: nn.Module, share: float) -> int:
             return None
         laid_out = layer.weight.detach().permute(0, 2, 1, 3).reshape(wide_out * high, wide_in * wide)
         between = min(between, *laid_out.shape)
-        before, after = _product(laid_out, between)
-        (down, right), (up, left) = layer.stride, _padding(layer)
+        before, after = product(laid_out, between)
+        (down, right), (up, left) = layer.stride, padding_of(layer)
         first = nn.Conv2d(wide_in, between, (1, wide), (1, right), (0, left), bias=False)
         second = nn.Conv2d(between, wide_out, (high, 1), (down, 1), (up, 0))
-        return _filled(
+        return filled(
             (first, before.reshape(between, wide_in, 1, wide), None),
-            (second, after.reshape(wide_out, high, between).permute(0, 2, 1)[..., None], _bias(layer)),
+            (second, after.reshape(wide_out, high, between).permute(0, 2, 1)[..., None], bias_of(layer)),
         )
 
-    return _replace(net, lambda layer: _is_plain(layer, None), halves)
+    return replace_layers(net, lambda layer: is_plain(layer, None), halves)
 
 
-def separable(net: nn.Module, share: float) -> int:
-    """Make a depthwise and a 1 x 1 convolution of each N x N one (section 2.4.1).
-
-    I filters for each of K channels, and L channels out, take K I N^2 + K I L multiplications a place. (The thesis
-    writes I (K N^2 + L), which leaves K out of the second half.) The filters of a channel are the largest singular
-    vectors of all that its weights say to the L channels; one at least.
-    """
-
-    def halves(layer: nn.Module) -> nn.Module | None:
-        assert isinstance(layer, nn.Conv2d)
-        wide_out, wide_in, high, wide = layer.weight.shape
-        filters = max(1, int(share * high * wide * wide_out / (high * wide + wide_out)))
-        filters = min(filters, high * wide, wide_out)
-        by_channel = layer.weight.detach().permute(1, 0, 2, 3).reshape(wide_in, wide_out, high * wide)
-        pairs = [_product(one, filters) for one in by_channel]
-        depthwise = torch.stack([before for before, _ in pairs]).reshape(wide_in * filters, 1, high, wide)
-        pointwise = torch.cat([after for _, after in pairs], dim=1)[..., None, None]
-        first = nn.Conv2d(
-            wide_in, wide_in * filters, (high, wide), layer.stride, _padding(layer), groups=wide_in, bias=False
-        )
-        return _filled((first, depthwise, None), (nn.Conv2d(wide_in * filters, wide_out, 1), pointwise, _bias(layer)))
-
-    return _replace(net, lambda layer: _is_plain(layer, None), halves)
-
-
-def _product(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+def product(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """Return (rank, m) and (n, rank), whose product is the nearest of this rank to `matrix`, (n, m)."""
     left, values, right = torch.linalg.svd(matrix.detach(), full_matrices=False)
     roots = values[:rank].sqrt()  # to each side alike, so that neither learns faster than the other
     return roots[:, None] * right[:rank], left[:, :rank] * roots
 
 
-def _is_plain(layer: nn.Module, side: int | None) -> bool:
+def is_plain(layer: nn.Module, side: int | None) -> bool:
     """Whether it is a convolution of all channels; side: of its kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
     return (
-        max(layer.kernel_size) > 1 if side is None else layer.kernel_size == (side, side) and _padding(layer) == (0, 0)
+        max(layer.kernel_size) > 1
+        if side is None
+        else layer.kernel_size == (side, side) and padding_of(layer) == (0, 0)
     )
 
 
-def _padding(layer: nn.Conv2d) -> tuple[int, int]:
+def padding_of(layer: nn.Conv2d) -> tuple[int, int]:
+    """Return the padding above and to the left, in places."""
     if isinstance(layer.padding, str):  # "same" is for a stride of 1
         return (0, 0) if layer.padding == "valid" else (layer.kernel_size[0] // 2, layer.kernel_size[1] // 2)
     return layer.padding[0], layer.padding[1]
@@ -117,12 +95,13 @@ def _weight(layer: nn.Module) -> Tensor:
     return layer.weight.detach()
 
 
-def _bias(layer: nn.Module) -> Tensor:
+def bias_of(layer: nn.Module) -> Tensor:
+    """Return the bias, zeros if there is none."""
     assert isinstance(layer, nn.Linear | nn.Conv2d)
     return torch.zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
 
 
-def _filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
+def filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
     """Return the layers one after the other, with these weights and biases."""
     with torch.no_grad():
         for layer, weight, bias in layers:
@@ -132,7 +111,7 @@ def _filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
     return nn.Sequential(*(layer for layer, _, _ in layers))
 
 
-def _replace(
+def replace_layers(
     net: nn.Module, is_meant: Callable[[nn.Module], bool], made_of: Callable[[nn.Module], nn.Module | None]
 ) -> int:
     """Put what `made_of` returns in the place of each layer that is meant; return how many there were."""

@@ -1,14 +1,10 @@
-"""Photographs as a network takes them, and what the candidates of one parent are made from: those and its graph."""
+"""Images as a network takes them, to find ranges and to learn from."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +12,6 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
 from jetsel.image import InputSpec
-from jetsel.train.optimize.graph import for_size
-from jetsel.zoo import Family, Model
-from jetsel.zoo.onnx_model import read_model
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from jetsel.train.optimize.distil import Lesson
 
 FEWEST = 50
 """Photographs without which neither ranges nor weights mean anything."""
@@ -34,18 +22,14 @@ SEED = 2018
 Tell = Callable[[str, int, int], None]
 
 
-def drawn(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
-    """Part photographs by a hash of their names: about `share` of them, and the rest; the same each time."""
-    some: list[Path] = []
-    rest: list[Path] = []
-    for path in paths:
-        digest = hashlib.sha256(f"{SEED} {path.parent.name}/{path.name}".encode()).digest()
-        (some if digest[0] < 256 * share else rest).append(path)
-    return some, rest
-
-
 def pixels(
-    paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, tell: Tell
+    paths: Sequence[Path],
+    spec: InputSpec,
+    limits: image.Limits,
+    decode_px: int,
+    tell: Tell,
+    *,
+    least: int = FEWEST,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and which paths they are of.
 
@@ -72,81 +56,18 @@ def pixels(
             if levels is not None:
                 found.append(levels)
                 kept.append(row)
-            tell("looking at the images to learn from", done, len(rows))
-    check_enough(len(found))
+            tell("looking at the images", done, len(rows))
+    check_enough(len(found), least)
     return np.stack(found), np.array(kept)
 
 
-def check_enough(count: int) -> None:
-    """Raise CalibrationError if so few photographs to learn from mean nothing."""
-    if count < FEWEST:
-        raise CalibrationError(
-            f"{count} images to learn from, and {FEWEST} are the minimum: add images, or name others to "
-            "learn from (--learn-on of jetsel models optimize)"
-        )
+def check_enough(count: int, least: int = FEWEST) -> None:
+    """Raise CalibrationError if so few images mean nothing."""
+    if count < least:
+        raise CalibrationError(f"{count} images can be read, and {least} are the minimum: add images")
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
     """Return levels (n, 3, height, width) as the model takes them, float32."""
     mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
     return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class OptimizePlan:
-    """What is asked for.
-
-    learn_from: photographs, whose labels nobody asks for. folder: where everything is kept. threads: of one inference.
-    symmetric: 8-bit numbers as TensorRT demands them. epochs: of fine-tuning, and most_s for it, for each candidate.
-    """
-
-    parent: Model
-    family: Family
-    learn_from: Sequence[Path]
-    limits: image.Limits
-    folder: Path
-    threads: int = 1
-    symmetric: bool = False
-    epochs: int = 16
-    most_s: float = 1200.0
-    seed: int = 2018
-
-
-@dataclass(eq=False)
-class Material:
-    """Read once, kept for all recipes."""
-
-    plan: OptimizePlan
-    tell: Tell
-    _shown: dict[tuple[int, int, int], NDArray[np.uint8]] = field(default_factory=dict)
-
-    @cached_property
-    def parent(self) -> ModelProto:
-        """The parent's graph as its file has it."""
-        return read_model(self.plan.parent.path)
-
-    def graph(self, spec: InputSpec) -> ModelProto:
-        """The parent's graph for photographs of this size; raises ManifestError if it does not work."""
-        return for_size(self.parent, spec.height_px, spec.width_px)
-
-    def levels(self, spec: InputSpec, most: int | None = None) -> NDArray[np.uint8]:
-        """The photographs to learn from, (n, 3, height, width), or the first of them; raises CalibrationError."""
-        paths = self.plan.learn_from[:most]
-        key = (spec.width_px, spec.height_px, len(paths))
-        if key not in self._shown:
-            self._shown[key], _ = pixels(paths, spec, self.plan.limits, self.plan.family.decode_px, self.tell)
-        return self._shown[key]
-
-    def shown(self, spec: InputSpec, most: int) -> NDArray[np.float32]:
-        """The first of them as a model of this input takes them, (n, 3, height, width) float32."""
-        return normalised(self.levels(spec, most), spec)
-
-    @cached_property
-    def lesson(self) -> Lesson:
-        """What networks are fine-tuned on, at the parent's own size."""
-        from jetsel.train.optimize.distil import Lesson
-        from jetsel.train.optimize.network import network_of
-
-        plan, spec = self.plan, self.plan.parent.manifest.input
-        teacher = network_of(self.graph(spec), plan.parent.manifest.name)
-        return Lesson(self.levels(spec), spec, teacher, plan.epochs, plan.most_s, plan.seed)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from jetsel.base.errors import CalibrationError, pip_install
-from jetsel.train.optimize.recipes import FILE_METHODS
 from jetsel.zoo.classifier import LOGITS
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-FILE_ALONE = f"use methods that change only its file: --methods {','.join(FILE_METHODS)}"
+FILE_ALONE = "use a method that changes only its file: --method int8"
 
 
 def network_of(model: ModelProto, name: str) -> nn.Module:
@@ -53,6 +52,6 @@ def last_layer(net: nn.Module) -> nn.Linear:
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise CalibrationError(
-            f"its last layer is not a dense layer, so its output channels are unknown: factorise it, or {FILE_ALONE}"
+            "its last layer is not a dense layer, so its output channels are unknown: use --method factorise"
         )
     return layers[-1]

@@ -1,8 +1,8 @@
-"""How a torch network becomes cheaper and learns again: the steps of one recipe, each kept when it is done."""
+"""How a torch network becomes cheaper and learns again: the steps of one method, each kept when it is done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,12 +16,11 @@ from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError
 from jetsel.train.loop import Progress, Tell, trainer
-from jetsel.train.optimize.activations import RULES, prune
+from jetsel.train.optimize.activations import Rule, prune
 from jetsel.train.optimize.distil import Lesson, distil, loss_of, view
-from jetsel.train.optimize.factorise import low_rank, one_d, separable
+from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.network import FILE_ALONE, last_layer, network_of
-from jetsel.train.optimize.recipes import FACTORISING, Recipe
 from jetsel.zoo.export import export
 
 if TYPE_CHECKING:
@@ -41,55 +40,77 @@ class Trained:
     words: str
 
 
-def trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folder: Path, tell: Tell) -> Trained:
-    """Return what a recipe makes of `parent`, a graph of one size; folder: where the steps that are done are kept.
+Change = Callable[[nn.Module, float, Lesson, Tell], int]
+"""Makes a network cheaper in place, to this share of its operations, and returns how many parts of it changed."""
+
+
+def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell, *, rule: Rule | None = None) -> int:
+    """Prune channels by their activations, the plain rule's unless another is named. See Change."""
+    example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
+    shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in _batches(lesson, COUNTED)]
+    net.to(trainer())
+    went = prune(net, example, rule or Rule(), _training(lesson, tell), shown, (last_layer(net),), share=share)
+    net.cpu()
+    return went
+
+
+def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
+    """Factorise dense layers and 1 x 1 convolutions by their ranks, larger ones into two of one dimension.
+
+    See Change.
+    """
+    return low_rank(net, share) + one_d(net, share)
+
+
+CHANGES: Mapping[str, Change] = {"prune": pruned, "factorise": factorised}
+"""What `jetsel models optimize` can do to a network."""
+
+
+def trained(
+    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
+) -> Trained:
+    """Return what a method makes of `parent`, a graph of one size; folder: where the steps that are done are kept.
 
     Raises CalibrationError if the network does not take to it.
     """
     try:
-        return _trained(parent, name, recipe, lesson, folder, tell)
+        return _trained(parent, name, method, share, change, lesson, folder, tell)
     except RuntimeError as error:  # torch's; a channel is not followed through a reshape or a slice of fixed sizes
-        instead = f"factorise it ({', '.join(FACTORISING)}), or " if recipe.method in RULES else ""
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CalibrationError(f"torch cannot make this candidate: {said}; {instead}{FILE_ALONE}") from error
+        raise CalibrationError(f"torch cannot make this model: {said}; use another method, or {FILE_ALONE}") from error
 
 
-def _trained(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, folder: Path, tell: Tell) -> Trained:
-    start, checkpoint = folder / f"{recipe.suffix}.start.onnx", folder / f"{recipe.suffix}.pt"
+def _trained(
+    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
+) -> Trained:
+    kept = folder / f"{method}-{100 * share:.0f}"
+    start, checkpoint, target = (kept.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
     if not start.exists():
-        write(changed(parent, name, recipe, lesson, tell), lesson, start)
-    _check_saved(operations(_read(start, lesson)) / operations(parent), recipe)
+        write(changed(parent, name, method, share, change, lesson, tell), lesson, start)
+    _check_saved(operations(_read(start, lesson)) / operations(parent), method, share)
     net = network_of(_read(start, lesson), name)
     done = distil(net, lesson, checkpoint, tell)
-    target = folder / f"{recipe.suffix}.onnx"
     write(net, lesson, target)
     left = operations(_read(target, lesson)) / operations(parent)
-    return Trained(target.read_bytes(), _words(recipe, left, lesson, done))
+    return Trained(target.read_bytes(), _words(method, left, lesson, done))
 
 
-def _check_saved(left: float, recipe: Recipe) -> None:
+def _check_saved(left: float, method: str, share: float) -> None:
     """Raise CalibrationError if less than half of what was asked for is saved: no training makes up for that."""
-    asked = recipe.share or 1.0
-    if left > (1 + asked) / 2:
+    if left > (1 + share) / 2:
         raise CalibrationError(
-            f"{recipe.method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * asked:.0f} % were "
-            "requested: most of them are in layers that it does not change; leave this method out"
+            f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * share:.0f} % were "
+            "requested: most of them are in layers that it does not change; use another method"
         )
 
 
-def changed(parent: ModelProto, name: str, recipe: Recipe, lesson: Lesson, tell: Tell) -> nn.Module:
-    """Return the network after pruning or factorising, not fine-tuned yet."""
-    net, share = network_of(parent, name), recipe.share or 1.0
-    if recipe.method in RULES:
-        example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
-        shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in _batches(lesson, COUNTED)]
-        net.to(trainer())
-        prune(net, example, RULES[recipe.method], _training(lesson, tell), shown, (last_layer(net),), share=share)
-        return net.cpu()
-    factorise = {"svd": low_rank, "one-d": one_d, "separable": separable}[recipe.method or ""]
-    replaced = factorise(net, share)
-    if not replaced:
-        raise CalibrationError(f"{name} has no layer that {recipe.method} makes cheaper: leave this method out")
+def changed(
+    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, tell: Tell
+) -> nn.Module:
+    """Return the network after the change, not fine-tuned yet. Raises CalibrationError if nothing changes."""
+    net = network_of(parent, name)
+    if not change(net, share, lesson, tell):
+        raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
     return net
 
 
@@ -131,8 +152,8 @@ def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.M
     return train
 
 
-def _words(recipe: Recipe, left: float, lesson: Lesson, done: Progress) -> str:
+def _words(method: str, left: float, lesson: Lesson, done: Progress) -> str:
     return (
-        f"{recipe.method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
+        f"{method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
         f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
     )

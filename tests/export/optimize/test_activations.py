@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from calibration.optimizing.rules import RULES, Distorted, Regularised
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.activations import RULES, Rule, chosen, counted, distort, operations, prune
+from jetsel.train.optimize.activations import Rule, chosen, counted, operations, prune
 from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.network import last_layer, network_of
 from jetsel.zoo import STARTER
@@ -74,11 +74,11 @@ def test_noise_is_scaled_by_the_variance_or_by_the_weights_too() -> None:
     net = nn.Sequential(nn.Linear(200, 200))
     net[0].weight.data = 0.1 * torch.randn(200, 200, generator=torch.Generator().manual_seed(4))
     before = net[0].weight.detach().clone()
-    distort(net, Rule(distorted=True, noise=None), torch.Generator().manual_seed(5))
+    Distorted(noise=None).before_counting(net, torch.Generator().manual_seed(5))
     moved = net[0].weight.detach() - before
     assert moved.abs().max().item() == pytest.approx(1 - before.var().item(), rel=1e-3)
     net[0].weight.data = before.clone()
-    distort(net, Rule(distorted=True, noise=0.5), torch.Generator().manual_seed(5))
+    Distorted(noise=0.5).before_counting(net, torch.Generator().manual_seed(5))
     moved = net[0].weight.detach() - before
     assert moved.abs().max().item() == pytest.approx(0.5 * 0.1 * (1 - 0.01), rel=0.02)
 
@@ -89,7 +89,7 @@ def test_training_is_given_the_penalty_of_the_rule() -> None:
     def train(trained: nn.Module, penalty: Callable[[nn.Module], torch.Tensor]) -> None:
         seen.append(float(penalty(trained).detach()))
 
-    prune(net, torch.zeros(2, 5), replace(RULES["l1"], l1=0.5), train, [torch.zeros(2, 5)], [net[2]])
+    prune(net, torch.zeros(2, 5), Regularised(l1=0.5), train, [torch.zeros(2, 5)], [net[2]])
     weights = sum(float(weight.detach().abs().sum()) for weight in of_two_layers().parameters() if weight.ndim > 1)
     assert seen[0] == pytest.approx(0.5 * weights, rel=1e-5)
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from calibration.optimizing.separable import separable
 from calibration.papers.factorised import kernels
-from jetsel.train.optimize.factorise import low_rank, one_d, separable
+from jetsel.train.optimize.factorise import low_rank, one_d
 
 pytestmark = pytest.mark.export
 BATCH = torch.randn(2, 16, 9, 11, generator=torch.Generator().manual_seed(1))

@@ -1,4 +1,4 @@
-"""A recipe that trains: each step is kept, a killed run goes on, and the file answers nearly as its parent."""
+"""A method that trains: each step is kept, a killed run goes on, and the file answers nearly as its parent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import torch
 from onnx import ModelProto
 from torch import nn
 
+from calibration.optimizing.changes import CHANGES
 from jetsel.base.errors import CalibrationError
 from jetsel.train import loop
 from jetsel.train.optimize import steps
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.graph import for_size, operations
 from jetsel.train.optimize.network import network_of
-from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
 from jetsel.zoo.manifest import read_manifest
@@ -47,20 +47,26 @@ def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
     return tell
 
 
-@pytest.mark.parametrize("recipe", [Recipe("one-d", 0.6), Recipe("plain", 0.6)])
+def made(
+    method: str, share: float, taught: Lesson, folder: Path, tell: Callable[[str, int, int], None] = ignored
+) -> steps.Trained:
+    return steps.trained(PARENT, "xs", method, share, {**CHANGES, **steps.CHANGES}[method], taught, folder, tell)
+
+
+@pytest.mark.parametrize("method", ["factorise", "prune"])
 def test_a_killed_run_goes_on_and_gives_the_same_file(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "CYCLE_STEPS", 2)
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    whole = steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "whole", ignored)
+    whole = made(method, 0.6, lesson(3), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", stopped_in_epoch(3))
-    resumed = steps.trained(PARENT, "xs", recipe, lesson(3), tmp_path / "killed", ignored)
+        made(method, 0.6, lesson(3), tmp_path / "killed", stopped_in_epoch(3))
+    resumed = made(method, 0.6, lesson(3), tmp_path / "killed")
     assert "3 epochs of distillation on 96 images" in resumed.words
-    made = model_in(resumed.content, "made")
-    assert operations(for_size(made, 64, 64)) < 0.75 * operations(PARENT)
+    cheaper = model_in(resumed.content, "made")
+    assert operations(for_size(cheaper, 64, 64)) < 0.75 * operations(PARENT)
     batch = np.random.default_rng(2).normal(size=(4, 3, 64, 64)).astype(np.float32)
     answered = [
         onnxruntime.InferenceSession(one.content).run(["logits"], {"image": batch})[0] for one in (whole, resumed)
@@ -94,17 +100,16 @@ def test_a_machine_that_becomes_slower_ends_it_sooner(tmp_path: Path, monkeypatc
     assert (done.epochs, done.of, done.seconds) == (2, 2, 400.0)
 
 
-def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "separable", lambda _net, _share: 0)
-    with pytest.raises(CalibrationError, match="no layer that separable makes cheaper"):
-        steps.trained(PARENT, "xs", Recipe("separable", 0.5), lesson(1), tmp_path, ignored)
+def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match="no layer that nothing makes cheaper"):
+        steps.trained(PARENT, "xs", "nothing", 0.5, lambda *_: 0, lesson(1), tmp_path, ignored)
 
 
 def test_a_method_that_saves_little_of_a_network_says_so_before_it_trains(tmp_path: Path) -> None:
     with pytest.raises(
         CalibrationError, match=r"svd leaves 9\d % of the multiply-accumulates, but 50 % were requested"
     ):
-        steps.trained(PARENT, "xs", Recipe("svd", 0.5), lesson(1), tmp_path, ignored)
+        made("svd", 0.5, lesson(1), tmp_path)
     assert not list(tmp_path.glob("*.pt"))
 
 
@@ -127,9 +132,10 @@ def test_a_network_whose_channels_cannot_be_followed_is_refused_with_what_to_do(
     export(Shuffled(), tmp_path / "shuffled.onnx", 64, 64)
     parent = for_size(read_model(tmp_path / "shuffled.onnx"), 64, 64)
     taught = replace(lesson(1), teacher=network_of(parent, "shuffled"))
-    with pytest.raises(CalibrationError, match=r"factorise it \(svd, one-d, separable\), or .*--methods int8"):
-        steps.trained(parent, "shuffled", Recipe("plain", 0.5), taught, tmp_path, ignored)
-    assert "one-d" in steps.trained(parent, "shuffled", Recipe("one-d", 0.5), taught, tmp_path, ignored).words
+    with pytest.raises(CalibrationError, match=r"another method, or .*--method int8"):
+        steps.trained(parent, "shuffled", "prune", 0.5, steps.pruned, taught, tmp_path, ignored)
+    done = steps.trained(parent, "shuffled", "factorise", 0.5, steps.factorised, taught, tmp_path, ignored)
+    assert "factorise" in done.words
 
 
 def test_a_network_that_ends_in_a_convolution_is_factorised_and_not_pruned(tmp_path: Path) -> None:
@@ -139,13 +145,13 @@ def test_a_network_that_ends_in_a_convolution_is_factorised_and_not_pruned(tmp_p
     export(net, tmp_path / "ends.onnx", 64, 64)
     parent = for_size(read_model(tmp_path / "ends.onnx"), 64, 64)
     with pytest.raises(CalibrationError, match="not a dense layer"):
-        steps.changed(parent, "ends", Recipe("plain", 0.5), lesson(1), ignored)
-    steps.changed(parent, "ends", Recipe("svd", 0.5), lesson(1), ignored)
+        steps.changed(parent, "ends", "prune", 0.5, steps.pruned, lesson(1), ignored)
+    steps.changed(parent, "ends", "factorise", 0.5, steps.factorised, lesson(1), ignored)
 
 
 def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:
     model = ModelProto()
     model.CopyFrom(PARENT)
     next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Shrink"
-    with pytest.raises(CalibrationError, match=r"Shrink.*--methods int8"):
+    with pytest.raises(CalibrationError, match=r"Shrink.*--method int8"):
         network_of(model, "own")

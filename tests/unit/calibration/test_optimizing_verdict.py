@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.optimizing.verdict import Verdict, judged
 from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.candidates import Verdict, judged
 from jetsel.calibrate.decision import InstallRequest
 from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.recording import Recording

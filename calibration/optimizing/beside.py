@@ -1,6 +1,6 @@
 """Candidates of a family beside the models that they come from, as its optimize command makes, records and prints them.
 
-What `jetsel models optimize` does for an owner, with a second set of photographs that chose nothing. Prints Markdown.
+A second set of photographs, which chose nothing, judges too. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from calibration.optimizing import making
+from calibration.optimizing.making import facts_of
+from calibration.optimizing.material import Material, OptimizePlan
+from calibration.optimizing.recipes import Recipe
+from calibration.optimizing.verdict import Compare, judged
 from calibration.starter.calibrate import LIMITS, fitted
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.calibrate.candidates import Compare, judged
 from jetsel.calibrate.goal import Goal, Outcomes
 from jetsel.calibrate.metrics import mean_interval
 from jetsel.calibrate.record import RecordOptions, TimingPlan, find, load, loaded_models, record
@@ -19,10 +23,6 @@ from jetsel.calibrate.recording import Recording
 from jetsel.calibrate.replay import replay_all
 from jetsel.calibrate.results import Judge
 from jetsel.policies.registry import catalogue
-from jetsel.train.optimize import making
-from jetsel.train.optimize.making import facts_of
-from jetsel.train.optimize.material import Material, OptimizePlan
-from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import Family, Model
 
 MAX_DROP = 30.0

@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 
+from calibration.optimizing.making import make
+from calibration.optimizing.material import Material, OptimizePlan
+from calibration.optimizing.recipes import Recipe
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.making import make
-from jetsel.train.optimize.material import Material, OptimizePlan
-from jetsel.train.optimize.recipes import Recipe
 from jetsel.zoo import STARTER, scan
 
 FAMILY = scan([STARTER]).families["starter"]
@@ -45,5 +45,5 @@ def test_one_that_fails_costs_itself_alone_and_the_others_are_made_once(tmp_path
 
 def test_too_few_photographs_to_learn_from_are_told_with_what_to_do(tmp_path: Path) -> None:
     shown = material(tmp_path, 49)
-    with pytest.raises(CalibrationError, match=r"49 images to learn from, and 50 are the minimum.*--learn-on"):
+    with pytest.raises(CalibrationError, match=r"49 images can be read, and 50 are the minimum"):
         shown.levels(PARENT.manifest.input)

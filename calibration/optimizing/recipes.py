@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.image import InputSpec
 
 FILE_METHODS = ("int8", "fp16", "smaller", "clustered")
 """Those that change the file or its input alone, in seconds."""
-PRUNING = ("plain", "distorted", "l1", "outliers")
-FACTORISING = ("svd", "one-d", "separable")
-METHODS = (*FILE_METHODS, *PRUNING, *FACTORISING)
-NEEDS_CONVERTER = f"fp16 needs onnxconverter-common: {pip_install('export')}"
 SHARES = (0.7, 0.5)
 """Of the parent's multiply-accumulates that pruning and factorising leave, if no target is named."""
 SIDES = (0.86, 0.71, 0.57, 0.43)
@@ -48,20 +42,6 @@ class Recipe:
             self.numbers if self.numbers != "float32" else "",
         ]
         return "-".join(part for part in parts if part)
-
-
-def chosen(text: str | None) -> tuple[str, ...]:
-    """Return the methods that `int8,smaller` names, those that change the file if nothing is named.
-
-    Raises CalibrationError for an unknown one, and if fp16 is named and its library is not installed.
-    """
-    named = FILE_METHODS if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    unknown = [name for name in named if name not in METHODS]
-    if unknown:
-        raise CalibrationError(f"--methods: there is no {unknown[0] or 'method without a name'}: {', '.join(METHODS)}")
-    if text is not None and "fp16" in named and importlib.util.find_spec("onnxconverter_common") is None:
-        raise CalibrationError(NEEDS_CONVERTER)
-    return named
 
 
 def recipes(methods: Sequence[str], spec: InputSpec, share: float | None = None) -> list[Recipe]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from jetsel.base.errors import CalibrationError
+from calibration.optimizing.recipes import Recipe, input_of, recipes, sides
 from jetsel.image import InputSpec
-from jetsel.train.optimize.recipes import FILE_METHODS, Recipe, chosen, input_of, recipes, sides
 
 SPEC = InputSpec(
     width_px=224,
@@ -46,10 +43,3 @@ def test_small_inputs_shrink_in_steps_of_eight() -> None:
 
     small = msgspec.structs.replace(SPEC, width_px=64, height_px=64, resize_px=None)
     assert sides(small) == [56, 48, 40, 24]
-
-
-def test_methods_are_named_or_those_that_change_the_file() -> None:
-    assert chosen(None) == FILE_METHODS
-    assert chosen("int8, svd,int8") == ("int8", "svd")
-    with pytest.raises(CalibrationError, match="there is no int4: int8, fp16"):
-        chosen("int4")

@@ -1,0 +1,31 @@
+"""Everything that can be done to a torch network here: the product's methods apart, and the thesis's variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from torch import nn
+
+from calibration.optimizing.rules import RULES
+from calibration.optimizing.separable import separable
+from jetsel.train.loop import Tell
+from jetsel.train.optimize.distil import Lesson
+from jetsel.train.optimize.factorise import low_rank, one_d
+from jetsel.train.optimize.steps import Change, pruned
+
+
+def _factorising(replace: Callable[[nn.Module, float], int]) -> Change:
+    def change(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
+        return replace(net, share)
+
+    return change
+
+
+CHANGES: Mapping[str, Change] = {
+    **{name: partial(pruned, rule=rule) for name, rule in RULES.items()},
+    "svd": _factorising(low_rank),
+    "one-d": _factorising(one_d),
+    "separable": _factorising(separable),
+}
+"""By the names of recipes."""
