@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 DEFAULT_GATE = "blocks:4"
 """The highest threshold that found all known changes, and reported no event more than a second late, on the clips of
-calibration/RESULTS-gate.md; a sensor's noise by night stays below 2.3."""
+calibration/RESULTS-gate.md."""
 Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT takes in a topic
 
 
