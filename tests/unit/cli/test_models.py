@@ -369,7 +369,7 @@ def test_a_model_whose_name_leaves_no_room_is_not_optimized(
     own: Path, onnx: Path, labels: Path, tmp_path: Path
 ) -> None:
     add(onnx, labels, "--name", "a" * 60)
-    said = run("optimize", "a" * 60, "--photos", tmp_path, "--methods", "int8", status=1)
+    said = run("optimize", "a" * 60, "--method", "int8", status=1)
     assert f"{'a' * 60}-int8 cannot be a name: {RULE}; add {'a' * 60} under a shorter one" in said
 
 
