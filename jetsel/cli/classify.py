@@ -11,7 +11,6 @@ import typer
 
 from jetsel.base.errors import JetselError
 from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, TimeoutMs, print_json
-from jetsel.image.listing import LeftOut, images_below, left_out_lines, printable
 from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
@@ -123,6 +122,8 @@ def _box(text: str) -> list[float]:
 
 def _files(images: list[Path]) -> list[Path]:
     """Return the files, and the images of the folders, at any depth; print what of these is left out."""
+    from jetsel.image.listing import LeftOut, images_below, left_out_lines  # as above: it loads OpenCV
+
     found: list[Path] = []
     left_out: list[LeftOut] = []
     for path in images:
@@ -168,6 +169,7 @@ async def _all(
 async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -> list[Outcome]:
     """Return the outcome of an image, or of each of its boxes."""
     from jetsel.cli.answers import Outcome
+    from jetsel.image.listing import printable
 
     name = str(printable(path))
     boxes = settings.get("boxes")
