@@ -33,7 +33,6 @@ class Camera(Struct, frozen=True, forbid_unknown_fields=True):
     save: Folder for images of doubtful answers (default: none are kept).
     save_mb: Megabytes of that folder at most.
     save_below: Probability below which an answer is doubtful.
-    picture: Whether the status shows a small image of what the camera sees.
     """
 
     name: Name
@@ -54,7 +53,6 @@ class Camera(Struct, frozen=True, forbid_unknown_fields=True):
     save: str | None = None
     save_mb: Annotated[float, Meta(ge=0.1)] = 1000.0
     save_below: Annotated[float, Meta(ge=0, le=1)] = 0.5
-    picture: bool = False
 
 
 class Mqtt(Struct, frozen=True, forbid_unknown_fields=True):

@@ -327,6 +327,7 @@ EXAMPLES = {
 
 REMOVED = {
     "power.replay": "jetsel plays no recordings of power any more: remove the line",
+    "cameras.picture": "no page shows what a camera sees: remove the line",
     "power.battery_reserve_percent": "use power.budget_w, or requests with most_energy_mj",
 }
 """Settings of earlier versions, and what replaces each."""
@@ -405,8 +406,9 @@ def _explain(message: str) -> str:
     unknown = _UNKNOWN.search(message)
     if unknown:
         key = f"{path}.{unknown['field']}" if path else unknown["field"]
-        if key in REMOVED:
-            return f"{key}: this setting was removed: {REMOVED[key]}"
+        removed = REMOVED.get(_BRACKETS.sub("", key))
+        if removed is not None:
+            return f"{key}: this setting was removed: {removed}"
         known = _known(path)
         near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
         meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)

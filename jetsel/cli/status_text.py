@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.wire import StatusReply
-    from jetsel.wire.cameras import CameraStatus
     from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
     from jetsel.wire.status import (
         DriftStatus,
@@ -64,18 +63,7 @@ def general_lines(reply: StatusReply) -> list[str]:
     if reply.last_reload is not None:
         lines.append(_reload_line(reply.reloads, reply.last_reload))
     lines += [line for host in reply.hosts for line in _host_lines(host)]
-    lines += [_camera_line(camera) for camera in reply.cameras]
     return lines if reply.edge is None else [*lines, *edge_lines(reply.edge)]
-
-
-def _camera_line(camera: CameraStatus) -> str:
-    name = camera.name if camera.region is None else f"{camera.name}, {camera.region}"
-    label = "no label yet" if camera.label is None else f"{camera.label} since {camera.since}"
-    state = label if camera.connected else f"disconnected: {camera.reason}"
-    counts = (
-        f"{camera.frames_read:,} frames read, {camera.frames_skipped:,} skipped, {camera.frames_asked:,} classified"
-    )
-    return f"camera {name}: {state}; {counts}"
 
 
 def edge_lines(edge: EdgeStatus) -> list[str]:

@@ -20,14 +20,11 @@ from jetsel.wire import (
     Criterion,
     Reload,
     Reloaded,
-    Report,
-    Reported,
     Request,
     Status,
     StatusReply,
     decode_reply,
 )
-from jetsel.wire.cameras import CameraReport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # of the type checker: nothing is installed for it
@@ -133,10 +130,6 @@ class Client(ClientSettings):
     def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
         """Have the daemon read its configuration, models and calibrations again; for its administrators."""
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
-
-    def report(self, cameras: list[CameraReport], *, timeout_ms: float | None = None) -> Reported:
-        """Say how these cameras are, each in place of its last report; the daemon forgets one after ten seconds."""
-        return self._ask(Report(PROTOCOL_VERSION, "", cameras), None, timeout_ms, Reported)
 
     def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
         attempts = self._attempts(request, timeout_ms)

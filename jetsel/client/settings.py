@@ -24,13 +24,12 @@ from jetsel.wire import (
     Failure,
     Reloaded,
     Reply,
-    Reported,
     Request,
     StatusReply,
     encode,
 )
 
-R = TypeVar("R", Answer, Answers, StatusReply, Reloaded, Reported)
+R = TypeVar("R", Answer, Answers, StatusReply, Reloaded)
 
 BoxesXywh = Sequence[Sequence[float]]
 """x, y, width and height of each; an array of (n, 4) is one, too."""

@@ -13,7 +13,6 @@ from jetsel.base.errors import LoadingError, ShuttingDownError
 from jetsel.base.events import event
 from jetsel.base.notify import Notifier
 from jetsel.daemon.admission import Admission
-from jetsel.daemon.cameras import Cameras
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
@@ -28,8 +27,8 @@ from jetsel.daemon.watchdog import Probe, Watchdog
 from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends, OnDemandEngine
 from jetsel.runtime import ModelQueue
-from jetsel.wire import PROTOCOL_VERSION, Report, Reported, Status, StatusReply
 from jetsel.wire import Reload as ReloadRequest
+from jetsel.wire import Status, StatusReply
 
 log = logging.getLogger("jetsel.models")
 
@@ -82,7 +81,6 @@ class Dispatcher:
         self._backends = backends
         self._notifier = notifier
         self._tally = Tally()
-        self._cameras = Cameras()
         self._admission = Admission(snapshot.config.server, snapshot.workers)
         self._stopping = threading.Event()
         self.current = Current(snapshot)
@@ -103,14 +101,10 @@ class Dispatcher:
         self.pipeline.take_in_probe(probe)
         self.workers.put_in_front(probe)
 
-    def _serve(self, message: Message, request: Status | ReloadRequest | Report) -> None:
-        """Answer a request for the status or a report, or have a reload begin, which answers when it has ended."""
+    def _serve(self, message: Message, request: Status | ReloadRequest) -> None:
+        """Answer a request for the status, or have a reload begin, which answers when it has ended."""
         if isinstance(request, Status):
             self.pipeline.reply(message.route, self._status(request.id))
-            return
-        if isinstance(request, Report):
-            self._cameras.report(message.sender.name, request.cameras)
-            self.pipeline.reply(message.route, Reported(PROTOCOL_VERSION, request.id))
             return
         check_admin(message.sender, self._admin_group)
         if not self.current.is_ready:
@@ -122,7 +116,7 @@ class Dispatcher:
     def _status(self, request_id: str) -> StatusReply:
         queue = queue_status(self._admission, self.workers.waiting, self.current.snapshot.workers)
         config = self._locate()
-        parts = self._tally, queue, self._port, self._metering, self._backends, config, self._cameras.status()
+        parts = self._tally, queue, self._port, self._metering, self._backends, config
         return status(request_id, self.current, *parts)
 
     # What the lifecycle calls.

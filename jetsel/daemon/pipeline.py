@@ -34,7 +34,6 @@ from jetsel.wire import (
     Failure,
     Reload,
     Reply,
-    Report,
     Status,
     decode_request,
     encode,
@@ -53,7 +52,7 @@ class Pipeline:
         tally: Tally,
         metering: Metering,
         send: Callable[[Route, bytes], None],
-        serve_other: Callable[[Message, Status | Reload | Report], None],
+        serve_other: Callable[[Message, Status | Reload], None],
         probe_ended: Callable[[str], None],
     ) -> None:
         """serve_other: answers what is not to classify. probe_ended: receives how the daemon's own request ended."""

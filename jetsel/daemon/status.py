@@ -16,7 +16,6 @@ from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport
 from jetsel.power.integration import FEWEST
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
-from jetsel.wire.cameras import CameraStatus
 from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import ClientStatus, HostStatus, QueueStatus
 
@@ -32,7 +31,6 @@ def status(
     metering: Metering,
     backends: Backends,
     config: Path | None,
-    cameras: list[CameraStatus],
 ) -> StatusReply:
     """Put together what each part of the daemon knows. config: the file that a reload reads."""
     snapshot = current.snapshot
@@ -63,7 +61,6 @@ def status(
         recent=tally.recent(snapshot.config.observe.recent_answers),
         edge=None if snapshot.edge is None else snapshot.edge.status(),
         max_image_mb=port.max_image_mb,
-        cameras=cameras,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -15,8 +16,9 @@ from starlette.responses import Response
 
 from jetsel.base.errors import JetselError
 from jetsel.client import AsyncClient
+from jetsel.gateway import camera_states
+from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import StatusReply
-from jetsel.wire.cameras import CameraStatus
 from jetsel.wire.power import PowerStatus
 from jetsel.wire.status import AnswerCounts, EdgeStatus, FamilyStatus, Histogram
 
@@ -39,7 +41,10 @@ class MetricsApi:
             status = await self._client.status(timeout_ms=STATUS_MS)
         except JetselError:
             status = None
-        return Response(generate_latest(_Once(metrics(status))), media_type=CONTENT_TYPE_LATEST)
+        return Response(
+            generate_latest(_Once(metrics(status, await asyncio.to_thread(camera_states.read)))),
+            media_type=CONTENT_TYPE_LATEST,
+        )
 
 
 class _Once(Collector):
@@ -52,8 +57,9 @@ class _Once(Collector):
         return self._found
 
 
-def metrics(status: StatusReply | None) -> Iterator[Metric]:
+def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
     """Yield every metric; status: None if the daemon does not answer, which is a metric of its own."""
+    yield from _cameras(cameras)
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
@@ -68,8 +74,6 @@ def metrics(status: StatusReply | None) -> Iterator[Metric]:
     yield from _power(status.power)
     if status.edge is not None:
         yield from _edge(status.edge)
-    if status.cameras:
-        yield from _cameras(status.cameras)
 
 
 def _requests(status: StatusReply) -> Iterator[Metric]:
@@ -188,8 +192,10 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
 
 
-def _cameras(cameras: list[CameraStatus]) -> Iterator[Metric]:
-    """Of each camera and region; a camera without a recent report has none."""
+def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
+    """Of each camera and region that is watched now."""
+    if not cameras:
+        return
     names = [(one.name, one.region or "") for one in cameras]
     up = [(name, one.connected) for name, one in zip(names, cameras, strict=True)]
     yield _gauge("jetsel_camera_up", "Whether frames come from each camera.", ("camera", "region"), up)

@@ -1,6 +1,6 @@
 """The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field.
 
-The parts of a status reply are in its modules `status`, `power` and `cameras`.
+The parts of a status reply are in its modules `status` and `power`.
 """
 
 from jetsel.wire.codec import (
@@ -26,8 +26,6 @@ from jetsel.wire.messages import (
     Reload,
     Reloaded,
     Reply,
-    Report,
-    Reported,
     Request,
     Stages,
     Status,
@@ -50,8 +48,6 @@ __all__ = [
     "Reload",
     "Reloaded",
     "Reply",
-    "Report",
-    "Reported",
     "Request",
     "Stages",
     "Status",

@@ -26,7 +26,7 @@ class Header(Struct, frozen=True):
 
 _header = msgspec.json.Decoder(Header)
 _request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_KINDS = ("classify", "status", "reload", "report")
+_KINDS = ("classify", "status", "reload")
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
 _QUOTED = 150

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from jetsel.base.errors import BadRequestError
-from jetsel.wire.cameras import MOST_CAMERAS, CameraReport
 from jetsel.wire.power import BudgetStatus
 from jetsel.wire.status import StatusReply
 
@@ -81,15 +80,7 @@ class Reload(Struct, tag="reload", tag_field="type", frozen=True, forbid_unknown
     id: Id
 
 
-class Report(Struct, tag="report", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Says how the sender's cameras are, for `status`; sent anew every few seconds."""
-
-    v: int
-    id: Id
-    cameras: Annotated[list[CameraReport], Meta(max_length=MOST_CAMERAS)]
-
-
-Request = Classify | Status | Reload | Report
+Request = Classify | Status | Reload
 
 
 class Ranked(Struct, frozen=True):
@@ -209,11 +200,4 @@ class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
     changed: list[str]
 
 
-class Reported(Struct, tag="reported", tag_field="type", frozen=True):
-    """The report is taken in."""
-
-    v: int
-    id: str
-
-
-Reply = Answer | Answers | Failure | StatusReply | Reloaded | Reported
+Reply = Answer | Answers | Failure | StatusReply | Reloaded

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.wire.cameras import CameraStatus
 from jetsel.wire.power import PowerStatus
 
 
@@ -345,4 +344,3 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     config: str | None = None
     recent: list[RecentAnswer] = []
     edge: EdgeStatus | None = None
-    cameras: list[CameraStatus] = []

@@ -24,7 +24,6 @@ TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 
 TABLES: dict[str, type[msgspec.Struct]] = {
     "### `classify`": wire.Classify,
-    "### `report`": wire.Report,
     "### `answer`": wire.Answer,
     "### `answers`": wire.Answers,
     "### `failure`": wire.Failure,
@@ -48,8 +47,8 @@ def table(heading: str) -> dict[str, list[str]]:
 
 
 def described(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
-    """What the page describes of a message: budgets and cameras are in status-fields.md, and answers in a table."""
-    elsewhere = ("explanation.budget.", "answers[].", "cameras[].")
+    """What the page describes of a message: budgets are in status-fields.md, and answers in a table."""
+    elsewhere = ("explanation.budget.", "answers[].")
     return {path: field for path, field in fields(kind) if not path.startswith(elsewhere)}
 
 
@@ -63,8 +62,8 @@ def test_a_table_names_every_field_and_says_null_where_it_may_be_null(heading: s
 
 def test_every_message_has_its_table() -> None:
     kinds = set(get_args(wire.Request)) | set(get_args(wire.Reply))
-    assert set(TABLES.values()) == kinds - {wire.Status, wire.Reload, wire.StatusReply, wire.Reported}
-    assert described(wire.Status) == described(wire.Reload) == described(wire.Reported) == {}
+    assert set(TABLES.values()) == kinds - {wire.Status, wire.Reload, wire.StatusReply}
+    assert described(wire.Status) == described(wire.Reload) == {}
 
 
 def test_the_page_of_the_status_is_what_its_command_prints() -> None:

@@ -8,7 +8,6 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from jetsel.wire import StatusReply
-from jetsel.wire.cameras import CameraStatus
 
 
 def structs_of(kind: Any) -> Iterator[type[msgspec.Struct]]:
@@ -33,7 +32,7 @@ def _filled(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 def _value(kind: Any) -> Any:
     """Return what holds an object, or None if nothing there can."""
-    if kind is CameraStatus or get_origin(kind) is dict:
+    if get_origin(kind) is dict:
         return None
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _filled(kind)

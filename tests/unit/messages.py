@@ -7,7 +7,6 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from jetsel import wire
-from jetsel.wire.cameras import CameraReport
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # JSON in UTF-8 has no lone surrogates
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128)
@@ -28,10 +27,6 @@ BOXES = st.builds(
     xywh=st.lists(st.lists(st.none() | NUMBERS, max_size=5), min_size=1, max_size=5),
 )
 WORDS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=99)
-CAMERAS = st.builds(
-    CameraReport, name=IDS, region=st.none() | IDS, family=st.none() | IDS, reason=WORDS, label=WORDS, wnid=WORDS,
-    since=WORDS, picture=st.none() | st.binary(max_size=99),
-)  # fmt: skip
 CLASSIFY = st.builds(
     wire.Classify,
     v=st.just(1),
@@ -47,8 +42,7 @@ CLASSIFY = st.builds(
     pixels=st.none() | PIXELS,
     boxes=st.none() | BOXES,
 )
-REPORT = st.builds(wire.Report, v=st.just(1), id=IDS, cameras=st.lists(CAMERAS, max_size=3))
-REQUESTS = st.one_of(CLASSIFY, REPORT, *(st.builds(kind, v=st.just(1), id=IDS) for kind in (wire.Status, wire.Reload)))
+REQUESTS = st.one_of(CLASSIFY, *(st.builds(kind, v=st.just(1), id=IDS) for kind in (wire.Status, wire.Reload)))
 
 st.register_type_strategy(wire.Answer, st.builds(wire.Answer))  # what has a default keeps it
 REPLIES = st.one_of(*(st.builds(kind) for kind in get_args(wire.Reply)))

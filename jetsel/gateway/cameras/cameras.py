@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -13,16 +14,15 @@ from typing import Any
 import cv2
 
 from jetsel.base.camera_config import Camera
-from jetsel.base.errors import ConfigError, JetselError, UnknownKindError
-from jetsel.client import Client
+from jetsel.base.errors import ConfigError, JetselError
+from jetsel.gateway import camera_states
+from jetsel.gateway.camera_states import CameraState
 from jetsel.gateway.cameras.mqtt import Mqtt
 from jetsel.gateway.cameras.saver import Saver
 from jetsel.gateway.cameras.settings import Job, settings_of
 from jetsel.gateway.cameras.source import reason_of
 from jetsel.gateway.cameras.watch import Watch
 
-_REPORT_S = 2.0
-_REPORT_MS = 1500.0  # a daemon that does not answer by then gets the next report
 _AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
 _END_S = 12.0  # for a request under way
 
@@ -51,9 +51,9 @@ class Running:
         """Whether a file was played to its end, or a mistake has ended it."""
         return not self._thread.is_alive()
 
-    def reports(self) -> list[Any]:
-        """Return how it is, for the daemon's status."""
-        return self._watch.reports(with_pictures=self.camera.picture)
+    def states(self) -> list[CameraState]:
+        """Return how each of its regions is."""
+        return self._watch.states()
 
     def stop(self) -> None:
         """Have it stop soon."""
@@ -112,8 +112,8 @@ class Cameras:
         self._running = {camera.name: Running(camera, job) for camera in cameras}
         self._has_ended = True  # all that a reload stopped
         self._stopping = threading.Event()
-        self._reporter = threading.Thread(target=self._report, name="reports", daemon=True)
-        self._reporter.start()
+        self._writer = threading.Thread(target=self._write, name="states", daemon=True)
+        self._writer.start()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait, and return whether every camera is over; raises the mistake that ended one."""
@@ -148,7 +148,7 @@ class Cameras:
         for running in self._running.values():
             running.stop()
         has_ended = _at_once(Running.end, self._running.values())
-        self._reporter.join(_END_S)
+        self._writer.join(_END_S)
         return self._has_ended and all(has_ended)
 
     @staticmethod
@@ -161,17 +161,21 @@ class Cameras:
                     raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")
                 taken[topic] = name
 
-    def _report(self) -> None:
-        """Report the cameras to the daemon, unless it is away, or too old for reports."""
-        with Client(self._job.endpoint, timeout_ms=_REPORT_MS, retry=False) as client:
-            while not self._stopping.wait(_REPORT_S):
-                reports = [report for running in list(self._running.values()) for report in running.reports()]
-                try:
-                    client.report(reports)
-                except UnknownKindError:
-                    return
-                except JetselError:
-                    continue
+    def _write(self) -> None:
+        """Keep the file that says how the cameras are, for the gateway; what is wrong with it is reported once."""
+        path, trouble = camera_states.place(), ""
+        if path is None:
+            return
+        while not self._stopping.wait(camera_states.EVERY_S):
+            before, trouble = trouble, ""
+            try:
+                camera_states.write(path, [state for one in list(self._running.values()) for state in one.states()])
+            except OSError as error:
+                trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
+                if trouble != before:
+                    self._job.told(trouble)
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def one_thread_each() -> None:

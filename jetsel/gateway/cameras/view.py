@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel import image
 from jetsel.gateway.cameras.gate import Gate, GateSetting
 from jetsel.gateway.cameras.labels import Change, Labels, reported_label
 from jetsel.gateway.cameras.region import Region
 from jetsel.wire import Answer
-
-PICTURE_PX, PICTURE_QUALITY = 96, 70  # the shorter side, and of JPEG: some 3 KB
 
 
 class View:
@@ -46,7 +43,3 @@ class View:
             return None, None, None
         label, wnid = reported_label(self.holds.answer)
         return label, wnid, self.holds.answer.probability
-
-    def picture(self) -> bytes | None:
-        """Return what was seen last as a small JPEG."""
-        return None if self.seen is None else image.jpeg(self.seen, PICTURE_PX, PICTURE_QUALITY)

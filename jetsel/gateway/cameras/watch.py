@@ -13,6 +13,7 @@ import numpy as np
 from jetsel import image
 from jetsel.base import errors
 from jetsel.client import Client
+from jetsel.gateway.camera_states import CameraState
 from jetsel.gateway.cameras.health import Health
 from jetsel.gateway.cameras.labels import reported_label
 from jetsel.gateway.cameras.newest import Newest
@@ -22,7 +23,6 @@ from jetsel.gateway.cameras.settings import WatchSettings
 from jetsel.gateway.cameras.source import Capture, Folder, Reader, reason_of, source_of
 from jetsel.gateway.cameras.view import View
 from jetsel.wire import Answer
-from jetsel.wire.cameras import CameraReport
 
 _LOOK_S = 0.25  # how soon it is seen that the daemon is there, that a file has ended, or that it is to stop
 _AGAIN_S = 0.1  # from a refusal that may pass to the next question
@@ -133,13 +133,13 @@ class Watch:
         )
         return has_ended
 
-    def reports(self, *, with_pictures: bool) -> list[CameraReport]:
+    def states(self) -> list[CameraState]:
         """Return how each region is now."""
-        reports, is_connected = [], self._there["source"] and self._there["watch"]
+        states, is_connected = [], self._there["source"] and self._there["watch"]
         for view in self._views:
             label, wnid, probability = view.label
-            reports.append(
-                CameraReport(
+            states.append(
+                CameraState(
                     name=self._camera.name,
                     region=view.name,
                     family=self._camera.family,
@@ -153,10 +153,9 @@ class Watch:
                     frames_skipped=view.gate.n_skipped,
                     frames_asked=view.n_asked,
                     label_changes=view.n_changes,
-                    picture=view.picture() if with_pictures else None,
                 )
             )
-        return reports
+        return states
 
     def _look_at_all(self, frame: np.ndarray) -> None:
         """Look at each region once; a frame that was given back goes on with the region that got no answer."""

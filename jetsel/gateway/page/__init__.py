@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from jetsel import image
 from jetsel.base.errors import BusyError, JetselError
 from jetsel.client import AsyncClient
+from jetsel.gateway import camera_states
 from jetsel.gateway.errors import body_of
 
 SIDE_PX = 96
@@ -97,8 +98,10 @@ class _Events:
             self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
-        """Yield the status each second; an event of its own says why there is none."""
+        """Yield cameras and status each second; an event of its own says why there is no status."""
         while True:
+            cameras = await asyncio.to_thread(camera_states.read)
+            yield b"event: cameras\ndata: " + msgspec.json.encode(cameras) + b"\n\n"
             try:
                 status = await self._client.status(timeout_ms=STATUS_MS)
                 yield b"event: status\ndata: " + msgspec.json.encode(status) + b"\n\n"

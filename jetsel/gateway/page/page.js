@@ -241,14 +241,12 @@ function pictured(cell, id) {
   if (pictures.get(id)) cell.prepend(element("img", null, { src: pictures.get(id), alt: "" }));
 }
 
-function showCameras(status) {
-  const cameras = status.cameras || [];
+function showCameras(cameras) {
   at("cameras-section").hidden = !cameras.length;
   if (!cameras.length) return;
   at("cameras").replaceChildren(...cameras.map((one) => {
     const row = element("tr");
     const name = element("th", one.region === null ? one.name : `${one.name}, ${one.region}`, { scope: "row" });
-    if (one.picture) name.prepend(element("img", null, { src: `data:image/jpeg;base64,${one.picture}`, alt: "" }));
     const label = one.connected ? (one.label === null ? "none yet" : `${one.label}, ${percent(one.probability)}`) : `disconnected: ${one.reason}`;
     row.append(name, element("td", label), element("td", one.since === null ? "-" : new Date(one.since).toLocaleTimeString()),
       ...[one.frames_read, one.frames_skipped, one.frames_asked].map((count) => element("td", String(count))));
@@ -328,6 +326,7 @@ function away(words) {
 
 function listen() {
   const events = new EventSource("events");
+  events.addEventListener("cameras", (event) => showCameras(JSON.parse(event.data)));
   events.addEventListener("status", (event) => {
     heardAt = Date.now();
     away("");
@@ -343,7 +342,6 @@ function listen() {
     showCheapest(status);
     showPower(status);
     showDrift(status);
-    showCameras(status);
     showRecent(status);
   });
   events.addEventListener("away", (event) => {

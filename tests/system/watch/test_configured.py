@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import jetsel
-from jetsel.cli.status_text import general_lines
+from jetsel.gateway import camera_states
+from jetsel.gateway.camera_states import CameraState
 from jetsel.gateway.metrics import metrics
-from jetsel.wire.cameras import CameraStatus
 from tests.system.daemons import Daemon, Start, drawn
 from tests.system.watch.watchers import Watcher, film
 from tests.waiting import until
@@ -33,6 +33,7 @@ def watch_configured(tmp_path: Path) -> Iterator[Callable[[str, str], Watcher]]:
         config.write_text(text)
         command = [sys.executable, "-m", "jetsel", "watch", "--config", str(config), "--endpoint", endpoint]
         environment = {name: value for name, value in os.environ.items() if name != "JETSEL_SOURCE"}
+        environment["XDG_RUNTIME_DIR"] = str(tmp_path)
         with out.open("wb") as told, err.open("wb") as said:
             running.append(Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err))
         return running[-1]
@@ -59,12 +60,11 @@ def of(watcher: Watcher, name: str, region: str | None = None) -> list[str]:
     return [event["label"] for event in found]
 
 
-def seen(daemon: Daemon) -> dict[tuple[str, str | None], CameraStatus]:
-    with jetsel.Client(daemon.endpoint) as client:
-        return {(one.name, one.region): one for one in client.status().cameras}
+def seen(runtime: Path) -> dict[tuple[str, str | None], CameraState]:
+    return {(one.name, one.region): one for one in camera_states.read({"XDG_RUNTIME_DIR": str(runtime)})}
 
 
-def test_each_camera_and_region_has_its_label_and_stands_in_status_metrics_and_words(
+def test_each_camera_and_region_has_its_label_and_stands_in_the_file_and_the_metrics(
     start: Start, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
 ) -> None:
     daemon, door, yard = start(), tmp_path / "door", tmp_path / "yard"
@@ -72,28 +72,21 @@ def test_each_camera_and_region_has_its_label_and_stands_in_status_metrics_and_w
     yard.mkdir()
     cv2.imwrite(str(yard / "two.png"), np.hstack([drawn(2), drawn(3)]))
     regions = 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }'
-    text = camera("door", door, "picture = true") + camera("yard", yard, regions)
-    watcher = watch_configured(text, daemon.endpoint)
+    watcher = watch_configured(camera("door", door) + camera("yard", yard, regions), daemon.endpoint)
     with jetsel.Client(daemon.endpoint) as client:
         wanted = [client.classify(drawn(seed)).label for seed in (1, 2, 3)]
     until(lambda: [*of(watcher, "door"), *of(watcher, "yard", "left"), *of(watcher, "yard", "right")] == wanted)
-    until(lambda: [one.label for one in seen(daemon).values()] == wanted)
+    until(lambda: [one.label for one in seen(tmp_path).values()] == wanted)
     names = [("door", ""), ("yard", "left"), ("yard", "right")]
-    found = seen(daemon)
+    found = seen(tmp_path)
     assert list(found) == [("door", None), ("yard", "left"), ("yard", "right")]
     first = found["door", None]
     assert (first.connected, first.frames_read, first.frames_asked, first.label_changes) == (True, 1, 1, 1)
-    picture = first.picture
-    assert picture is not None
-    assert cv2.imdecode(np.frombuffer(picture, np.uint8), cv2.IMREAD_COLOR) is not None
-    assert found["yard", "left"].picture is None, "its owner has not allowed it"
-    with jetsel.Client(daemon.endpoint) as client:
-        status = client.status()
-    assert f"camera yard, right: {wanted[2]} since " in "\n".join(general_lines(status))
-    up = {one.name: one for one in metrics(status)}["jetsel_camera_up"]
+    up = {one.name: one for one in metrics(None, list(found.values()))}["jetsel_camera_up"]
     assert [(list(one.labels.values()), one.value) for one in up.samples] == [([*key], 1.0) for key in names]
     watcher.process.send_signal(signal.SIGTERM)
     assert watcher.process.wait(60) == 0
+    assert seen(tmp_path) == {}
     assert {event["source"] for event in watcher.events("summary")} == {"door", "yard"}
 
 

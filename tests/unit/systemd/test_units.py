@@ -63,7 +63,8 @@ COUNTED_ON = {
         Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
         Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
         Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
-        User=jetsel-watch Group=jetsel-watch 'SupplementaryGroups=jetsel video' StateDirectory=jetsel-watch
+        User=jetsel-watch Group=jetsel SupplementaryGroups=video StateDirectory=jetsel-watch StateDirectoryMode=0700
+        RuntimeDirectory=jetsel-watch RuntimeDirectoryMode=0750
         MemoryMax=2G LimitCORE=0 DevicePolicy=closed 'DeviceAllow=char-video4linux rw'
         NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
         ProtectSystem=strict ProtectHome=yes PrivateTmp=yes

@@ -153,17 +153,17 @@ def test_a_camera_that_breaks_counts_as_disconnected_and_is_tried_again(
     running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
     until(lambda: labels(events))
     (one,) = running._running.values()
-    assert one.reports()[0].connected
+    assert one.states()[0].connected
     is_broken.set()
     (folder / "2.png").write_bytes(encoded(drawn(1), ".png"))
     until(lambda: "door: MemoryError(); next try in 0.05 s" in told)
     is_broken.clear()
     (folder / "3.png").write_bytes(encoded(drawn(2), ".png"))
     until(lambda: len(labels(events)) == 2)
-    assert one.reports()[0].connected
+    assert one.states()[0].connected
 
 
-def test_what_ends_a_camera_is_in_its_report_and_it_is_not_available(
+def test_what_ends_a_camera_is_in_its_state_and_it_is_not_available(
     folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     available: list[bool] = []
@@ -171,8 +171,8 @@ def test_what_ends_a_camera_is_in_its_report_and_it_is_not_available(
     monkeypatch.setattr(View, "skips", lambda *_: next(iter([])))  # raises StopIteration
     running, _, told = watched(Camera("door", str(folder), stay=1), lambda _: "cat")
     until(lambda: any("next try in 30 s" in words for words in told))
-    ((report,),) = (one.reports() for one in running._running.values())
-    assert (report.connected, report.reason) == (False, "StopIteration()")
+    ((state,),) = (one.states() for one in running._running.values())
+    assert (state.connected, state.reason) == (False, "StopIteration()")
     assert available[-1] is False
 
 

@@ -304,7 +304,7 @@ def test_it_ends_while_frigate_sends_a_byte_now_and_then() -> None:
         running.start()
         for number in range(9):
             watched.send("new", f"{number}-a")
-        until(lambda: any("0-a: " in words for words in watched.told))
+        until(lambda: any("-a: " in words for words in watched.told))  # of whichever object comes first
         watched.watch.stop()
         running.join()
         watched.watch.close()

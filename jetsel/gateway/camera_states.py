@@ -1,0 +1,113 @@
+"""The file in which `jetsel watch` says how its cameras are, and the gateway reads it: its form, bounds and places."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from jetsel.base import files
+
+MAX_BYTES = 256 * 1024
+FRESH_S = 30.0
+EVERY_S = 1.0  # a file is written no more often
+_FOLDER = "jetsel-watch"
+_OF_SERVICE = Path("/run", _FOLDER, "state.json")
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Words = Annotated[str, Meta(max_length=512)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class CameraState(Struct, frozen=True):
+    """One camera, or one region of it. Unknown is null.
+
+    reason: why no frame comes, null if frames come. label, wnid, probability, since: of the label that holds, `unknown`
+    with the wnid null if a promise does not cover it; null before the first. since: ISO 8601, UTC.
+    """
+
+    name: Name
+    connected: bool
+    region: Name | None
+    family: Name | None
+    reason: Words | None
+    label: Words | None
+    wnid: Words | None
+    since: Words | None
+    probability: Annotated[float, Meta(ge=0, le=1)] | None
+    frames_read: Count
+    frames_skipped: Count
+    frames_asked: Count
+    label_changes: Count
+
+
+class _File(Struct, frozen=True):
+    """written_s: of time.monotonic(), which all processes of a machine share. cameras: each decoded by itself."""
+
+    written_s: float
+    pid: Annotated[int, Meta(gt=0, le=2**31)]
+    cameras: Sequence[msgspec.Raw]
+
+
+def place(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the file that this process writes: a service's, else one of the user's; None without a runtime folder."""
+    if service := environment.get("RUNTIME_DIRECTORY"):
+        return Path(service.split(":")[0], _OF_SERVICE.name)
+    user = environment.get("XDG_RUNTIME_DIR")
+    return Path(user, _FOLDER, f"{os.getpid()}.json") if user else None
+
+
+def write(path: Path, states: Sequence[CameraState]) -> None:
+    """Write the file anew; cameras that it has no room for are left out. Raises OSError."""
+    room, cameras = MAX_BYTES - 1024, []
+    for state in states:
+        camera = msgspec.json.encode(state)
+        room -= len(camera) + 1
+        if room < 0:
+            break
+        cameras.append(msgspec.Raw(camera))
+    path.parent.mkdir(mode=0o750, exist_ok=True)
+    files.replace(path, msgspec.json.encode(_File(time.monotonic(), os.getpid(), cameras)), 0o640)
+
+
+def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
+    """Return every camera that is watched now, by name and region; what cannot be read costs itself alone."""
+    user = environment.get("XDG_RUNTIME_DIR")
+    paths = [_OF_SERVICE, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
+    newest = sorted((file for path in paths for file in _file(path)), key=lambda file: file.written_s)
+    found = {
+        (state.name, state.region or ""): state for file in newest for raw in file.cameras for state in _state(raw)
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def _file(path: Path) -> Iterator[_File]:
+    """Yield the file's content if it is whole, fresh, and its process runs."""
+    try:
+        file = msgspec.json.decode(files.read_bounded(path, MAX_BYTES), type=_File)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if 0 <= time.monotonic() - file.written_s <= FRESH_S and _runs(file.pid):
+        yield file
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True  # another user's
+    except OSError:
+        return False
+    return True
+
+
+def _state(raw: msgspec.Raw) -> Iterator[CameraState]:
+    try:
+        yield msgspec.json.decode(raw, type=CameraState)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
