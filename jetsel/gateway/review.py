@@ -139,10 +139,10 @@ class Review:
             if decision.identifier not in (None, own):
                 raise BadRequestError("identifier: leave it out unless the verdict is wrong")
             return own if decision.verdict == "right" else f"{DISCARDED}/{own}"
-        name = decision.identifier or ""
-        if name in self._classes():
-            return name
-        name = exact(name)
+        name = exact(decision.identifier or "")
+        there = [one for one in self._classes() if exact(one) == name]
+        if there:
+            return decision.identifier if decision.identifier in there else there[0]
         if not _is_class(name) or folder_name(name) != name:
             raise BadRequestError("identifier: give the class's identifier, without / and no dot in front")
         return name
@@ -167,9 +167,11 @@ class Review:
         """Move a file there, or beside it with a number if the name is taken; return where. Raises BadRequestError."""
         try:
             self._reviewed.mkdir(parents=True, exist_ok=True)
-            with self._opened(source) as here, self._opened(target, make=True) as there:
-                place = target.with_name(_free_name(target.name, there))
-                _rename(source.name, here, place.name, there)
+            with self._opened(source) as here:
+                _check_file(source.name, here)  # before a folder is made for it
+                with self._opened(target, make=True) as there:
+                    place = target.with_name(_free_name(target.name, there))
+                    _rename(source.name, here, place.name, there)
         except FileNotFoundError:
             raise BadRequestError(f"{source.name} {_GONE}") from None
         except OSError as error:
@@ -211,10 +213,14 @@ def _free_name(name: str, folder: int) -> str:
     return name
 
 
+def _check_file(name: str, folder: int) -> None:
+    """Raise FileNotFoundError unless a file of this name is in the folder; a link is none."""
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        raise FileNotFoundError
+
+
 def _rename(source: str, here: int, name: str, there: int) -> None:
     """Move a file between folders; one on another file system gets its name once it is whole there. Raises OSError."""
-    if not stat.S_ISREG(os.stat(source, dir_fd=here, follow_symlinks=False).st_mode):
-        raise FileNotFoundError
     try:
         os.rename(source, name, src_dir_fd=here, dst_dir_fd=there)
     except OSError as error:

@@ -24,13 +24,13 @@ _FOLDERS = re.compile(
     r"@(eadir|tmp|recycle|recently-snapshot|sharebin|sharesnap|syno.*|gmt-.*)|[#~]snapshot|#recycle"  # file servers
     r"|__macosx|network trash folder|temporary items|thevolumesettingsfolder"  # macOS, also by AppleShare
     r"|\$recycle\.bin|system volume information|(?-i:RECYCLE[RD])|found\.\d{3}|lost\.dir|lost\+found"  # file systems
-    rf"|_gsdata_|_gstmp|__pycache__|{_PARTIAL}",
+    rf"|_gsdata_|_gstmp|__pycache__|.*\.lrdata|{_PARTIAL}",
     re.IGNORECASE,
 )
 _FILES = re.compile(
     r"(eh)?thumbs(_vista)?\.db(:encryptable)?|desktop\.ini|albumart(small|_\{.*\}_(small|large))\.jpg|~\$.*"  # Windows
     r"|.*[:\uf03a](zone\.identifier|afp_(afpinfo|resource))(:\$data)?"  # streams of NTFS, as files
-    r"|icon[\r\uf00d]|picasa\.ini|.*@syno\w+|synophoto_.*|.*~|#.*#|sync\.ffs_(db|lock)"
+    r"|icon[\r\uf00d]|picasa\.ini|.*@syno\w+|syno(photo|file)_.*|.*~|#.*#|sync\.ffs_(db|lock)"
     rf"|{_PARTIAL}",
     re.IGNORECASE | re.DOTALL,
 )

@@ -49,11 +49,11 @@ def choose_family(
     classes = _classes(Labels.parse(new.labels, new.labels_from))
     alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
     fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
-    near = [one for one in fitting if len(alike) == 1 or one.name == new.likely_family]
-    origins = [{model.manifest.origin, model.manifest.recipe} for one in near for model in one.models]
-    if new.family is None and new.origin is not None and any(new.origin in said for said in origins):
-        note = f"family {near[0].name} has models of the same origin: for a family of its own, use --family NAME"
-        return NewFamily(near[0].name, _labels_of(near[0]), notes=(note,))
+    same = [one for one in fitting if new.origin is not None and new.origin in _origins(one)]
+    joined = next((one for one in same if len(same) == 1 or one.name == new.likely_family), None)
+    if new.family is None and joined is not None:
+        note = f"family {joined.name} has models of the same origin: for a family of its own, use --family NAME"
+        return NewFamily(joined.name, _labels_of(joined), notes=(note,))
     name = new.family or new.likely_family
     if name is None:
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
@@ -61,9 +61,9 @@ def choose_family(
     if known is None:
         told = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
         return NewFamily(name, new.labels, notes=tuple(told))
-    overwrites = replace and not _names(known).isdisjoint(names)
-    if known in fitting and (new.family or overwrites):
+    if known in fitting and new.family:
         return NewFamily(name, _labels_of(known))
+    overwrites = replace and (new.family is not None or new.origin in _origins(known))
     if overwrites and not are_heads and _names(known) == set(names):
         return NewFamily(name, new.labels)
     repair = "for a family of its own, choose another name with --family"
@@ -91,6 +91,10 @@ def _classes(labels: Labels) -> list[tuple[str, str]]:
 def _labels_of(family: Family) -> bytes:
     first = family.models[0]
     return (first.directory / first.manifest.labels).read_bytes()
+
+
+def _origins(family: Family) -> set[str | None]:
+    return {origin for model in family.models for origin in (model.manifest.origin, model.manifest.recipe)}
 
 
 def _names(family: Family) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from jetsel.client import Client
 from jetsel.wire import StatusReply
@@ -45,7 +46,8 @@ class Health:
             try:
                 self._look(self._client.status())
             except Exception as error:  # whatever it answers, it is looked at again
-                self.lost(str(error) or type(error).__name__)
+                with suppress(Exception):  # nor does what cannot be reported end the looking
+                    self.lost(str(error) or type(error).__name__)
             self._stop.wait(_EVERY_S)
         self._client.close()
 

@@ -63,6 +63,8 @@ def settings_of(camera: Camera, job: Job) -> WatchSettings:
     try:
         source = source_of(with_login(camera), may_come=not job.gives_up)
         regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
+        if job.broker is not None and not job.has_name and source.hides_parts:
+            raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
         return WatchSettings(camera, job, source, regions, gate_of(camera.gate, "gate"))
     except ConfigError as error:
         raise ConfigError(f"camera {camera.name}: {error}") from None

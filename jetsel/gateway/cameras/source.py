@@ -64,6 +64,12 @@ class Source:
     text: str
     name: str
 
+    @property
+    def hides_parts(self) -> bool:
+        """Whether the name lacks a part of a URL that two cameras may differ in."""
+        whole, shown = urlsplit(self.text), urlsplit(self.name)
+        return self.kind == "url" and (whole.path, whole.query) != (shown.path, shown.query)
+
 
 def source_of(text: str, *, may_come: bool = False) -> Source:
     """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.errors import CalibrationError, pip_install
+from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
 from jetsel.base.names import RULE, is_plain
 from jetsel.base.weights import Weights
 from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
-from jetsel.image import Limits
+from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
+from jetsel.image import Limits, decode, read_file
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import SEED, normalised, pixels
@@ -35,7 +37,8 @@ TRAINED = ("prune", "factorise")
 SHARE = 0.5  # of the multiply-accumulates stay when a network is pruned or factorised
 EPOCHS = 16
 FEWEST_IMAGES = 100
-COMPARED = 1 / 3  # of the images compare the models, and nothing is learned from them
+PARTS = 3  # of the images, of which one compares the models, and nothing is learned from it
+HASHED_PX = 64  # the shorter side at which near-duplicates are found
 LEAST_AGREEMENT = 0.2  # with the parent: a model that agrees less is broken
 
 Tell = Callable[[str, int, int], None]
@@ -120,7 +123,7 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, Comparison]:
 
     Raises CalibrationError, ManifestError or EngineFailedError, and then nothing was added.
     """
-    learn, held = _parted(order.images)
+    learn, held = _parted(order, tell)
     parent, said = order.parent, order.parent.manifest
     graph = for_size(read_model(parent.path), said.input.height_px, said.input.width_px)
     content, words = _content(order, graph, [path for path, _ in learn], tell)
@@ -141,15 +144,19 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, Comparison]:
         return Model(manifest, put(work, file, labels_file, manifest, None, parent.others())), comparison
 
 
-def _parted(images: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled]]:
-    """Part images by a hash of their names: those to learn from, and those that compare; the same each time."""
-    learn: list[Labelled] = []
-    held: list[Labelled] = []
-    for one in images:
-        name = f"{SEED} {one[0].parent.name}/{one[0].name}"
-        digest = hashlib.sha256(name.encode(errors="surrogateescape")).digest()
-        (held if digest[0] < 256 * COMPARED else learn).append(one)
-    return learn, held
+def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:
+    """Part the images that can be read: those to learn from, and those that compare. Near-duplicates stay together."""
+    shown, hashes = [], []
+    for done, one in enumerate(order.images, 1):
+        tell("comparing the images", done, len(order.images))
+        with suppress(OSError, BadImageError, ImageTooLargeError):
+            hashes.append(perceptual_hash(decode(read_file(one[0], order.limits), order.limits, HASHED_PX).bgr))
+            shown.append(one)
+    if not shown:
+        return [], []
+    folds = assign_folds(groups(np.array(hashes, np.int64)), PARTS, SEED)
+    parted = list(zip(shown, folds, strict=True))
+    return [one for one, fold in parted if fold], [one for one, fold in parted if not fold]
 
 
 def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell) -> tuple[bytes, str]:

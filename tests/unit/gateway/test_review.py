@@ -148,6 +148,13 @@ def test_a_class_is_the_folder_that_there_is_however_its_letters_are_written(fol
     assert files(folder.with_name("doubts-reviewed")) == {f"{apart}/cat-1.jpg", "é/cat-2.jpg"}
 
 
+def test_an_image_that_is_gone_leaves_no_folder_of_the_class(folder: Path, tmp_path: Path) -> None:
+    review, reviewed = Review(folder, tmp_path / "reviewed"), tmp_path / "reviewed"
+    with pytest.raises(BadRequestError):
+        review.decide(Decision("n01/gone-1.jpg", "wrong", "crane"))
+    assert not list(reviewed.glob("*"))
+
+
 @pytest.mark.parametrize("verdict", ["right", "discard"])
 def test_an_identifier_that_would_have_no_effect_is_refused(folder: Path, verdict: str) -> None:
     review = Review(folder, None)

@@ -135,3 +135,14 @@ def test_a_manifest_that_is_made_of_another_is_checked_too(tmp_path: Path) -> No
         derived(backbone.manifest, "s" * 65, "0" * 64, "0" * 64, backbone.manifest.input, tried, 1, "made smaller")
     assert derived(backbone.manifest, "s-int8", "0" * 64, "0" * 64, backbone.manifest.input, tried, 1, "made smaller")
     assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_of_two_families_the_one_from_the_same_place_is_trained_again_and_no_other(tmp_path: Path) -> None:
+    for name, place in (("images", "/c1/images"), ("cam2", "/c2/images")):
+        put_model(tmp_path / name, name="s", family=name, labels=HOT.decode(), origin=place)
+    zoo = scan([tmp_path / "images", tmp_path / "cam2"])
+    for replace in (False, True):
+        found = chosen(zoo, "s", likely="images", origin="/c2/images", are_heads=True, replace=replace)
+        assert found.name == "cam2"
+    third = {"likely": "images", "origin": "/c3/images", "are_heads": True, "replace": True}
+    assert "choose another name with --family" in refused(zoo, "s", **third)

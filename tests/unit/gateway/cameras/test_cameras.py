@@ -65,6 +65,15 @@ def test_cameras_that_would_share_a_topic_are_refused_at_the_start_and_at_a_relo
     Cameras._check([one, other], job())  # without a broker nothing is shared
 
 
+def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
+    broker = Broker("localhost", 1883)
+    for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
+        with pytest.raises(ConfigError, match="name it with --name"):
+            settings_of(Camera(url, url), job(broker=broker, has_name=False))
+        assert settings_of(Camera("gate", url), job(broker=broker)).topics == {None: "gate"}
+    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), job(broker=broker, has_name=False))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "pictures"

@@ -56,3 +56,17 @@ def test_the_first_answer_of_a_daemon_is_not_called_a_return(tmp_path: Path) -> 
         until(lambda: bool(heard))
         health.close()
     assert heard == [("back", "")]
+
+
+def test_what_is_told_and_fails_does_not_end_the_looking(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def tell(what: str, _why: str) -> None:
+        told.append(what)
+        if len(told) < 3:
+            raise OSError("no space left on the device")
+
+    with Peer(tmp_path / "s.sock", daemon_like) as peer:
+        health = Health(peer.endpoint, None, tell)
+        until(lambda: health.is_there and len(told) > 2)
+        health.close()
