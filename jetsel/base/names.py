@@ -24,9 +24,11 @@ def is_plain(name: str) -> bool:
 
 
 def plain_name(text: str) -> str | None:
-    """Return a name for a model or family that is made of another text, as of a file's; None if nothing is left."""
+    """Return a name for a model or family made of another text, as of a file's name; None if letters would be lost."""
     letters = unicodedata.normalize("NFKD", text)
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
+    if any(letter.isalnum() and not letter.isascii() for letter in bare):
+        return None  # what is left would be the name of others, too
     return re.sub(r"[^a-z0-9_.-]+", "-", bare).strip("-_.")[:MAX_LENGTH] or None
 
 

@@ -92,12 +92,14 @@ class Crop:
         box = boxes.xywh[self.number]
         whole, known = self.crops.whole(decode), [abs(value) for value in box if value is not None]
         if boxes.unit == "pixels" and max(known, default=2) <= 1:
-            raise BadRequestError(f"the box {box} in pixels has no number above 1: if it is in shares, send that unit")
-        if boxes.unit == "shares" and max(known, default=0) > MOST_SHARE:
-            raise BadRequestError(
-                f"the box {box} in shares has a number above {MOST_SHARE}: if it is in pixels, send that unit"
-            )
-        return crop(whole, box, boxes.unit)
+            other = "shares"
+        elif boxes.unit == "shares" and max(known, default=0) > MOST_SHARE:
+            other = "pixels"
+        else:
+            return crop(whole, box, boxes.unit)
+        raise BadRequestError(
+            f"the box {box} cannot be in {boxes.unit}: if it is in {other}, send the unit {other} (boxes_unit)"
+        )
 
     def answered(self, reply: Answer | Failure) -> Answers | Failure | None:
         """Take in what it came to, as `Crops.answered` does."""

@@ -205,7 +205,9 @@ def family_of_heads(
         raise ManifestError(
             f"family {family.name} has {', '.join(there)} already: choose another name with --family{again}"
         )
-    return with_(family, source=f"head for {Path(place).name}", origin=place), there
+    others = {one.manifest.origin or place for one in known} - {place}
+    told = [f"family {family.name} has heads of {one} too, in one cascade with the new ones" for one in sorted(others)]
+    return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *told)), there
 
 
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:

@@ -94,8 +94,8 @@ def check_method(family: Family, parent: Model, method: str) -> None:
         raise CalibrationError(f"{name} cannot be a name: {RULE}; add {parent.manifest.name} under a shorter one")
     if any(model.manifest.name == name for model in family.models):
         raise CalibrationError(
-            f"family {family.name} has a model {name} already: to make it again, first run: "
-            f"jetsel models remove {name} --family {family.name}"
+            f"family {family.name} has a model {name} already, and nothing was made: jetsel calibrate IMAGES decides "
+            "whether it is used"
         )
     if method in TRAINED and any(importlib.util.find_spec(part) is None for part in ("torch", "onnx2torch")):
         raise CalibrationError(f"{method} needs torch: {pip_install('export')}")

@@ -35,6 +35,7 @@ def test_a_plain_name_is_what_file_names_settings_and_urls_can_hold() -> None:
         ("../x", "x"),
         ("--", None),
         ("日本", None),
+        ("ライン B", None),
         ("a" * 63 + " b", "a" * 63 + "-"),
     ],
 )
