@@ -67,7 +67,7 @@ def labels_file(path: Path, tell: Callable[[str], None] = lambda _line: None) ->
     a line for the owner. Raises ManifestError that names the file, and the line if there is one.
     """
     text = _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
-    names = listed(text, str(path))
+    names = listed(text, str(path), tell)
     if names and all("\t" in name.strip() for name in names):
         return text.encode() if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names).encode()
     shared = [name for name, times in Counter(names).items() if times > 1]

@@ -20,9 +20,14 @@ CONSTANTS = {
     "hundred": np.float32(100),
     "last": np.array([2, 3]),
     "classes": np.array([1]),
+    "three": np.array([3]),
+    "order": np.array([2, 0, 1]),
+    "euler": np.float32(np.e),
+    "a_half": np.float32(0.5),
+    "none": np.float32(0),
     "flat_shape": np.array([0, -1]),
 }
-ATTRIBUTES = {"Cast": {"to": FLOAT16}, "Concat": {"axis": 1}, "ArgMax": {"axis": 1}}
+ATTRIBUTES = {"Cast": {"to": FLOAT16}, "Concat": {"axis": 1}, "ArgMax": {"axis": 1}, "Gather": {"axis": 1}}
 
 
 def network(
@@ -34,12 +39,14 @@ def network(
 ) -> bytes:
     """Return a file of: images, flattened to `flat`, times WEIGHTS gives `scores` (n, 3), and then `tail`.
 
-    tail: operations: kind, what it reads, with blanks between (CONSTANTS too), what it gives. The shapes of outputs are
-    left open.
+    tail: operations: kind, what it reads, with blanks between (CONSTANTS too), what it gives,
+    likewise. The shapes of outputs are left open.
     """
     nodes = [helper.make_node("Flatten", ["images"], ["flat"])]
     nodes.append(helper.make_node("MatMul", ["flat", "weights"], ["scores"]))
-    nodes += [helper.make_node(kind, given.split(), [made], **ATTRIBUTES.get(kind, {})) for kind, given, made in tail]
+    nodes += [
+        helper.make_node(kind, given.split(), made.split(), **ATTRIBUTES.get(kind, {})) for kind, given, made in tail
+    ]
     read = {name for _, given, _ in tail for name in given.split()}
     constants = {"weights": WEIGHTS} | {key: value for key, value in CONSTANTS.items() if key in read}
     graph = helper.make_graph(

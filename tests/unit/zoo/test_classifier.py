@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from jetsel.base.errors import ManifestError
+from jetsel.zoo import STARTER, scan
 from jetsel.zoo.classifier import Classifier, classifier_of
-from jetsel.zoo.onnx_model import model_in
+from jetsel.zoo.onnx_model import model_in, read_model
 from tests.contract.tiny import HEIGHT_PX, WIDTH_PX
 from tests.unit.zoo.making import field
 from tests.unit.zoo.networks import FLOAT16, network
 
 SOFTMAX = ("Softmax", "scores", "shares")
+SIGMOID = ("Sigmoid", "scores", "s")
+NEGATIVE = [("Neg", "scores", "minus"), ("Exp", "minus", "e_minus"), ("Add", "one e_minus", "plus")]
 OPEN = ("n", 3, "h", "w")
 
 
@@ -62,29 +65,81 @@ PROBABILITIES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "a hard sigmoid": [("HardSigmoid", "scores", "s"), ("Identity", "s", "end")],
     "the likeliest class": [SOFTMAX, ("ArgMax", "shares", "end")],
+    "the classes sorted": [("TopK", "scores three", "end numbers")],
+    "the likeliest class as a float": [("ArgMax", "scores", "c"), ("Cast", "c", "end")],
+    "a constant first": [SIGMOID, ("Mul", "hundred s", "end")],
+    "a constant added first": [SIGMOID, ("Add", "hundred s", "end")],
+    "a constant that is computed": [SIGMOID, ("Sqrt", "hundred", "ten"), ("Mul", "ten s", "end")],
+    "rounded": [SOFTMAX, ("Mul", "shares hundred", "percent"), ("Round", "percent", "end")],
+    "rounded down": [SOFTMAX, ("Mul", "hundred shares", "percent"), ("Floor", "percent", "end")],
+    "rounded up": [SOFTMAX, ("Mul", "hundred shares", "percent"), ("Ceil", "percent", "end")],
+    "behind a ReLU": [SIGMOID, ("Relu", "s", "r"), ("Mul", "r hundred", "end")],
+    "no less than": [SIGMOID, ("Max", "s step", "r"), ("Mul", "r hundred", "end")],
+    "no more than": [SIGMOID, ("Min", "step s", "r"), ("Mul", "r hundred", "end")],
+    "above a threshold": [SIGMOID, ("Greater", "s a_half", "c"), ("Where", "c hundred none", "end")],
+    "a softmax and a sigmoid": [SOFTMAX, SIGMOID, ("Add", "shares s", "sum"), ("Mul", "hundred sum", "end")],
+    "a tanh": [("Tanh", "scores", "t"), ("Mul", "hundred t", "end")],
+    "an error function": [("Erf", "scores", "end")],
+    "a softsign": [("Softsign", "scores", "end")],
+    "of length 1": [("LpNormalization", "scores", "end")],
+    "the logarithm of a sigmoid": [SIGMOID, ("Log", "s", "end")],
+    "behind Dropout": [SOFTMAX, ("Dropout", "shares", "end")],
 }
 
 
-def test_probabilities_are_refused_with_the_tensor_that_can_be_served_instead() -> None:
+@pytest.mark.parametrize("case", PROBABILITIES)
+def test_probabilities_are_refused_with_the_tensor_that_can_be_served_instead(case: str) -> None:
     """By the nodes that make them: the tensor named is served, and nothing else is put in its place."""
-    for case, tail in PROBABILITIES.items():
-        content = network(*tail, outputs=[tail[-1][2]])
-        with pytest.raises(ManifestError, match=r"add it with --output \w+$") as raised:
-            found(content)
-        before = str(raised.value).rpartition(" ")[2]
-        expected = {"in half precision": "half", "of its logarithm": "log"}.get(case, "scores")
-        assert (before, found(content, output=before).logits) == (expected, expected), case
+    tail = PROBABILITIES[case]
+    content = network(*tail, outputs=tail[-1][2].split()[:1])
+    with pytest.raises(ManifestError, match=r"add it with --output \w+$") as raised:
+        found(content)
+    before = str(raised.value).rpartition(" ")[2]
+    expected = {"in half precision": "half", "of its logarithm": "log"}.get(case, "scores")
+    assert (before, found(content, output=before).logits) == (expected, expected)
 
 
-def test_what_could_be_a_probability_by_its_name_alone_is_served() -> None:
-    """Log-probabilities are logits, and a sigmoid that scales numbers (swish) does not make them probabilities."""
-    for tail in (
+@pytest.mark.parametrize(
+    "tail",
+    [
+        [*NEGATIVE, ("Div", "hundred plus", "end")],
+        [*NEGATIVE, ("Reciprocal", "plus", "r"), ("Mul", "hundred r", "end")],
+        [("Pow", "euler scores", "power"), ("Add", "power one", "plus"), ("Reciprocal", "plus", "end")],
+        [SOFTMAX, ("Gather", "shares order", "end")],
+        [SOFTMAX, ("Identity", "flat", "other"), ("Softmax", "other", "o"), ("Concat", "o shares", "end")],
+        [SOFTMAX, ("Neg", "shares", "end")],
+    ],
+)
+def test_no_tensor_is_named_whose_classes_may_have_another_order(tail: list[tuple[str, str, str]]) -> None:
+    with pytest.raises(ManifestError, match=r"its end comes from .* export it with a number for each class"):
+        found(network(*tail, outputs=["end"]))
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
         [("LogSoftmax", "scores", "end")],
         [("Softmax", "scores", "shares"), ("Log", "shares", "end")],
         [("Sigmoid", "scores", "s"), ("Mul", "s scores", "end")],
         [("Mul", "scores hundred", "end")],
-    ):
-        assert found(network(*tail, outputs=["end"])).logits == "end"
+        [SOFTMAX, ("Clip", "shares", "c"), ("Log", "c", "end")],
+        [("Tanh", "flat", "t"), ("MatMul", "t weights", "end")],
+        [("Mul", "scores a_half", "h"), ("Erf", "h", "x"), ("Add", "x one", "y"), ("Mul", "scores y", "end")],
+        [SIGMOID, ("Add", "scores s", "end")],
+        [("Clip", "scores", "c"), ("Round", "c", "end")],
+        [("Greater", "scores none", "g"), ("Mul", "scores a_half", "h"), ("Where", "g scores h", "end")],
+        [("Exp", "scores", "x"), ("ReduceSum", "x classes", "sum"), ("Log", "sum", "l"), ("Sub", "scores l", "end")],
+        [("ReduceMax", "scores", "most"), ("Sub", "scores most", "end")],
+    ],
+)
+def test_what_could_be_a_probability_by_its_name_alone_is_served(tail: list[tuple[str, str, str]]) -> None:
+    """Log-probabilities are logits, and a sigmoid that scales numbers (swish) does not make them probabilities."""
+    assert found(network(*tail, outputs=["end"])).logits == "end"
+
+
+def test_no_model_that_ships_has_an_end_that_is_refused() -> None:
+    for model in scan([STARTER]).families["starter"].models:
+        assert classifier_of(read_model(model.path), model.manifest.name, None, None).logits == "logits"
 
 
 def test_one_number_or_none_for_a_class_has_no_tensor_to_serve() -> None:

@@ -72,6 +72,33 @@ LISTS = {
         '"{}"\n"{}"\n"{}"\n',
         "0: '{}',\n1: '{}',\n2: '{}',\n",
         '0,"{}"\n1,"{}"\n2,"{}"\n',
+        '"0","{}"\n"1","{}"\n"2","{}"\n',
+        '"{}","0"\n"{}","1"\n"{}","2"\n',
+        "'0','{}'\n'1','{}'\n'2','{}'\n",
+        '"0"; "{}"\n"1"; "{}"\n"2"; "{}"\n',
+        '0,{}\n1,"{}"\n2,{}\n',
+        '"0",{}\n"1",{}\n"2",{}\n',
+        '{}\n"{}"\n{}\n',
+    ],
+    "numbers with words or signs": [
+        "(0) {}\n(1) {}\n(2) {}\n",
+        "class 0: {}\nclass 1: {}\nclass 2: {}\n",
+        "0 -> {}\n1 -> {}\n2 -> {}\n",
+        "0 --> {}\n1 --> {}\n2 --> {}\n",
+        "Class_0: {}\nClass_1: {}\nClass_2: {}\n",
+        '"{}": 0,\n"{}": 1,\n"{}": 2,\n',
+    ],
+    "in YAML": ["- {}\n- {}\n- {}\n", "names:\n  - {}\n  - '{}'\n  - {}\n", "names:\n  0: {}\n  1: {}\n  2: {}\n"],
+    "below a header": [
+        "id,name\n0,{}\n1,{}\n2,{}\n",
+        "label\n{}\n{}\n{}\n",
+        "index,class\n1,{}\n2,{}\n3,{}\n",
+        '"class_name";"class_id"\n"{}";"0"\n"{}";"1"\n"{}";"2"\n',
+    ],
+    "objects": [
+        '{{"label2id": {{"{}": 0, "{}": 1, "{}": 2}}}}',
+        '{{"labels": ["{}", "{}", "{}"]}}',
+        '[{{"id": 0, "name": "{}"}}, {{"id": 1, "name": "{}"}}, {{"id": 2, "name": "{}"}}]',
     ],
     "a list": [
         '["{}",\n "{}",\n "{}"]\n',
@@ -126,11 +153,17 @@ def test_numbers_that_are_names_or_parts_of_names_stay(tmp_path: Path) -> None:
         ["0,5 mm", "1,0 mm"],
         ["Boeing 737", "Airbus 320"],
         ["7 up", "cola"],
+        ["(0) cat", "(2) dog"],
+        ["class 1", "class 2"],
+        ["class 3: rock", "class 7: acid"],
+        ["rock 'n' roll", "cat's", 'the "big" one'],
     ):
         assert list(labels(tmp_path, "\n".join(names)).names) == names
     assert labels(tmp_path, '"1 euro"\n"2 dollars"\n').names == ("1 euro", "2 dollars"), (
         "in quotes nothing is taken off"
     )
+    assert labels(tmp_path, '"dogs\'"\n"5"" pipe"\n"label"\n').names == ("dogs'", '5" pipe', "label")
+    assert labels(tmp_path, '"a"\t"a"\n"b"\t"b"\n').names == ('"a"', '"b"'), "a labels file of folders called so"
     assert labels(tmp_path, "0\tcat\n1\tdog\n").wnids == ("0", "1"), "a labels file, whose identifiers are numbers"
 
 
@@ -159,6 +192,13 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
         assert found.wnids == ("crane (0)", "tabby", "crane (2)")
         assert found.names == ("crane", "tabby", "crane")
         assert "several classes are called crane" in notices[0]
+
+
+def test_a_header_is_left_out_with_a_notice(tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("id,name\n0,cat\n1,dog\n")
+    notices: list[str] = []
+    labels_file(tmp_path / "classes.txt", notices.append)
+    assert "its first line, id,name, is left out as a header" in notices[0]
 
 
 def test_commas_part_synonyms_and_stay_in_names_that_they_would_make_equal(tmp_path: Path) -> None:
@@ -192,6 +232,12 @@ def test_one_name_in_two_forms_of_unicode_is_refused(tmp_path: Path) -> None:
         ('["tabby"', "begins like a JSON list"),
         (b"\xff\xfec\0a\0t\0", "in UTF-16"),
         ("cat\n", "only one class, cat"),
+        ('"0" "cat"\n"1" "dog"\n', "quotation mark at one end"),
+        ("'cat',\n'it's',\n", "quotation mark at one end"),
+        ('"0"\t"cat"\n"1"\t"dog"\n', "quotation mark at one end"),
+        ('{"0": "cat", "0": "dog"}', "twice"),
+        ('[{"id": [0], "name": "cat"}, {"id": [1], "name": "dog"}]', "expected a JSON list of names"),
+        ('[{"id": 0, "name": "cat"}, {"id": 0, "name": "dog"}]', "twice"),
     ],
 )
 def test_what_is_no_list_of_classes_is_refused(tmp_path: Path, content: str | bytes, said: str) -> None:
