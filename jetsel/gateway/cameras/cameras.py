@@ -78,7 +78,7 @@ class Running:
             self._watch.run()
         except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
             if not (self._job.gives_up and isinstance(error, JetselError)):
-                with contextlib.suppress(Exception):  # of who is told
+                with contextlib.suppress(Exception):  # a listener may fail, too
                     self._tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
                 return False
             self.error = error
