@@ -99,9 +99,8 @@ async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
                 else:
                     fields.append((name, value))
     except HTTPException as error:
-        raise BadRequestError(
-            f"the form cannot be used: {error.detail.rstrip('.')}; send one image: {EXAMPLE}"
-        ) from None
+        what = "it has several files" if error.detail.startswith("Too many files") else error.detail.rstrip(".")
+        raise BadRequestError(f"the form cannot be used: {what}: send one image: {EXAMPLE}") from None
     if len(images) != 1:
         raise BadRequestError(f"the form has {len(images) or 'no'} images: send one as a file, as in {EXAMPLE}")
     return images[0], fields

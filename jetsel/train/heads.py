@@ -19,7 +19,7 @@ from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeErr
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
-from jetsel.image.listing import LeftOut, left_out_lines
+from jetsel.image.listing import LeftOut, count_reasons
 from jetsel.zoo import Model
 
 FEWEST = 5  # images of a class: a fifth is held out
@@ -137,7 +137,8 @@ def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence
     if few or len(names) < 2:
         what = f"too few of {', '.join(few)}" if few else "only one class"
         needed = f"{what}: {FEWEST} images of each of two or more classes are needed"
-        raise CalibrationError("; ".join((needed, *left_out_lines(left_out))))
+        kinds = count_reasons([reason for _, reason in left_out])
+        raise CalibrationError("; ".join((needed, *(f"{count} {kind} left out" for kind, count in kinds.items()))))
 
 
 def _held_out(seen: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:

@@ -151,7 +151,7 @@ class FrigateApi:
     def _decode(body: bytes, kind: type[Decoded], what: str) -> Decoded:
         try:
             return msgspec.json.decode(body, type=kind)
-        except (ValueError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FrigateError(f"{what} cannot be read: {error}", retry=True) from None
 
     @staticmethod

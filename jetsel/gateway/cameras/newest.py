@@ -31,6 +31,7 @@ class Newest:
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None
         self._is_there: bool | None = None
+        self._has_come = False  # ever
         self.is_over = False
         self._rest_until_s = 0.0
         self.n_read = self.n_back = 0
@@ -97,8 +98,8 @@ class Newest:
                 continue
             self.last_s = time.monotonic()
             if not self._is_there:
-                self.n_back += self._is_there is not None
-                self._is_there = True
+                self.n_back += self._has_come
+                self._is_there = self._has_come = True
                 self._told(True, "", 0.0)
             if frame is not None:
                 self._put(frame)

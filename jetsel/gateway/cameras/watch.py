@@ -63,7 +63,7 @@ class Watch:
         self._asks: dict[str, Any] = {name: getattr(camera, name) for name in names}
         self._pass_on, self._available, self._told = emit, available, told
         self._lock = threading.Lock()
-        self._there = {"source": False, "daemon": False, "watch": False}
+        self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # A frame that is refused is out of date before it could be tried again.
         client = Client(job.endpoint, timeout_ms=job.timeout_ms, max_image_mb=job.max_image_mb)
@@ -135,7 +135,7 @@ class Watch:
 
     def states(self) -> list[CameraState]:
         """Return how each region is now."""
-        states, is_connected = [], self._there["source"] and self._there["watch"]
+        states, is_connected = [], bool(self._there["source"] and self._there["watch"])
         for view in self._views:
             label, wnid, probability = view.label
             states.append(

@@ -115,7 +115,7 @@ def test_what_cannot_be_trained_is_refused_before_an_image_is_read(
     (photos / "green" / "notes.txt").touch()
     command = ["models", "train-head", "--backbone", "starter"]
     for folder, part in (
-        (photos, "too few of green (0): 5 images of each of two or more classes are needed; left out: 1 "),
+        (photos, "too few of green (0): 5 images of each of two or more classes are needed; 1 not an image left out"),
         (tmp_path / "empty", "it has no class folders; make one"),
         (tmp_path / "sets", f"give one of these: {tmp_path / 'sets' / 'train'}, {tmp_path / 'sets' / 'val'}"),
     ):
