@@ -11,12 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jetsel.base.errors import BadRequestError, did_you_mean
+from jetsel.base.errors import BadImageError, BadRequestError, did_you_mean
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
 
-RAW = ("image/*", "application/octet-stream", "binary/octet-stream", "application/x-www-form-urlencoded")
+FROM_CURL = "application/x-www-form-urlencoded"
+RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)
 """Content types of a body that is the image itself; the last is what curl sends with --data-binary."""
 EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
@@ -43,7 +44,12 @@ class ClassifyApi:
         image, fields = await _sent(request)
         query = _read([*request.query_params.multi_items(), *fields])
         names = {"family": query.family, "model": query.model, "explain": query.explain}
-        outcomes = await self._sender.classify(image, query, **names)
+        try:
+            outcomes = await self._sender.classify(image, query, **names)
+        except BadImageError as error:
+            if not request.headers.get("content-type", "").startswith(FROM_CURL):
+                raise
+            raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
         rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
         body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
         return Response(body, media_type="application/json")

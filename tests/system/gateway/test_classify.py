@@ -84,6 +84,15 @@ def test_the_bytes_decide_and_not_how_they_are_called(gateway: Gateway, tmp_path
         assert answer["policy"] == "single:m"
 
 
+def test_a_file_that_curl_has_changed_is_refused_with_the_option_that_keeps_it(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    (tmp_path / "cat").write_bytes(encoded(drawn(), ".png"))
+    command = ["curl", "-sS", "-d", "@cat", f"{gateway.url}/classify"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+    assert (found["code"], "use --data-binary" in found["error"]) == ("bad-image", True)
+
+
 @pytest.mark.parametrize(
     ("query", "fields", "words"),
     [
