@@ -98,15 +98,15 @@ class _Events:
             self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
-        """Yield cameras and status each second; an event of its own says why there is no status."""
+        """Yield status and cameras each second; an event of its own says why there is no status."""
         while True:
-            cameras = await asyncio.to_thread(camera_states.read)
-            yield b"event: cameras\ndata: " + msgspec.json.encode(cameras) + b"\n\n"
             try:
                 status = await self._client.status(timeout_ms=STATUS_MS)
-                yield b"event: status\ndata: " + msgspec.json.encode(status) + b"\n\n"
+                event = b"event: status\ndata: " + msgspec.json.encode(status)
             except JetselError as error:
-                yield b"event: away\ndata: " + msgspec.json.encode(body_of(error)) + b"\n\n"
+                event = b"event: away\ndata: " + msgspec.json.encode(body_of(error))
+            cameras = await asyncio.to_thread(camera_states.read)
+            yield event + b"\n\nevent: cameras\ndata: " + msgspec.json.encode(cameras) + b"\n\n"
             await asyncio.sleep(EVERY_S)
 
 

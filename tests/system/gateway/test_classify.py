@@ -141,7 +141,7 @@ def test_more_requests_at_once_than_it_takes_are_told_to_come_later(
 ) -> None:
     gateway = open_gateway(shared_daemon.endpoint, "--concurrency", "1")
     with urlopen(f"{gateway.url}/events") as viewer:
-        assert viewer.readline() == b"event: cameras\n"
+        assert viewer.readline() == b"event: status\n"
         status, found, told = gateway.ask("POST", "/classify", jpeg, JPEG)
         assert (status, found["code"], found["retry"], told["retry-after"]) == (503, "busy", True, "1")
         assert "--concurrency" in found["error"]

@@ -166,7 +166,7 @@ def test_a_body_over_the_limit_is_refused(
 @SERVERS
 def test_events_come_one_by_one(server: Server, shared_daemon: Daemon, open_gateway: Open, tmp_path: Path) -> None:
     with server(open_gateway(shared_daemon.endpoint), tmp_path) as proxy:
-        assert proxy.first_piece("/events").startswith(b"event: cameras\ndata: [")
+        assert proxy.first_piece("/events").startswith(b"event: status\ndata: {")
     alone, folder = open_gateway(f"ipc://{tmp_path}/none.sock"), tmp_path / "alone"
     folder.mkdir()
     with server(alone, folder) as proxy:  # events of some 100 bytes, of which a buffer holds many
