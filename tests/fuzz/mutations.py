@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
+from tests.unit.image.mutants import with_checksums
 
 Mutate = Callable[[bytes, int], bytes]
 
@@ -59,24 +60,12 @@ def image_mutation(plain: Mutate) -> Callable[[bytes, int, int], bytes]:
         if random.Random(seed).random() < 0.2:
             return changed
         if changed.startswith(b"\x89PNG\r\n\x1a\n"):
-            return _with_checksums(changed)
+            return with_checksums(changed)
         if changed.startswith(b"RIFF"):
             return changed[:4] + struct.pack("<I", max(0, len(changed) - 8)) + changed[8:]
         return changed
 
     return mutate
-
-
-def _with_checksums(png: bytes) -> bytes:
-    whole = bytearray(png)
-    at = 8
-    while at + 12 <= len(whole):
-        end = at + 8 + int.from_bytes(whole[at : at + 4], "big")
-        if end + 4 > len(whole):
-            break
-        whole[end : end + 4] = struct.pack(">I", zlib.crc32(whole[at + 4 : end]))
-        at = end + 4
-    return bytes(whole)
 
 
 def _changed(value: Any, chance: random.Random) -> Any:

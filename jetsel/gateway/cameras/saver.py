@@ -24,8 +24,6 @@ _LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
 _BYTES: dict[Path, int] = {}  # of all files in a folder, which several cameras may fill
 _counting = threading.Lock()
 
-folder_of = folder_name  # as the review imports it
-
 
 class Saver:
     """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a message says when the folder is full.

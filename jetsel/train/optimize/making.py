@@ -32,7 +32,6 @@ from jetsel.zoo.placing import put, working_folder
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-METHODS = ("int8", "fp16", "prune", "factorise")
 TRAINED = ("prune", "factorise")
 SHARE = 0.5  # of the multiply-accumulates stay when a network is pruned or factorised
 EPOCHS = 16
