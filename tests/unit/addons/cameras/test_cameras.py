@@ -17,8 +17,8 @@ from jetsel.addons.cameras import watch as watch_module
 from jetsel.addons.cameras.cameras import Cameras, Running
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
-from jetsel.addons.cameras.settings import Job, settings_of
-from jetsel.addons.cameras.view import View
+from jetsel.addons.cameras.region import View
+from jetsel.addons.cameras.settings import WatchContext, settings_of
 from jetsel.base.errors import ConfigError
 from tests.system.daemons import drawn, encoded
 from tests.unit.client.peer import Peer, Seen, answer, fail, status
@@ -27,12 +27,12 @@ from tests.waiting import until
 SIDES = {"left": "0,0,0.5,1", "right": "0.5,0,0.5,1"}
 
 
-def job(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **more: Any) -> Job:
-    return Job(endpoint, 5000.0, 16.0, broker, lambda _: None, lambda _: None, **more)
+def context(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **more: Any) -> WatchContext:
+    return WatchContext(endpoint, 5000.0, 16.0, broker, lambda _: None, lambda _: None, **more)
 
 
 def topics(camera: Camera, **more: Any) -> list[str]:
-    return list(settings_of(camera, job(broker=Broker("127.0.0.1", 1), **more)).topics.values())
+    return list(settings_of(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
 
 
 def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> None:
@@ -55,23 +55,23 @@ def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> 
     ],
 )
 def test_cameras_that_would_share_a_topic_are_refused_at_the_start_and_at_a_reload(one: Camera, other: Camera) -> None:
-    shared = job(broker=Broker("127.0.0.1", 1))
+    shared = context(broker=Broker("127.0.0.1", 1))
     with pytest.raises(ConfigError, match=r"jetsel/\w+: rename one"):
         Cameras([one, other], shared)
     running = Cameras([], shared)
     with pytest.raises(ConfigError, match="rename one"):
         running.change_to([one, other], shared)
     assert running.end()
-    Cameras._check([one, other], job())  # without a broker nothing is shared
+    Cameras._check([one, other], context())  # without a broker nothing is shared
 
 
 def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
     broker = Broker("localhost", 1883)
     for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
         with pytest.raises(ConfigError, match="name it with --name"):
-            settings_of(Camera(url, url), job(broker=broker, has_name=False))
-        assert settings_of(Camera("gate", url), job(broker=broker)).topics == {None: "gate"}
-    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), job(broker=broker, has_name=False))
+            settings_of(Camera(url, url), context(broker=broker, has_name=False))
+        assert settings_of(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
+    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_cameras_end_at_the_same_time(folder: Path, monkeypatch: pytest.MonkeyPa
         return end(one)
 
     monkeypatch.setattr(Running, "end", ends_with_the_others)
-    running = Cameras([Camera(name, str(folder)) for name in "abc"], job())
-    assert running.change_to([Camera(name, str(folder)) for name in "def"], job()) == list("abcdef")
+    running = Cameras([Camera(name, str(folder)) for name in "abc"], context())
+    assert running.change_to([Camera(name, str(folder)) for name in "def"], context()) == list("abcdef")
     assert running.end()
 
 
@@ -118,7 +118,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         peer = Peer(tmp_path / "s", script).__enter__()
         events: list[dict[str, Any]] = []
         told: list[str] = []
-        running = Cameras([camera], Job(peer.endpoint, 5000.0, 16.0, None, events.append, told.append))
+        running = Cameras([camera], WatchContext(peer.endpoint, 5000.0, 16.0, None, events.append, told.append))
         ends.extend([running.end, peer.__exit__])
         return running, events, told
 
@@ -194,7 +194,7 @@ def test_a_source_that_is_silent_says_so_once_and_an_empty_folder_does_not(
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts, and sends nothing
         url = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         cameras = [Camera("door", url, stall_s=600), Camera("yard", str(tmp_path))]
-        running = Cameras(cameras, Job(f"ipc://{tmp_path}/s", 5000.0, 16.0, None, lambda _: None, told.append))
+        running = Cameras(cameras, WatchContext(f"ipc://{tmp_path}/s", 5000.0, 16.0, None, lambda _: None, told.append))
         until(lambda: any("no frame has come" in words for words in told))
         server.accept()[0].close()
         running.end()

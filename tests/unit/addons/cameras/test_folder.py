@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jetsel.addons.cameras import source as module
-from jetsel.addons.cameras.source import Folder, SourceGoneError
+from jetsel.addons.cameras import folder as module
+from jetsel.addons.cameras.folder import Folder
+from jetsel.addons.cameras.source import SourceGoneError
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
 from tests.waiting import until
