@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import jetsel
@@ -56,10 +54,3 @@ def test_other_sites_may_not_decide(shared_daemon: Daemon, open_gateway: Open, t
     reviewing = open_gateway(shared_daemon.endpoint, command=("review", str(tmp_path)))
     status, _, _ = reviewing.ask("POST", "/review/undo", b"{}", JSON | {"Sec-Fetch-Site": "cross-site"})
     assert status == 403
-
-
-def test_a_folder_that_is_not_there_is_refused_with_the_repair() -> None:
-    command = [sys.executable, "-m", "jetsel", "review", "/nowhere"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "`jetsel watch --save /nowhere` makes it" in refused.stderr
