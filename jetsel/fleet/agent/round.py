@@ -20,7 +20,7 @@ from jetsel.fleet.agent import remembered
 from jetsel.fleet.agent.canary import Canary
 from jetsel.fleet.agent.following import Follower
 from jetsel.fleet.agent.installing import Installer
-from jetsel.fleet.agent.reporting import report
+from jetsel.fleet.agent.reporting import report, reported_times
 from jetsel.fleet.signing import read_key
 from jetsel.fleet.sources import Sink, sink_of, source_of
 from jetsel.fleet.usage import Usage, usage_path
@@ -80,7 +80,8 @@ def _round(follower: Follower) -> Usage:
     status, why = _status(follower)
     canary = follower.canary is not None and follower.canary.has_asked
     line = report(follower.device, follower.installer, known, status, why, canary=canary)
-    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence))
+    times = known.times if status is None else reported_times(status)
+    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, times=times))
     return line
 
 
