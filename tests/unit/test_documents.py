@@ -35,7 +35,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DO
 SPAN = re.compile(r"`[^`\n]+`")
 EXAMPLES = {key for one in (SECTIONS, *addon_sections()) for key in one.examples}
 SETTING = re.compile(
-    rf"`\[?(?P<section>{'|'.join({key.partition('.')[0] for key in EXAMPLES})})(?:\] |\.)(?P<key>[a-z_]+)`"
+    rf"`\[?(?P<section>{'|'.join({key.partition('.')[0] for key in EXAMPLES})})(?:\] |\.)(?P<key>(?!html)[a-z_]+)`"
 )
 FIELD = re.compile(rf"`(?P<parent>{'|'.join(StatusReply.__struct_fields__)})\.(?P<field>[a-z_]+)")
 
