@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jetsel.daemon.pace import allowed_ms
 from jetsel.policies.cascade import Cascade, rungs_of
-from jetsel.policies.front import Front, Point, front_of
+from jetsel.policies.front import ACCURACY, CAN_RUN, ENERGY, LATE, MEAN, Bound, Choice, Front, Point, front_of
 from jetsel.policies.policy import Outlook
 from jetsel.policies.single import Single
 
@@ -54,6 +54,18 @@ def test_the_times_of_now_count_and_a_point_whose_model_is_away_does_not() -> No
     assert FRONT.select_now(outlook(slow, allowed_ms=15.0)) is MIDDLE
     assert FRONT.select_now(outlook({"s": (2.0, 0.2)})) is LEAST
     assert FRONT.select_now(outlook({})) is BEST, "its error says why"
+
+
+def test_the_first_preference_that_is_known_of_all_points_within_the_bounds_decides() -> None:
+    now = outlook()
+    assert FRONT.select(now, (CAN_RUN,)) == Choice(BEST)
+    assert FRONT.select(now, (CAN_RUN,), (ENERGY, MEAN)) == Choice(LEAST, ENERGY)
+    unknown = Front((BEST, replace(MIDDLE, energy_mj=None), LEAST))
+    assert unknown.select(now, (Bound(ACCURACY, 0.7),), (ENERGY, MEAN)) == Choice(unknown.points[1], MEAN)
+    assert unknown.select(now, (Bound(ENERGY, 60.0),), (ENERGY,), without=("single:s",)) == Choice(BEST, ENERGY)
+    assert unknown.select(now, (CAN_RUN,), (ENERGY,)) == Choice(BEST), "the first if nothing is known of all"
+    assert unknown.select(now, (Bound(LATE, 23.0), Bound(ACCURACY, 0.85))) is None
+    assert unknown.select(now, (CAN_RUN,), (MEAN,), without=("s",)) is None, "all of them may run s"
 
 
 @pytest.mark.parametrize(
