@@ -100,7 +100,7 @@ def run(
         endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=has_name
     )
     if source.partition("://")[0] in SCHEMES:
-        one = Camera(**camera | {"source": source})
+        one = Camera(**camera | {"name": source, "source": source})
         watch_frigate(one, context, (frigate_user, frigate_password_file), topic_prefix, families or [])
         return
     name = camera["name"] or source_of(source).name
