@@ -17,7 +17,7 @@ from jetsel.features import table_hash
 from jetsel.zoo import Family, Model
 
 FORMAT = "jetsel-recording"
-VERSION = 3
+VERSION = 4
 
 _PATIENCE_S = 1.0  # with a process that has the file
 
@@ -43,7 +43,7 @@ _TABLES = (
         photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
         model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
         conditions INTEGER NOT NULL REFERENCES conditions,
-        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
+        median_ms REAL NOT NULL, repeats INTEGER NOT NULL,
         PRIMARY KEY (photograph, model))""",
     "CREATE INDEX timings_of_model ON timings (model)",
     """CREATE TABLE energies (
@@ -149,7 +149,7 @@ def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str])
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is not a recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
-        is_old = meta["version"] in ("1", "2")
+        is_old = meta["version"] in ("1", "2", "3")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     for key, due in bound.items():

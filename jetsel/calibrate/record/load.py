@@ -29,7 +29,7 @@ from jetsel.zoo import Family, Model
 class Times:
     """What models and chooser cost, on which machine.
 
-    Means over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
+    Medians over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
     features_ms: of the whole table of features. conditions: of the last run that timed, in words. noisy: why the times
     cannot be trusted. energies: None with its reason.
     """
@@ -169,13 +169,13 @@ def _said(
 
 
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
-    """Means over the photographs on which every one of the models was timed; costs_ms: cheapest first.
+    """Medians over the photographs on which every one of the models was timed; costs_ms: cheapest first.
 
     The order of the family is that of one run when each model was added, perhaps on a busy machine.
     """
     marks = ", ".join("?" * len(models))
     timings = file.execute(
-        "SELECT name, mean_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
+        "SELECT name, median_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
         f" WHERE name IN ({marks})",
         models,
     ).fetchall()
@@ -184,13 +184,13 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     if not common:
         raise CalibrationError(f"{path}: some models are not timed; run the recording to its end")
     kept = [row for row in timings if row[3] in common]
-    means_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
-    costs_ms = dict(sorted(means_ms.items(), key=lambda item: item[1]))
+    times_ms = {model: float(np.median([row[1] for row in kept if row[0] == model])) for model in models}
+    costs_ms = dict(sorted(times_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
     noisy, conditions = _conditions(file, sorted({row[2] for row in kept}))
     energies = read_energies(file, models)
     found, reason = (None, energies) if isinstance(energies, str) else (energies, None)
-    return Times(costs_ms, float(np.mean(features)), conditions, noisy, found, reason)
+    return Times(costs_ms, float(np.median(features)), conditions, noisy, found, reason)
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from statistics import fmean
 
 import cv2
 
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage, half_width, repeat_by_turns
+from jetsel.calibrate.record.bench import Bench, RecordOptions
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
-from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
+from jetsel.calibrate.record.timing import time_models
+from jetsel.calibrate.record.workers import Stop, Tell, Workers
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.image.listing import count_reasons
 from jetsel.zoo import Family, verify
@@ -94,14 +94,15 @@ def record(
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)
-        recorded, finished = 0, False
+        recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             recorded = _examine_all(store, tasks, Examiner(family, engines, options), workers)
             finished = not halt.is_set()
+        recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
             _refuse_none(store, found)
             bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), tell, halt)
-            finished = time_models(bench)
+            finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
                 store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
             elif finished:
@@ -138,35 +139,3 @@ def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
     (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
     reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
     return Recorded(photographs, recorded, count_reasons(reasons), finished)
-
-
-def time_models(bench: Bench) -> bool:
-    """Time every model on the plan's photographs, those left out that were timed before; True unless stopped."""
-    chosen = [
-        (photograph, path, missing)
-        for photograph, path in bench.photographs(bench.options.plan.photographs)
-        if (missing := bench.store.missing("timings", photograph))
-    ]
-    if not chosen:
-        return True
-    reach = progress("timing", len(chosen), bench.tell)
-    for done, (photograph, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
-        _time(bench, photograph, shown, missing)
-        bench.look(on_gpu)
-        reach(done)
-        if bench.stop.is_set():
-            return False
-    return True
-
-
-def _time(bench: Bench, photograph: int, shown: ShownImage, models: tuple[str, ...]) -> None:
-    """Time models, and the features by the same rule, in place of the one look at them while recording."""
-    execute, plan = bench.store.connection.execute, bench.options.plan
-    features_ms = repeat_by_turns({"features": shown.extract}, plan)["features"]
-    execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (fmean(features_ms), photograph))
-    runs = {name: partial(bench.run, name, shown.photograph) for name in models}
-    for name, durations_ms in repeat_by_turns(runs, plan).items():
-        execute(
-            "INSERT INTO timings SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
-            (photograph, bench.conditions, fmean(durations_ms), half_width(durations_ms), len(durations_ms), name),
-        )
