@@ -1,10 +1,10 @@
 """Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
 
 from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
 from jetsel.calibrate.record.load import Energies, LoadedRecording, Times, load
 from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
-from jetsel.calibrate.record.timing import TimingPlan
 
 __all__ = [
     "Energies",

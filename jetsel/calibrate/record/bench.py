@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import statistics
@@ -18,8 +17,9 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.conditions import NoiseMonitor
+from jetsel.calibrate.record.contents import drawn_order
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.timing import NOISY_SHARE, TimingPlan, noise
+from jetsel.calibrate.record.durations import NOISY_SHARE, TimingPlan, noise
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
 from jetsel.features import NAMES, WORKING_PX, extract
@@ -79,7 +79,8 @@ class EnergyPlan:
 class RecordOptions:
     """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
 
-    features_px: the pixels of a photograph that features see at most.
+    features_px: the pixels of a photograph that features see at most. all_models: whether to record every model to the
+    end, those included that a cheaper one makes superfluous.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -89,6 +90,7 @@ class RecordOptions:
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
+    all_models: bool = False
 
 
 class ShownImage(NamedTuple):
@@ -114,15 +116,14 @@ class Bench:
     def photographs(self, count: int) -> list[tuple[int, str]]:
         """Return id and path of this number of random images, of those that the run was given and every model has seen.
 
-        They are drawn by a hash of seed and content: so the same call chooses the same, a smaller count the first of
-        them, and most of them again when photographs are added.
+        They are drawn, see drawn_order: most of them are the same when images are added.
         """
         rows = self.store.connection.execute(
             "SELECT id, path, sha256 FROM photographs JOIN chosen USING (sha256)"
             " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
             " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
         ).fetchall()
-        rows.sort(key=lambda row: hashlib.sha256(f"{self.options.plan.seed} {row[2]}".encode()).digest())
+        rows.sort(key=lambda row: drawn_order(row[2]))
         return [(photograph, path) for photograph, path, _ in rows[:count]]
 
     def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:

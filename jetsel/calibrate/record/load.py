@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class LoadedRecording:
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
     left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
     if they are the owner's labels. learned: share of the images that heads were trained on.
-    recording.costs_ms are the times'.
+    recording.costs_ms are the times'. dropped: models that were recorded no further, and why.
     """
 
     recording: Recording
@@ -61,6 +61,7 @@ class LoadedRecording:
     family: str
     labels_from: str | None
     learned: float = 0.0
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(
@@ -79,6 +80,8 @@ def load(
     wanted = {name: identity for name, identity in known.items() if models is None or name in models}
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
+        dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
+        wanted = {name: identity for name, identity in wanted.items() if name not in dropped}
         times = _times(file, path, tuple(wanted))
         names = tuple(times.costs_ms)
         rows = _complete(file, path, names, labels_from is None)
@@ -106,7 +109,7 @@ def load(
     skipped = count_reasons([reason for _, reason in left_out])
     identities = {name: wanted[name] for name in names}
     return LoadedRecording(
-        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned
+        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned, dropped
     )
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from jetsel.calibrate.record.bench import Bench, EnergyPlan, half_width, is_settled
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.timing import NOISY_SHARE
+from jetsel.calibrate.record.durations import NOISY_SHARE
 from jetsel.calibrate.record.workers import Stop, progress
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter

@@ -130,7 +130,9 @@ def test_times_and_energies_of_two_machines_are_never_mixed(
     change(copy, "UPDATE timings SET median_ms = 1000.0")
     change(copy, "DELETE FROM timings WHERE photograph = (SELECT MIN(photograph) FROM timings)")
     record(copy, BOTH, engines, photographs, QUICK)
-    assert len(rows(copy, "SELECT 1 FROM timings WHERE median_ms = 1000.0")) == 6  # this machine: only the rest is timed
+    assert (
+        len(rows(copy, "SELECT 1 FROM timings WHERE median_ms = 1000.0")) == 6
+    )  # this machine: only the rest is timed
     assert len(rows(copy, "SELECT 1 FROM energies")) == 1
     change(copy, "UPDATE conditions SET found = json_set(found, '$.board.value', 'Jetson TX2') WHERE id = 1")
     record(copy, BOTH, engines, photographs, QUICK)

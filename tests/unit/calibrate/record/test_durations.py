@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from jetsel.calibrate.record.bench import half_width, t_quantile
-from jetsel.calibrate.record.timing import half_interval, noise, run_by_turns
+from jetsel.calibrate.record.durations import half_interval, noise, run_by_turns
 
 
 class Clock:
