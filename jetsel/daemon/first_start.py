@@ -60,7 +60,7 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
     for limit_s in limits_s:
         try:
             line = _printed(command, limit_s)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:  # noqa: PERF203  # each run has a limit
             if is_first:
                 _warn(family, "this machine is too busy to time them; the daemon tries again when it is quiet")
             is_first = False
