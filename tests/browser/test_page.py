@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,7 @@ from selenium.webdriver.support.ui import Select
 import jetsel
 from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import Daemon, drawn, encoded, launch, serving, wait_until_ready
-from tests.system.gateway.gateways import Gateway
-from tests.system.gateway.gateways import launch as open_gateway
+from tests.system.gateway.gateways import Gateway, opened
 from tests.system.promises import ANSWERED, REFUSED, promising_family
 from tests.waiting import until
 
@@ -31,12 +31,8 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def gateway(daemon: Daemon) -> Iterator[Gateway]:
-    gateway = open_gateway(daemon.endpoint, "--thumbnails", "5")
-    yield gateway
-    gateway.process.terminate()
-    gateway.process.wait(30)
-    assert gateway.process.stdout is not None
-    gateway.process.stdout.close()
+    with opened(daemon.endpoint, "--thumbnails", "5") as gateway:
+        yield gateway
 
 
 def text(browser: Browser, place: str) -> str:
@@ -48,7 +44,6 @@ def drop(browser: Browser, path: Path) -> None:
     browser.driver.find_element(By.ID, "file").send_keys(str(path))
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize(("width_px", "scheme"), [(PHONE_PX, "light"), (DESK_PX, "dark")])
 def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_and_asks_nobody_else(
     browser: Browser, daemon: Daemon, gateway: Gateway, tmp_path: Path, width_px: int, scheme: str
@@ -86,7 +81,6 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     assert browser.driver.get_log("browser") == []
 
 
-@pytest.mark.browser
 def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have_names(
     browser: Browser, gateway: Gateway
 ) -> None:
@@ -100,96 +94,83 @@ def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have
     assert browser.check("headless") == []
 
 
-@pytest.mark.browser
 def test_a_level_can_be_asked_for_and_an_answer_in_doubt_is_shown_as_unknown_with_its_reason(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with serving(tmp_path, promising_family(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon:
-        beside = open_gateway(daemon.endpoint)
-        try:
-            browser.show(f"{beside.url}/", PHONE_PX, "light")
-            until(lambda: "at most 5 % wrong: 88 % answered" in text(browser, "promises"))
-            choice = Select(browser.driver.find_element(By.ID, "level"))
-            levels = [option.text for option in choice.options]
-            assert levels == ["the default: at most 2 %", "no promise", "at most 2 %", "at most 5 %"]
+    with (
+        serving(tmp_path, promising_family(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon,
+        opened(daemon.endpoint) as beside,
+    ):
+        browser.show(f"{beside.url}/", PHONE_PX, "light")
+        until(lambda: "at most 5 % wrong: 88 % answered" in text(browser, "promises"))
+        choice = Select(browser.driver.find_element(By.ID, "level"))
+        levels = [option.text for option in choice.options]
+        assert levels == ["the default: at most 2 %", "no promise", "at most 2 %", "at most 5 %"]
 
-            def asked(level: str) -> str:
-                choice.select_by_value(level)
-                drop(browser, tmp_path / f"image{level}.jpg")
-                until(lambda: "Why cat?" in text(browser, "answer"))
-                said = text(browser, "answer")
-                browser.driver.execute_script("document.getElementById('answer').replaceChildren()")
-                return said
+        def asked(level: str) -> str:
+            choice.select_by_value(level)
+            drop(browser, tmp_path / f"image{level}.jpg")
+            until(lambda: "Why cat?" in text(browser, "answer"))
+            said = text(browser, "answer")
+            browser.driver.execute_script("document.getElementById('answer').replaceChildren()")
+            return said
 
-            for level in ("", str(REFUSED)):
-                said = asked(level)
-                assert said.startswith("Unknown\nMost likely cats ")
-                assert "cat is not sure enough" in said
-            assert "Promised: at most 5 %" in asked(str(ANSWERED))
-            assert "Promised" not in asked("1")
-            assert browser.width_px() <= PHONE_PX
-            assert browser.check("faint") == []
-        finally:
-            beside.process.kill()
-            beside.process.wait()
-            assert beside.process.stdout is not None
-            beside.process.stdout.close()
+        for level in ("", str(REFUSED)):
+            said = asked(level)
+            assert said.startswith("Unknown\nMost likely cats ")
+            assert "cat is not sure enough" in said
+        assert "Promised: at most 5 %" in asked(str(ANSWERED))
+        assert "Promised" not in asked("1")
+        assert browser.width_px() <= PHONE_PX
+        assert browser.check("faint") == []
 
 
-@pytest.mark.browser
 def test_the_shares_of_the_operating_points_are_drawn_and_five_minutes_at_the_cheapest_give_notice(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with serving(tmp_path, "[policy]\nlatency_target_ms = 60000\n") as daemon:
-        beside = open_gateway(daemon.endpoint)
-        try:
-            browser.show(f"{beside.url}/", PHONE_PX, "light")
-            until(lambda: text(browser, "state").startswith("ready"))
-            with jetsel.Client(daemon.endpoint) as client:
-                used = [client.classify(picture).operating_point for picture in PICTURES]
-            chart = browser.driver.find_element(By.ID, "points-starter")
-            until(lambda: f"{used[0]} 100 %" in chart.accessible_name)
-            assert f"last: {used[0]}" in text(browser, "points-words-starter")
-            assert re.search(rf"{used[0]}: [\d.]+ % right", text(browser, "points-legend-starter"))
-            notice = browser.driver.find_element(By.ID, "cheapest")
-            assert not notice.is_displayed()
-            since = "before.families[0].front.cheapest_s = 301; showCheapest(before)"
-            said = browser.driver.execute_script(f"{since}; return document.getElementById('cheapest').innerText")
-            assert "starter has used its cheapest operating point" in said
-            assert "for 5 min" in said
-            assert browser.width_px() <= PHONE_PX
-            assert browser.check("faint") == []
-        finally:
-            beside.process.kill()
-            beside.process.wait()
-            assert beside.process.stdout is not None
-            beside.process.stdout.close()
-
-
-@pytest.mark.browser
-def test_a_daemon_that_goes_is_told_within_seconds_and_the_page_goes_on_when_it_is_back(
-    browser: Browser, tmp_path: Path, gateway: Gateway, daemon: Daemon
-) -> None:
-    other = launch(tmp_path, name="other")
-    wait_until_ready(other)
-    beside = open_gateway(other.endpoint)
-    try:
-        browser.show(f"{beside.url}/", DESK_PX, "light")
+    with serving(tmp_path, "[policy]\nlatency_target_ms = 60000\n") as daemon, opened(daemon.endpoint) as beside:
+        browser.show(f"{beside.url}/", PHONE_PX, "light")
         until(lambda: text(browser, "state").startswith("ready"))
-        other.process.kill()
-        other.process.wait()
+        with jetsel.Client(daemon.endpoint) as client:
+            used = [client.classify(picture).operating_point for picture in PICTURES]
+        chart = browser.driver.find_element(By.ID, "points-starter")
+        until(lambda: f"{used[0]} 100 %" in chart.accessible_name)
+        assert f"last: {used[0]}" in text(browser, "points-words-starter")
+        assert re.search(rf"{used[0]}: [\d.]+ % right", text(browser, "points-legend-starter"))
+        notice = browser.driver.find_element(By.ID, "cheapest")
+        assert not notice.is_displayed()
+        since = "before.families[0].front.cheapest_s = 301; showCheapest(before)"
+        said = browser.driver.execute_script(f"{since}; return document.getElementById('cheapest').innerText")
+        assert "starter has used its cheapest operating point" in said
+        assert "for 5 min" in said
+        assert browser.width_px() <= PHONE_PX
+        assert browser.check("faint") == []
+
+
+def test_a_daemon_that_goes_is_told_within_seconds_and_the_page_goes_on_when_it_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+
+        def begin() -> Daemon:
+            started = launch(tmp_path)
+            stack.callback(started.process.wait)
+            stack.callback(started.process.kill)
+            return started
+
+        daemon = begin()
+        wait_until_ready(daemon)
+        gateway = stack.enter_context(opened(daemon.endpoint))
+        browser.show(f"{gateway.url}/", DESK_PX, "light")
+        until(lambda: text(browser, "state").startswith("ready"))
+        daemon.process.kill()
+        daemon.process.wait()
         until(lambda: "No answer from the daemon" in text(browser, "away"))
         drop(browser, tmp_path / "photograph.jpg")
         until(lambda: "No answer: " in text(browser, "answer"))
-        other = launch(tmp_path, name="other")
+        begin()
         until(lambda: text(browser, "state").startswith("ready"))
         assert text(browser, "away") == ""
-        beside.process.kill()
-        beside.process.wait()
+        gateway.process.kill()
+        gateway.process.wait()
         until(lambda: "No answer from the gateway: start it with jetsel gateway" in text(browser, "away"))
-    finally:
-        other.process.kill()
-        other.process.wait()
-        beside.process.kill()
-        assert beside.process.stdout is not None
-        beside.process.stdout.close()

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import drawn, encoded, serving
-from tests.system.gateway.gateways import Gateway
-from tests.system.gateway.gateways import launch as open_gateway
+from tests.system.gateway.gateways import Gateway, opened
 from tests.waiting import until
 
 
@@ -24,18 +22,10 @@ def press(browser: Browser, *keys: str) -> None:
 
 @contextmanager
 def reviewing(folder: Path, doubts: Path) -> Iterator[Gateway]:
-    with serving(folder) as daemon:
-        gateway = open_gateway(daemon.endpoint, command=("review", str(doubts)))
-        try:
-            yield gateway
-        finally:
-            gateway.process.terminate()
-            gateway.process.wait(30)
-            assert gateway.process.stdout is not None
-            gateway.process.stdout.close()
+    with serving(folder) as daemon, opened(daemon.endpoint, command=("review", str(doubts))) as gateway:
+        yield gateway
 
 
-@pytest.mark.browser
 def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, tmp_path: Path) -> None:
     """A part of a name, blanks and another case are no name; whether suggestions have come changes nothing."""
     doubts, reviewed = tmp_path / "doubts", tmp_path / "doubts-reviewed"
@@ -74,7 +64,6 @@ def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, 
         assert not (reviewed / "10" / "a-1.jpg").exists()
 
 
-@pytest.mark.browser
 def test_images_are_reviewed_by_keys_on_a_narrow_screen(browser: Browser, tmp_path: Path) -> None:
     doubts, reviewed = tmp_path / "doubts", tmp_path / "doubts-reviewed"
     for number in range(5):

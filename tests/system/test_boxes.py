@@ -9,7 +9,7 @@ import jetsel
 from jetsel.errors import BadRequestError
 from jetsel.wire import Answer
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded
-from tests.system.gateway.gateways import launch
+from tests.system.gateway.gateways import opened
 
 PICTURE = drawn(5)
 HEIGHT, WIDTH = PICTURE.shape[:2]
@@ -67,28 +67,22 @@ def test_what_no_request_may_have_is_refused_as_a_whole(peer: Peer, jpeg: bytes)
         assert "boxes.xywh" in reply["message"]
 
 
-def test_a_message_counts_once_in_the_queue_and_among_its_clients_requests(
-    start: Start, connect: Connect, jpeg: bytes
+def test_a_message_counts_once_and_holds_the_pixels_of_its_image_and_of_each_box(
+    start: Start, connect: Connect
 ) -> None:
-    daemon = start("[server]\nqueue_requests = 1\nclient_requests = 1\n")
-    peer = connect(daemon)
-    reply = peer.classify(jpeg, boxes={"unit": "pixels", "xywh": [[0, 0, 60, 60]] * 6})
-    assert [one["type"] for one in reply["answers"]] == ["answer"] * 6
-    status = peer.status()
-    assert status["requests"] == {"ok": 6}
-    assert (status["queue"]["bytes"], status["queue"]["pixels"], status["queue"]["clients"]) == (0, 0, [])
-
-
-def test_a_message_holds_the_pixels_of_its_image_and_of_each_box(start: Start, connect: Connect) -> None:
-    daemon = start("[server]\nqueue_megapixels = 0.02\n")  # 20,000, and the image has 19,200
+    # 50,000 pixels: the image has 19,200, a box 3,600, and 400 one that is cut.
+    daemon = start("[server]\nqueue_requests = 1\nclient_requests = 1\nqueue_megapixels = 0.05\n")
     peer, file = connect(daemon), encoded(PICTURE, ".png")
-    assert (WIDTH, HEIGHT) == (160, 120)
-    fits = {"unit": "pixels", "xywh": [[0, 0, 20, 20], [140, 100, 40, 40]]}  # 400 each: the second is cut
-    assert {one["type"] for one in peer.classify(file, boxes=fits)["answers"]} == {"answer"}
-    one_more = {"unit": "shares", "xywh": [[0, 0, 0.125, 0.167]] * 3}
+    box, is_cut = [0, 0, 60, 60], [WIDTH - 20, HEIGHT - 20, 40, 40]
+    reply = peer.classify(file, boxes={"unit": "pixels", "xywh": [box] * 8 + [is_cut] * 4})
+    assert [one["type"] for one in reply["answers"]] == ["answer"] * 12
+    one_more = {"unit": "shares", "xywh": [[0, 0, 60 / WIDTH, 60 / HEIGHT]] * 9}
     reply = peer.classify(file, boxes=one_more)
     assert (reply["code"], reply["retry"]) == ("image-too-large", False)
     assert "fewer boxes" in reply["message"]
+    status = peer.status()
+    assert status["requests"]["ok"] == 12
+    assert (status["queue"]["bytes"], status["queue"]["pixels"], status["queue"]["clients"]) == (0, 0, [])
 
 
 def test_who_asks_while_a_message_has_many_boxes_is_answered_between_them(start: Start, connect: Connect) -> None:
@@ -125,8 +119,7 @@ def test_the_clients_give_a_list_and_the_gateway_the_same(shared_daemon: Daemon)
 
     (half,) = asyncio.run(overlapping())
     assert (half.width_px, half.height_px) == (WIDTH // 2, HEIGHT // 2)
-    gateway = launch(shared_daemon.endpoint)
-    try:
+    with opened(shared_daemon.endpoint) as gateway:
         query = ";".join(",".join(str(number) for number in box) for box in boxes)
         kind = {"Content-Type": "image/png"}
         status, body, _ = gateway.ask("POST", f"/classify?model=m&boxes={query}", file, kind)
@@ -135,8 +128,3 @@ def test_the_clients_give_a_list_and_the_gateway_the_same(shared_daemon: Daemon)
         assert body["answers"][1] == {"error": str(error), "code": "bad-request", "retry": False}
         status, body, _ = gateway.ask("POST", "/classify?boxes=1,2,x", file, kind)
         assert (status, body["code"]) == (400, "bad-request")
-    finally:
-        gateway.process.terminate()
-        gateway.process.wait(30)
-        assert gateway.process.stdout is not None
-        gateway.process.stdout.close()

@@ -1,4 +1,4 @@
-"""Calibrations rolled back by the command, and the daemon that takes them up, or does not."""
+"""Calibrations that were rolled back or fitted at the first start, and whether the daemon takes them up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.policies.calibration import Calibration
+from jetsel.calibrate.condensed import condense
+from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.policies.coding import read
 from jetsel.policies.installed import install
 from jetsel.zoo import STARTER
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
+from tests.unit.calibrate.answered import answered
+from tests.waiting import until
 
 
 def calibration(model: str, temperature: float) -> Calibration:
@@ -69,32 +72,40 @@ def test_a_first_calibration_of_a_running_daemon_lets_deadlines_choose_models_th
 def test_a_daemon_that_reads_another_folder_or_does_not_reload_is_noticed_and_the_way_back_is_taken(
     start: Start, owners: Path, tmp_path: Path
 ) -> None:
-    daemon = start()
+    daemon = start(f'[models]\ncalibrations = "{tmp_path / "others"}"\n')
+    install(calibration("xs", 1.0), tmp_path / "others", "starter")  # of the same number and date
     for model in ("xs", "s"):
-        install(calibration(model, 1.0), owners, "starter")
+        install(calibration(model, 2.0), owners, "starter")
     other = tmp_path / "other.toml"
     other.write_text(f'[models]\ncalibrations = "{owners}"\n')
     rollback = ("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
     done = jetsel(*rollback)
     assert done.returncode == 0, done.stderr
-    assert "with this calibration: shipped with the models" in done.stdout
     assert f"does not use number 1, of {calibration('xs', 1.0).created} in {owners}" in done.stdout
-    daemon.config.write_text(daemon.config.read_text() + '[models]\nonly = ["huge"]\n')
+    daemon.config.write_text(daemon.config.read_text().replace("[models]", '[models]\nonly = ["huge"]'))
     done = jetsel(*rollback, "--to", "2")
     assert done.returncode == 1
     assert "now uses number 2, of " in done.stdout
     assert "the daemon was not reloaded" in done.stdout
 
 
-def test_the_same_number_and_date_in_another_folder_is_not_taken_for_what_is_served(
-    start: Start, owners: Path, tmp_path: Path
+@pytest.mark.slow
+def test_the_daemon_goes_on_with_its_own_times_and_a_second_start_does_nothing(
+    start: Start, connect: Connect, tmp_path: Path
 ) -> None:
-    daemon = start(f'[models]\ncalibrations = "{owners}"\n')
-    install(calibration("xs", 1.0), owners, "starter")
-    for model in ("s", "xs"):
-        install(calibration(model, 2.0), tmp_path / "others", "starter")
-    other = tmp_path / "other.toml"
-    other.write_text(f'[models]\ncalibrations = "{tmp_path / "others"}"\n')
-    done = jetsel("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
-    assert done.returncode == 0, done.stderr
-    assert "The daemon does not use number 1, of " in done.stdout
+    models = tmp_path / "models"
+    shutil.copytree(STARTER, models)
+    shipped = read(models / "calibration")
+    recording = answered(tuple(shipped.identities))
+    (models / "calibration" / ANSWERS).write_bytes(condense(recording, shipped.temperatures))
+    config = f'[models]\nstarter = false\npaths = ["{models}"]\ncalibrations = "{tmp_path}/calibrations"\n'
+    daemon = start(config)
+    peer = connect(daemon)
+    assert peer.status()["families"][0]["calibration"].startswith("shipped")
+    until(lambda: peer.status()["families"][0]["calibration"].startswith("number 1"))
+    until(lambda: "event=retimed" in daemon.log.read_text())
+    assert daemon.stop() == 0
+    again = start(config)
+    assert connect(again).status()["families"][0]["calibration"].startswith("number 1")
+    assert again.stop() == 0
+    assert "retim" not in again.log.read_text()

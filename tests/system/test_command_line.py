@@ -35,22 +35,12 @@ def test_every_option_reaches_the_daemon(shared_daemon: Daemon, pictures: list[P
         assert one["policy"] == "chain"
         assert len(one["top_k"]) == 3
         assert one["explanation"]["features"], "the chain reads features"
-    words = jetsel("classify", *pictures[:2], "--explain", "--policy", "chain", "--endpoint", shared_daemon.endpoint)
-    assert words.stdout.count("  features: ") == 2, "each of several images is told all about"
-    pinned = jetsel("classify", pictures[0], "--json", "--model", "m", "--endpoint", shared_daemon.endpoint)
-    assert [run["model"] for run in lines(pinned)[0]["ran"]] == ["m"]
-    parts = [
-        "--box",
-        "0,0,1.5,1",
-        "--box=0.5,0,0.5,1.2",
-        "--boxes-unit",
-        "shares",
-        "--endpoint",
-        shared_daemon.endpoint,
-    ]
-    first, second = lines(jetsel("classify", pictures[0], "--json", *parts))
+    boxes = ["--box", "0,0,1.5,1", "--box=0.5,0,0.5,1.2", "--boxes-unit", "shares", "--model", "m"]
+    done = jetsel("classify", pictures[0], "--json", *boxes, "--endpoint", shared_daemon.endpoint)
+    first, second = lines(done)
     assert (first["path"], second["path"]) == (f"{pictures[0]} 0,0,1.5,1", f"{pictures[0]} 0.5,0,0.5,1.2")
     assert second["width_px"] * 2 == first["width_px"]
+    assert [run["model"] for run in first["ran"]] == ["m"]
 
 
 def test_one_missing_file_fails_and_the_others_are_told_in_order(shared_daemon: Daemon, pictures: list[Path]) -> None:
@@ -70,7 +60,6 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
     bad.write_bytes(b"hello, I am text")
     for arguments, said in (
         ([bad], "is text, not a JPEG, PNG or WebP file"),
-        ([pictures[0], "--model", "huge"], "no model 'huge'"),
         ([pictures[0], "--deadline-ms", "0.000001"], "passed before"),
     ):
         done = jetsel("classify", *arguments, "--endpoint", shared_daemon.endpoint)
@@ -80,7 +69,7 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
 
 
 def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path) -> None:
-    for command in (["classify", "cat.jpg"], ["status"], ["reload"], ["top"]):
+    for command in (["classify", "cat.jpg"], ["top"]):
         done = jetsel(*command, "--endpoint", f"ipc://{tmp_path}/x.sock")
         assert (done.returncode, done.stdout) == (1, "")
         assert "jetsel serve" in done.stderr
@@ -91,8 +80,7 @@ def test_a_wrong_endpoint_and_wrong_options_are_status_2() -> None:
     done = jetsel("status", env={"JETSEL_ENDPOINT": "x.sock"})
     assert done.returncode == 2
     assert "$JETSEL_ENDPOINT" in done.stderr
-    for arguments in (["classify", "x.jpg", "--top-k", "0"], ["clasify"]):
-        assert jetsel(*arguments).returncode == 2
+    assert jetsel("classify", "x.jpg", "--top-k", "0").returncode == 2
 
 
 def test_status_in_words_and_in_json(shared_daemon: Daemon) -> None:
@@ -120,12 +108,10 @@ def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
 def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path) -> None:
     file = tmp_path / "jetsel.toml"
     file.write_text('[server]\nqueue_requests = "many"\n')
-    for command in (["config"], ["serve"]):
-        done = jetsel(*command, "--config", file)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert len(done.stderr.splitlines()) == 1
-        for part in (str(file), "server.queue_requests", "example: queue_requests = 128"):
-            assert part in done.stderr
+    done = jetsel("serve", "--config", file)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    for part in (str(file), "server.queue_requests", "example: queue_requests = 128"):
+        assert part in done.stderr
 
 
 def test_models_are_listed_with_their_notice() -> None:
@@ -157,7 +143,6 @@ def test_the_shell_completes_commands_and_options() -> None:
 
     assert completed("jetsel cl") == ["classify"]
     assert completed("jetsel classify --top") == ["--top-k"]
-    assert completed("jetsel models l") == ["list"]
 
 
 def classifying(pictures: list[Path], daemon: Daemon, *more: str) -> subprocess.Popen[str]:
@@ -176,9 +161,8 @@ def test_the_reader_of_the_output_may_leave_early(shared_daemon: Daemon, picture
         assert process.stderr.read() == ""
 
 
-def test_ctrl_c_ends_it_quietly(start: Start, pictures: list[Path]) -> None:
-    daemon = start()
-    with classifying(pictures * 400, daemon, "--jobs", "1") as process:
+def test_ctrl_c_ends_it_quietly(shared_daemon: Daemon, pictures: list[Path]) -> None:
+    with classifying(pictures * 400, shared_daemon, "--jobs", "1") as process:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130

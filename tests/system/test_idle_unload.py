@@ -10,7 +10,6 @@ import pytest
 
 from jetsel.zoo import STARTER
 from tests.system.daemons import Connect, Daemon, Peer, Start
-from tests.system.manager import Manager
 from tests.waiting import until
 
 IDLE = "[models]\nidle_unload_s = 0.2\n"
@@ -23,12 +22,6 @@ def models(peer: Peer) -> dict[str, dict[str, Any]]:
 
 def all_unloaded(peer: Peer) -> bool:
     return {model["state"] for model in models(peer).values()} == {"unloaded"}
-
-
-def between_loads_ms(peer: Peer) -> float:
-    """A deadline in which xs can be loaded, and xl cannot."""
-    told = models(peer)
-    return float(told["xs"]["load_ms"] + told["xl"]["load_ms"]) / 2
 
 
 def loads(daemon: Daemon, model: str) -> int:
@@ -54,29 +47,6 @@ def test_idle_models_free_their_memory_and_requests_that_come_together_load_one_
     assert loads(daemon, "xl") == 1
     assert models(peer)["xl"]["load_ms"] > 0
     assert loads(daemon, "xs") == 0
-
-
-@pytest.mark.slow
-def test_a_deadline_that_a_load_would_break_is_refused_or_answered_by_another_model(
-    start: Start, connect: Connect, jpeg: bytes
-) -> None:
-    daemon = start(IDLE)
-    peer = connect(daemon)
-    until(lambda: all_unloaded(peer))
-    refused = peer.classify(jpeg, model="xl", deadline_ms=between_loads_ms(peer))
-    assert refused["code"] == "deadline"
-    assert "loading the model" in refused["message"]
-    until(lambda: loads(daemon, "xl") == 1)
-
-    def answered() -> dict[str, Any] | None:
-        """A machine that is busy may refuse this, too: it is asked again."""
-        until(lambda: all_unloaded(peer))
-        reply = peer.classify(jpeg, deadline_ms=between_loads_ms(peer))
-        return reply if reply["type"] == "answer" else None
-
-    answer = until(answered)
-    assert answer["policy"] == "deadline"
-    assert answer["model"] != "xl"
 
 
 @pytest.mark.slow
@@ -111,13 +81,3 @@ def test_models_of_an_engine_host_come_and_go_as_well(start: Start, connect: Con
         assert peer.classify(jpeg, model="xs")["model"] == "xs"
     assert loads(daemon, "xs") == 2
     assert peer.status()["hosts"][0]["restarts"] == 0
-
-
-@pytest.mark.slow
-def test_the_watchdog_is_fed_and_loads_nothing(start: Start, connect: Connect, manager: Manager) -> None:
-    daemon = start(IDLE, env={**manager.environment, "WATCHDOG_USEC": "1000000"})
-    peer = connect(daemon)
-    until(lambda: all_unloaded(peer))
-    manager.wait_for_feedings(3)
-    assert all_unloaded(peer)
-    assert "event=model-loaded" not in daemon.log.read_text()

@@ -1,10 +1,15 @@
-"""A real daemon that gets cheaper under load, and dear again after it."""
+"""A real daemon that chooses operating points: cheaper ones under load, and what requests say that they require."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
+from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import until
 
 BURST = 100
@@ -42,6 +47,44 @@ def test_nothing_below_the_least_accuracy_answers(start: Start, connect: Connect
     assert points
 
 
-def test_a_default_below_the_least_accuracy_is_told_at_the_start(start: Start) -> None:
-    daemon = start("[policy]\nlatency_target_ms = 100\nleast_accuracy = 0.99\n")
-    assert "least_accuracy is 0.99" in daemon.log.read_text()
+FIGURES = {
+    "single:cat-s": {"top1": 0.5, "top5": 0.8, "mean_ms": 1.0, "mean_mj": 1000.0, "runs": {"cat-s": 1.0}},
+    "single:cat-l": {"top1": 0.9, "top5": 1.0, "mean_ms": 2.0, "mean_mj": 4000.0, "runs": {"cat-l": 1.0}},
+}
+
+
+def models(folder: Path) -> tuple[str, str, str]:
+    """Write two models, with figures that are not what they are; return the lines that have them served."""
+    put_family(folder, "cats", "cat-s", "cat-l")
+    energies = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
+    default = dict.fromkeys(("top1", "top5"), "single:cat-l")
+    calibrate(folder, "cats", figures=dict.fromkeys(("top1", "top5"), FIGURES), default_policy=default, **energies)
+    return "[models]", "starter = false", f'paths = ["{folder}"]'
+
+
+def test_the_cheapest_path_that_has_what_was_asked_for_answers_or_it_is_said_what_came_nearest(
+    start: Start, connect: Connect, tmp_path: Path, jpeg: bytes
+) -> None:
+    daemon = start("\n".join(models(tmp_path / "cats")) + "\n")
+    peer = connect(daemon)
+
+    def asked(**fields: Any) -> tuple[str, str]:
+        answer = peer.classify(jpeg, **fields)
+        return answer.get("policy", "failure"), answer.get("model") or answer["code"]
+
+    assert asked(least_accuracy=0.4) == ("requirements", "cat-s")
+    assert asked(least_accuracy=0.6, deadline_ms=60_000) == ("requirements", "cat-l")
+    assert asked(least_accuracy=0.9, criterion="top5") == ("requirements", "cat-l")
+    assert asked(least_accuracy=0.7, criterion="top5", most_energy_mj=1000) == ("requirements", "cat-s")
+    assert asked(least_accuracy=0.6, most_energy_mj=1000) == ("failure", "unmet-requirements")
+    assert asked(least_accuracy=0.6, model="cat-l") == ("failure", "bad-request")
+    answer = peer.classify(jpeg, least_accuracy=0.6, explain=True)
+    assert "single:cat-l takes least time" in answer["because"]
+    assert "requirements" in answer["explanation"]["policy_because"]
+    photograph = tmp_path / "cat.jpg"
+    photograph.write_bytes(jpeg)
+    options = ("--least-accuracy", "0.95", "--most-energy-mj", "500", "--endpoint", daemon.endpoint)
+    refused = jetsel("classify", *options, photograph)
+    assert refused.returncode == 1
+    for said in ("0.95: single:cat-l comes nearest with 0.9", "500 mJ: single:cat-s comes nearest", "edge.url"):
+        assert said in refused.stderr

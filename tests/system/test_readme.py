@@ -24,6 +24,7 @@ DOCUMENTS = [
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 ]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = typer.main.get_command(app)
 
 
 def anchors(path: Path) -> set[str]:
@@ -70,11 +71,6 @@ def test_extras_are_installed_beside_the_jetsel_that_is_there(document: str) -> 
         assert set(extras[1].split(",")) <= set(known), installed
 
 
-def test_the_environment_is_entered_before_the_first_command_that_needs_it() -> None:
-    commands = re.findall(r"^(?:jetsel|pip|python|\. \.venv/bin/activate)\b.*$", TEXT, re.MULTILINE)
-    assert commands[0].startswith(". .venv/bin/activate")
-
-
 def commands(document: str) -> Iterator[list[str]]:
     """The words of each `jetsel` and `make` command in a document, in fenced blocks and in the text."""
     text = (ROOT / document).read_text(encoding="utf-8").replace("\\\n", " ")
@@ -96,7 +92,7 @@ def test_every_command_and_option_in_the_documents_exists(document: str) -> None
             wanted = [word for word in words if re.fullmatch(r"[a-z-]+", word)][:1]
             assert set(wanted) <= set(targets), (program, *words)
             continue
-        command = typer.main.get_command(app)
+        command = COMMANDS
         for word in words:
             if isinstance(command, typer.core.TyperGroup) and word in command.commands:
                 command = command.commands[word]

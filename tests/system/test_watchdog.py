@@ -1,9 +1,10 @@
-"""A real daemon under a service manager that wants a sign of life: when it is given, and when it is withheld."""
+"""A real daemon under a service manager: what it hears of the daemon's life, and when a sign of life is withheld."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,49 @@ from tests.system.hosts import host_of, hosts_of, interpreter_after
 from tests.system.manager import Manager
 from tests.waiting import LIMIT_S, until
 
-PERIOD_S = 2.0
+
+def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
+    start: Start, connect: Connect, manager: Manager
+) -> None:
+    daemon = start(ready=False, env=manager.environment)
+    word = manager.wait_for(READY="1")
+    assert word["STATUS"] == "ready"
+    assert connect(daemon).status()["state"] == "ready"
+    before = manager.heard[:-1]
+    assert [word["STATUS"] for word in before] == [f"loading {number} of 5" for number in range(1, 6)]
+    assert all(int(word["EXTEND_TIMEOUT_USEC"]) >= 60e6 for word in before)
+    assert daemon.stop() == 0
+    word = manager.wait_for(STOPPING="1")
+    assert word["STATUS"].startswith("stopping")
+    assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
+
+
+def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
+    start: Start, connect: Connect, manager: Manager
+) -> None:
+    daemon = start('[policy]\ndefault = "single:xs"\n', env=manager.environment)
+    peer = connect(daemon)
+    manager.wait_for(READY="1")
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    words = manager.hear_all()
+    assert words[0]["RELOADING"] == "1"
+    assert int(words[0]["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+    assert words[-1] == {"READY": "1", "STATUS": "ready"}
+    daemon.config.write_text(daemon.config.read_text().replace("single:xs", "single:giant"))
+    assert peer.ask({"type": "reload"})["code"] == "reload-failed"
+    words = manager.hear_all()
+    assert words[0]["RELOADING"] == "1"
+    assert words[-1]["READY"] == "1", "it serves what it served"
+    assert "the last reload was rejected" in words[-1]["STATUS"]
+    assert "giant" in words[-1]["STATUS"]
+    daemon.config.write_text(daemon.config.read_text().replace("single:giant", "single:m"))
+    os.kill(daemon.process.pid, signal.SIGHUP)
+    manager.wait_for(RELOADING="1")
+    assert manager.wait_for(READY="1")["STATUS"] == "ready"
+    assert peer.classify(DARK)["model"] == "m"
+
+
+PERIOD_S = 1.0
 WATCHDOG = {"WATCHDOG_USEC": str(round(PERIOD_S * 1e6))}
 HOSTED = """
 [models]
@@ -27,7 +70,7 @@ backend = "onnxruntime-hosted"
 def test_a_host_that_hangs_or_is_started_again_is_no_reason_to_starve(
     start: Start, connect: Connect, manager: Manager, tmp_path: Path
 ) -> None:
-    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 9")
+    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 4")
     daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n', env={**manager.environment, **WATCHDOG})
     manager.wait_for_feedings(2)
     peer, host = connect(daemon), host_of(daemon)
@@ -37,7 +80,7 @@ def test_a_host_that_hangs_or_is_started_again_is_no_reason_to_starve(
         peer.send({"type": "classify", "id": str(number), "model": "xs"}, DARK)
     manager.wait_for_feedings(2)  # nothing but the host could answer the daemon's own request
     until(lambda: not Path(f"/proc/{host}").exists())
-    manager.wait_for_feedings(3)  # its successor takes 9 s to come up
+    manager.wait_for_feedings(3)  # its successor takes four periods to come up
     assert len([peer.receive() for _ in range(4)]) == 4
     (tmp_path / "slow").unlink()
     for _ in range(3):

@@ -7,18 +7,21 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 import jetsel
 from jetsel.base.errors import JetselError
 from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Start
 from tests.system.edge.conftest import PICTURES
-from tests.system.gateway.gateways import launch, token_file
+from tests.system.gateway.gateways import opened, token_file
 from tests.waiting import until
 
 TEXT = (Path(__file__).parents[3] / "docs" / "edge.md").read_text("utf-8")
 SECRET = "a-token-of-the-site"
 
 
+@pytest.mark.slow
 def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_path: Path) -> None:
     section = TEXT.split("\n## A site's edge\n")[1].split("\n## ")[0]
     site, options, device, checks = re.findall(r"^```\w+\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
@@ -27,10 +30,8 @@ def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_pa
     listen = shlex.split(options.replace("0.0.0.0:8000", "127.0.0.1:0"))
     with contextlib.ExitStack() as stack:
         sites = [start(site, name=name) for name in ("edge-1", "edge-2")]
-        gateways = [launch(one.endpoint, *listen) for one in sites]
+        gateways = [stack.enter_context(opened(one.endpoint, *listen)) for one in sites]
         for name, gateway in zip(("edge-1", "edge-2"), gateways, strict=True):
-            stack.enter_context(gateway.process)
-            stack.callback(gateway.process.kill)
             device = device.replace(f"http://{name}.site:8000", gateway.url)
         daemon = start(device.replace("/etc/jetsel/edge.token", token), name="device")
         here, there = (stack.enter_context(jetsel.Client(one.endpoint, retry=False)) for one in (daemon, sites[0]))

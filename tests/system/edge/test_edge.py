@@ -17,9 +17,8 @@ from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
-from tests.system.daemons import Start as StartDaemon
 from tests.system.edge.conftest import PICTURES, WNIDS, Open
-from tests.system.gateway.gateways import launch
+from tests.system.gateway.gateways import launch, opened
 from tests.waiting import until
 
 
@@ -32,32 +31,26 @@ def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0)
 def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
     shared_daemon: Daemon, open_edge: Open
 ) -> None:
-    gateway = launch(shared_daemon.endpoint)
-    try:
+    with opened(shared_daemon.endpoint) as gateway, jetsel.Client(shared_daemon.endpoint) as client:
         edge = open_edge(gateway.url)
         assert "connecting to" in str(edge.unavailable("l"))
         until(lambda: edge.unavailable("l") is None)
-        with jetsel.Client(shared_daemon.endpoint) as client:
-            for picture in PICTURES:
-                told, expected = ask(edge, picture), client.classify(picture, model="l")
-                assert isinstance(told, EdgeAnswer)
-                assert WNIDS[told.values.argmax()] == expected.wnid
-                assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
-                assert told.result.server_ms is not None
-                assert told.result.sent_bytes > len(picture)
+        for picture in PICTURES:
+            told, expected = ask(edge, picture), client.classify(picture, model="l")
+            assert isinstance(told, EdgeAnswer)
+            assert WNIDS[told.values.argmax()] == expected.wnid
+            assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
+            assert told.result.server_ms is not None
+            assert told.result.sent_bytes > len(picture)
         assert edge.server("l").link.estimate(50_000) is not None
-    finally:
-        gateway.process.kill()
-        gateway.process.communicate()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["it dies", "it stalls"])
 def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
-    start: StartDaemon, open_edge: Open, how: signal.Signals
+    shared_daemon: Daemon, open_edge: Open, how: signal.Signals
 ) -> None:
-    daemon = start()
-    gateway = launch(daemon.endpoint)
+    gateway = launch(shared_daemon.endpoint)
     edge = open_edge(gateway.url)
     until(lambda: edge.unavailable("l") is None)
     gateway.process.send_signal(how)
@@ -66,7 +59,7 @@ def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
         assert gateway.url in str(edge.unavailable("l"))
         if how == signal.SIGKILL:
             gateway.process.communicate()
-            gateway = launch(daemon.endpoint, "--listen", f"127.0.0.1:{gateway.port}")
+            gateway = launch(shared_daemon.endpoint, "--listen", f"127.0.0.1:{gateway.port}")
         else:
             gateway.process.send_signal(signal.SIGCONT)
         until(lambda: edge.unavailable("l") is None)
@@ -77,22 +70,20 @@ def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
 
 
 @pytest.mark.slow
-def test_its_process_is_replaced_and_what_was_under_way_is_told(start: StartDaemon, open_edge: Open) -> None:
-    gateway = launch(start().endpoint)
-    edge = open_edge(gateway.url)
-    until(lambda: edge.unavailable("l") is None)
-    gateway.process.send_signal(signal.SIGSTOP)
-    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    for _ in range(40):
-        edge.ask("l", Photograph(PICTURES[0]), None, came.put)
-    assert [type(came.get(timeout=60)) for _ in range(8)] == [BusyError] * 8, "32 are under way"
-    assert edge.process is not None
-    edge.process.kill()
-    assert {type(came.get(timeout=60)) for _ in range(32)} == {EngineDiedError}
-    gateway.process.send_signal(signal.SIGCONT)
-    until(lambda: edge.unavailable("l") is None)
-    gateway.process.kill()
-    gateway.process.communicate()
+def test_its_process_is_replaced_and_what_was_under_way_is_told(shared_daemon: Daemon, open_edge: Open) -> None:
+    with opened(shared_daemon.endpoint) as gateway:
+        edge = open_edge(gateway.url)
+        until(lambda: edge.unavailable("l") is None)
+        gateway.process.send_signal(signal.SIGSTOP)
+        came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for _ in range(40):
+            edge.ask("l", Photograph(PICTURES[0]), None, came.put)
+        assert [type(came.get(timeout=60)) for _ in range(8)] == [BusyError] * 8, "32 are under way"
+        assert edge.process is not None
+        edge.process.kill()
+        assert {type(came.get(timeout=60)) for _ in range(32)} == {EngineDiedError}
+        gateway.process.send_signal(signal.SIGCONT)
+        until(lambda: edge.unavailable("l") is None)
 
 
 class Liar(ThreadingHTTPServer):
@@ -141,25 +132,20 @@ class Liar(ThreadingHTTPServer):
         self.server_close()
 
 
+ANSWER = json.dumps(
+    {"outputs": [{"name": "top_k", "datatype": "BYTES", "shape": [1, 1], "data": [f"0.9:{WNIDS[0]}:a"]}]}
+).encode()
 HONEST = json.dumps(tensors.metadata()).encode()
-ENTRIES = {"name": "top_k", "datatype": "BYTES", "shape": [1, 1]}
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"\x00\xff garbage", "no ranked"),
         (b"[" * 1_000_000, "no ranked"),
-        (
-            json.dumps(
-                {"outputs": [ENTRIES | {"data": [f"1:{WNIDS[0]}:a"]}], "parameters": {"total_ms": 10**400}}
-            ).encode(),
-            "Overflow",
-        ),
         (b"7" * 9_000_000, "exceeds"),
-        (json.dumps({"outputs": [ENTRIES | {"data": ["0.9:n000:unicorn"]}]}).encode(), "not a class of the local"),
+        (ANSWER.replace(WNIDS[0].encode(), b"n000"), "not a class of the local"),
     ],
-    ids=["garbage", "nested", "without end", "endless", "labels"],
+    ids=["nested", "endless", "labels"],
 )
 def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, answer: bytes, words: str) -> None:
     with Liar(answer, HONEST) as liar:
@@ -173,14 +159,12 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, an
 
 @pytest.mark.slow
 def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
-    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
-
     def mean_ms() -> float:
         known = edge.server("l").times["l"].at(time.monotonic())
         assert known is not None
         return known[0]
 
-    with Liar(answer, HONEST) as server:
+    with Liar(ANSWER, HONEST) as server:
         edge = open_edge(server.url, refresh_s=0.05)
         until(lambda: edge.unavailable("l") is None)
         server.delay_s = 0.5
@@ -191,29 +175,21 @@ def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it
         until(lambda: mean_ms() < slow_ms / 4)
 
 
-def test_an_edge_is_asked_again_once_its_metadata_is_as_it_should_be(open_edge: Open) -> None:
-    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
-    with Liar(answer, b"[" * 1_000_000) as server:
+def test_an_edge_is_asked_again_once_its_metadata_is_as_it_should_be(
+    open_edge: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Liar(ANSWER, b"[" * 1_000_000) as server:
         edge = open_edge(server.url)
         until(lambda: "RecursionError" in str(edge.unavailable("l")))
+        until(lambda: "the edge server is not used for model l: " in caplog.text)
         server.metadata = HONEST
         until(lambda: edge.unavailable("l") is None)
         assert isinstance(ask(edge), EdgeAnswer)
 
 
 def test_a_redirect_sends_the_image_to_no_other_host(open_edge: Open) -> None:
-    answer = json.dumps({"outputs": [ENTRIES | {"data": [f"0.9:{WNIDS[0]}:a"]}]}).encode()
-    with Liar(answer, HONEST) as other, Liar(b"", HONEST, elsewhere=other.url) as server:
+    with Liar(ANSWER, HONEST) as other, Liar(b"", HONEST, elsewhere=other.url) as server:
         edge = open_edge(server.url)
         until(lambda: "redirects to" in str(edge.unavailable("l")))
         assert isinstance(ask(edge), EngineDiedError)
         assert (other.asked, bool(server.asked)) == ([], True)
-
-
-def test_a_model_that_is_not_there_or_is_another_is_refused_at_connection(
-    open_edge: Open, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Liar(b"", json.dumps({"inputs": [], "outputs": []}).encode()) as liar:
-        edge = open_edge(liar.url)
-        until(lambda: "has no input" in str(edge.unavailable("l")))
-        until(lambda: "the edge server is not used for model l: " in caplog.text)

@@ -13,7 +13,7 @@ from calibration.papers.mdinference.trace import traced
 from jetsel.cli.app import app
 from tests.system.daemons import Daemon, drawn, encoded
 from tests.system.edge.test_daemon_with_edge import settings
-from tests.system.gateway.gateways import launch
+from tests.system.gateway.gateways import opened
 
 NO_SENSOR = '[power]\nsensor = "none"\n'
 
@@ -34,13 +34,9 @@ def test_the_times_of_the_way_to_an_edge_server_predict_what_it_gives(shared_dae
     link, recording = tmp_path / "link.txt", tmp_path / "r.sqlite"
     labelled(shared_daemon, tmp_path / "photos", 3)
     photo = next((tmp_path / "photos").glob("*/*"))
-    gateway = launch(shared_daemon.endpoint)
-    try:
+    with opened(shared_daemon.endpoint) as gateway:
         configuration.write_text(settings(gateway.url) + NO_SENSOR)
         times = list(traced(photo, configuration, 8, 0.0))
-    finally:
-        gateway.process.kill()
-        gateway.process.communicate()
     assert all(0 < took_ms <= 2000 for took_ms, _ in times)
     assert [sent for _, sent in times] == [len(photo.read_bytes())] * 8, "it is decoded too small to be reduced"
     link.write_text("".join(f"{took_ms} {sent}\n" for took_ms, sent in times))

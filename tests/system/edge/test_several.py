@@ -20,7 +20,7 @@ from tests.system.daemons import Daemon, Start
 from tests.system.edge.conftest import PICTURES, Open
 from tests.system.edge.relay import Relay
 from tests.system.edge.test_daemon_with_edge import settings
-from tests.system.gateway.gateways import Gateway, launch
+from tests.system.gateway.gateways import Gateway, launch, opened
 from tests.waiting import until
 
 SENDERS = 4
@@ -152,8 +152,7 @@ def test_the_nearer_of_two_is_asked_and_the_other_when_the_device_has_moved(
     open_edge: Open,
 ) -> None:
     with contextlib.ExitStack() as stack:
-        gateway = launch(shared_daemon.endpoint)
-        stack.callback(kill, gateway)
+        gateway = stack.enter_context(opened(shared_daemon.endpoint))
         near, far = (stack.enter_context(Relay(gateway.port, delay_s)) for delay_s in (0.0, 0.3))
         edge = open_edge(far.url, near.url, refresh_s=0.05)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.system.daemons import Daemon
-from tests.system.gateway.gateways import Gateway, launch
+from tests.system.gateway.gateways import Gateway, launch, opened
 
 Open = Callable[..., Gateway]
 
@@ -30,7 +30,8 @@ def open_gateway() -> Iterator[Open]:
         gateway.process.stdout.close()
 
 
-@pytest.fixture
-def gateway(shared_daemon: Daemon, open_gateway: Open) -> Gateway:
-    """A gateway of the shared daemon."""
-    return open_gateway(shared_daemon.endpoint)
+@pytest.fixture(scope="session")
+def gateway(shared_daemon: Daemon) -> Iterator[Gateway]:
+    """A gateway of the shared daemon, for tests that leave it as it was."""
+    with opened(shared_daemon.endpoint) as gateway:
+        yield gateway

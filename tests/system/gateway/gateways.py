@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from tests.processes import children_with  # noqa: F401
 
 
 @dataclass
@@ -49,6 +49,17 @@ def launch(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)
     line = process.stdout.readline()
     assert line.startswith("http://127.0.0.1:"), line + process.stdout.read()
     return Gateway(process, int(line.rstrip("/\n").rpartition(":")[2]))
+
+
+@contextlib.contextmanager
+def opened(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)) -> Iterator[Gateway]:
+    """One that runs while the block lasts."""
+    gateway = launch(endpoint, *options, command=command)
+    with gateway.process as process:
+        try:
+            yield gateway
+        finally:
+            process.kill()
 
 
 def token_file(folder: Path, token: str) -> Path:

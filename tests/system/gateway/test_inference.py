@@ -1,9 +1,12 @@
-"""The Open Inference Protocol, spoken by its maintained client and by hand, answers as the daemon's socket does."""
+"""The Open Inference Protocol, spoken by its maintained client and by hand, and docs/gateway.md as it stands."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -161,3 +164,19 @@ def test_many_clients_at_once_get_their_own_answers_and_a_killed_gateway_costs_i
             first.process.kill()
             assert [one.result() for one in asked] == expected * 10
         assert socket.status().state == "ready"
+
+
+TEXT = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text("utf-8")
+
+
+def test_its_program_and_its_commands_run(gateway: Gateway, tmp_path: Path, jpeg: bytes) -> None:
+    (tmp_path / "cat.jpg").write_bytes(jpeg)
+    place = f"127.0.0.1:{gateway.port}"
+    (program,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    commands = [["sh", "-ec", line + " --fail -sS"] for line in re.findall(r"^curl .*$", TEXT, re.MULTILINE)]
+    assert len(commands) == 4
+    for command in [[sys.executable, "-c", program], *commands]:
+        command[-1] = command[-1].replace("127.0.0.1:8000", place)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout

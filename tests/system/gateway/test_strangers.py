@@ -52,6 +52,7 @@ def test_an_image_over_the_daemon_s_limit_is_refused_and_fails_nobody_else(
     assert "client" not in refused["error"], "the gateway reads it from the daemon"
 
 
+@pytest.mark.slow
 def test_an_image_up_to_the_daemon_s_own_limit_is_answered(start: Start, open_gateway: Open) -> None:
     gateway = open_gateway(start("[server]\nmax_image_mb = 24.0\n").endpoint)
     noise = encoded(np.random.default_rng(0).integers(0, 255, (2600, 2600, 3), np.uint8), ".png")

@@ -88,11 +88,15 @@ def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFami
     assert (front.last, front.floor) == ("single:m", "single:m")
 
 
-def test_status_has_no_operating_points_if_another_policy_stands_in(adaptive: ServedFamily) -> None:
+def test_a_default_below_the_least_accuracy_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
+    served(folder, policy=Policy(latency_target_ms=100.0, least_accuracy=0.99))
+    assert "least_accuracy is 0.99" in caplog.text
+
+
+def test_status_has_no_operating_points_if_another_policy_stands_in_or_there_is_no_target(
+    adaptive: ServedFamily, folder: Path
+) -> None:
+    assert family_status(served(folder), 0, 0).front is None
     adaptive.default_policy["top1"] = "single:m"
     assert family_status(adaptive, 0, 0).front is None
-
-
-def test_status_has_no_operating_points_without_a_target(folder: Path) -> None:
-    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
-    assert family_status(served(folder), 0, 0).front is None

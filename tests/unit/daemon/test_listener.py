@@ -1,19 +1,22 @@
-"""The socket's file by real sockets: who may take a path over, what is removed, and what is left behind."""
+"""Where the daemon listens: its socket's file, or the socket that a service manager hands over (sd_listen_fds(3))."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from jetsel.base.config import Server
 from jetsel.base.errors import ConfigError
+from jetsel.daemon import listener
 from jetsel.daemon.listener import LONGEST_PATH, RUNTIME, Listener, listen, make_private_folder
 from tests.unit.daemon.ports import somebody_answers
 
@@ -21,12 +24,12 @@ from tests.unit.daemon.ports import somebody_answers
 @contextlib.contextmanager
 def listening(path: Path, group: str | None = None) -> Iterator[Listener]:
     """A listener whose descriptor, the server's to close in the daemon, is closed here."""
-    listener = Listener(path, group)
+    found = Listener(path, group)
     try:
-        yield listener
+        yield found
     finally:
-        os.close(listener.fd)
-        listener.close()
+        os.close(found.fd)
+        found.close()
 
 
 def refused(path: Path, group: str | None = None) -> str:
@@ -44,23 +47,23 @@ def test_it_listens_with_its_mode_until_it_is_closed(path: Path) -> None:
 
 
 def test_it_listens_where_clients_look_unless_the_configuration_names_another_place(tmp_path: Path) -> None:
-    environment = {"JETSEL_ENDPOINT": f"ipc://{tmp_path}/variable.sock", RUNTIME: str(tmp_path)}
-    for server, expected in ((Server(), "variable.sock"), (Server(f"ipc://{tmp_path}/own.sock"), "own.sock")):
-        listener = listen(server, environment)
-        os.close(listener.fd)
-        listener.close()
-        assert listener.path == tmp_path / expected
+    variable = {"JETSEL_ENDPOINT": f"ipc://{tmp_path}/variable.sock", RUNTIME: str(tmp_path)}
+    for server, environment, expected in (
+        (Server(), variable, "variable.sock"),
+        (Server(f"ipc://{tmp_path}/own.sock"), variable, "own.sock"),
+        (Server(), {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}, "jetsel.sock"),
+    ):
+        found = listen(server, environment)
+        os.close(found.fd)
+        found.close()
+        assert found.path == tmp_path / expected
 
 
 def test_an_error_names_the_setting_that_the_path_is_from(tmp_path: Path) -> None:
-    nowhere = f"ipc://{tmp_path}/nowhere/j.sock"
-    for server, environment, named in (
-        (Server(nowhere), {}, "server.endpoint"),
-        (Server(), {"JETSEL_ENDPOINT": nowhere}, "$JETSEL_ENDPOINT"),
-    ):
-        with pytest.raises(ConfigError) as caught:
-            listen(server, environment)
-        assert str(caught.value).startswith(f"{named}: cannot listen at ")
+    nowhere = tmp_path / "nowhere" / "j.sock"
+    assert refused_to_listen({}, nowhere).startswith("server.endpoint: cannot listen at ")
+    variable = {"JETSEL_ENDPOINT": f"ipc://{nowhere}"}
+    assert refused_to_listen(variable).startswith("$JETSEL_ENDPOINT: cannot listen at ")
 
 
 def test_an_unknown_group_is_refused_and_nothing_is_left(path: Path) -> None:
@@ -173,3 +176,77 @@ def test_a_private_folder_is_made_closed_and_a_link_or_a_file_is_none(tmp_path: 
     for place in (link, file, tmp_path / "no" / "folder"):
         with pytest.raises(ConfigError, match=r"set server\.endpoint or"):
             make_private_folder(place)
+
+
+HandOver = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def hand_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandOver]:
+    """Binds a socket, has it be the first that is passed, and returns the environment that says so."""
+    with ExitStack() as stack:
+
+        def give(at: Path, *, count: int = 1, listens: bool = True, pid: int | None = None) -> dict[str, str]:
+            given = stack.enter_context(socket.socket(socket.AF_UNIX))
+            given.bind(str(at))
+            if listens:
+                given.listen(4)
+            given.set_inheritable(True)
+            monkeypatch.setattr(listener, "FIRST_FD", given.fileno())
+            return {"LISTEN_PID": str(pid or os.getpid()), "LISTEN_FDS": str(count), "LISTEN_FDNAMES": "a", "HOME": "/"}
+
+        yield give
+
+
+def at(endpoint: Path | None) -> Server:
+    return Server(endpoint=f"ipc://{endpoint}" if endpoint else None)
+
+
+def refused_to_listen(environment: dict[str, str], endpoint: Path | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        listen(at(endpoint), environment)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_socket_that_was_handed_over_is_used_and_left(path: Path, hand_over: HandOver, is_named: bool) -> None:
+    environment = hand_over(path)
+    found = listen(at(path if is_named else None), environment)
+    assert environment == {"HOME": "/"}, "children hear nothing of it"
+    assert (found.path, found.fd, found.is_passed) == (path, listener.FIRST_FD, True)
+    assert (os.get_inheritable(found.fd), os.get_blocking(found.fd)) == (False, False)
+    assert somebody_answers(path)
+    found.close()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_one_at_another_path_than_the_endpoint_is_refused_with_the_repair(path: Path, hand_over: HandOver) -> None:
+    other = path.with_name("other.sock")
+    error = refused_to_listen(hand_over(other), path)
+    assert f"server.endpoint: it is ipc://{path}, and the service manager passes {other}" in error
+    assert f"ListenStream={path}" in error
+    assert not path.exists(), "nothing listens elsewhere instead"
+
+
+def test_what_is_not_one_socket_that_clients_can_be_taken_from_is_refused_with_the_repair(
+    path: Path, hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "ListenStream=" in refused_to_listen(hand_over(path, listens=False))
+    assert "passes 2 " in refused_to_listen(hand_over(path.with_name("second"), count=2))
+    monkeypatch.setattr(listener, "FIRST_FD", 9999)
+    assert "ListenStream=" in refused_to_listen({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
+
+
+def test_what_was_handed_to_another_process_is_not_taken(path: Path, hand_over: HandOver) -> None:
+    found = listen(at(path), hand_over(path.with_name("other.sock"), pid=os.getpid() + 1))
+    assert (found.path, found.is_passed) == (path, False)
+    os.close(found.fd)
+    found.close()
+
+
+def test_a_socket_that_a_service_manager_listens_at_is_never_taken_away(path: Path, hand_over: HandOver) -> None:
+    hand_over(path)
+    error = refused_to_listen({}, path)
+    assert f"something else listens at {path}" in error
+    assert "systemctl stop jetsel.socket" in error
+    assert somebody_answers(path)

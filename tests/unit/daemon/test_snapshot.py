@@ -192,23 +192,6 @@ def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_re
         kept.infer(BATCH)
 
 
-def test_models_that_are_taken_over_have_the_times_of_the_calibration_that_is_in_use_now(cats: Path) -> None:
-    first = loaded(config(cats))
-    before = first.families["cats"].driver.queues
-    before["cat-l"].estimate.add(21.0, 0.0)
-    calibrate(cats, "cats", costs_ms={"cat-s": 2.5, "cat-l": 20.0})
-    second = loaded(config(cats), first)
-    now = second.families["cats"].driver.queues
-    assert {name: queue.estimate.prior_ms[0] for name, queue in now.items() if queue.estimate.prior_ms} == {
-        "cat-s": 2.5,
-        "cat-l": 20.0,
-    }
-    assert now["cat-l"].estimate.at(0.0) > (20.5, 0.0), "what was seen stays"
-    assert before["cat-l"].estimate.prior_ms is None, "the one before is as it was, should this reload be refused"
-    first.close(second)
-    second.close()
-
-
 def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_for_the_next_start(cats: Path) -> None:
     first = loaded(config(cats, server=Server(workers=1)))
     second = loaded(config(cats, models={"threads": 2}, server=Server(workers=2)), first)
@@ -216,18 +199,6 @@ def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_
     assert second.workers == 1
     for snapshot in (first, second):
         snapshot.close()
-
-
-def test_a_start_with_the_starter_family_alone_names_what_brings_more(
-    cats: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    caplog.set_level("INFO")
-    read_snapshot(config(cats))
-    assert "starter-answers" not in [getattr(record, "event", None) for record in caplog.records]
-    caplog.clear()
-    read_snapshot(Config())
-    assert "models pull efficientnet-lite" in caplog.text
 
 
 @pytest.fixture
