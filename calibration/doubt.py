@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.files import write
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.condensed import condense, read_condensed
+from jetsel.calibrate.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, try_out
 from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
 from jetsel.calibrate.fit.goal import Goal
@@ -211,8 +211,8 @@ def shrunk(recording: Recording) -> Recording:
     Temperatures are fitted on it again.
     """
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
-        write(Path(name) / ANSWERS, condense(recording, dict.fromkeys(recording.models, 1.0)))
-        return replace(read_condensed(Path(name), recording.costs_ms), is_scaled=False)
+        write(Path(name) / ANSWERS, recording.condensed(dict.fromkeys(recording.models, 1.0)))
+        return replace(Recording.of_answers(read_condensed(Path(name), recording.costs_ms)), is_scaled=False)
 
 
 def of_shipped(recording: Recording, shipped: Path, kind: str) -> Recording:
