@@ -61,15 +61,6 @@ def test_weeks_offline_are_sent_in_pieces(tmp_path: Path) -> None:
     assert sequences(tmp_path) == list(range(count))
 
 
-def test_a_share_that_is_not_mounted_keeps_the_lines(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "usage.jsonl", 10**6)
-    spool.add(line(1))
-    with pytest.raises(RepositoryError, match="mount"):
-        spool.send(FolderSink(tmp_path / "share"))
-    (tmp_path / "share").mkdir()
-    assert spool.send(FolderSink(tmp_path / "share")) == 1
-
-
 def test_a_damaged_line_is_dropped_and_counted_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "usage.jsonl").write_bytes(b"no line at all\n")
     spool = Spool(tmp_path / "usage.jsonl", 10**6)
