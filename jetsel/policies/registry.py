@@ -72,16 +72,18 @@ def _require(holds: bool, otherwise: str) -> None:
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
-def catalogue(models: Sequence[str], calibration: Calibration | None) -> dict[Criterion, dict[str, Policy]]:
+def catalogue(
+    models: Sequence[str], calibration: Calibration | None, kinds: Iterable[Kind] = KINDS
+) -> dict[Criterion, dict[str, Policy]]:
     """Return every policy of a family by criterion and name.
 
     models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
-    fitted.
+    fitted. kinds: those that may be in it; an experiment adds its own.
     """
     made: dict[Criterion, dict[str, Policy]] = {
         criterion: {f"single:{model}": Single(model) for model in models} for criterion in CRITERIA
     }
-    for kind in KINDS:
+    for kind in kinds:
         if calibration is not None and kind.name in calibration.parts:
             for criterion, policies in kind.make(calibration.parts[kind.name], calibration).items():
                 made[criterion] |= policies
