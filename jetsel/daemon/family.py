@@ -29,7 +29,7 @@ from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policies
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
 from jetsel.site.configured import ConfiguredFamily
@@ -300,7 +300,7 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, if it can."""
+    """What the calibration offers, each model of the edge, and what goes by time, if it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
@@ -308,8 +308,6 @@ def _offered(
             criterion, found, in_use.calibration, here, elsewhere, config.edge, config.policy.least_accuracy
         )
         found |= {policy.name: policy for policy in timed}
-        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
-        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

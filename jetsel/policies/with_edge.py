@@ -11,8 +11,6 @@ from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import Front, front_of, points_of
-from jetsel.policies.multiplexer import NAME as MULTIPLEXER
-from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.policies.single import Single
 from jetsel.wire import Criterion
@@ -85,22 +83,6 @@ def deadline_policies(
         Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, as_published)
         for paths, as_published in ((front, False), (every, True))
     ]
-
-
-def edge_policy(
-    criterion: Criterion, calibration: Calibration, here: Sequence[str], elsewhere: Sequence[str], edge: Edge
-) -> MultiplexerEdge | None:
-    """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
-
-    None if there is no edge, or the calibration has no multiplexer. Raises as deadline_policies does.
-    """
-    whole = [name for name in elsewhere if REDUCED not in name]
-    if not whole or MULTIPLEXER not in calibration.parts:
-        return None
-    accuracy = _accuracy_of(criterion, calibration, whole, edge)
-    away = max(whole, key=accuracy.__getitem__)
-    there = away.removeprefix(EDGE)
-    return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
 
 
 def known_paths(
