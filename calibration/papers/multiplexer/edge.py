@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.assemble import Learned
+from jetsel.calibrate.fit.assemble import Learned
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import Readout
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Prediction, Run, Steps, run_or_fall_back

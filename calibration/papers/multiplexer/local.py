@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.papers.multiplexer.edge import Margin, fit_margin, fit_most, fitted
-from jetsel.calibrate.assemble import Learned
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.fit.assemble import Learned
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.multiplexer import NAME, inputs_in
 
 PAPER = 68.0

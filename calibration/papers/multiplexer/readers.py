@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
 from calibration.papers.area import area_under_curve
-from jetsel.calibrate.assemble import Learned
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Learned
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.multiplexer import NAME, STATISTICS, inputs_in
 from jetsel.premodel import fit_scaling

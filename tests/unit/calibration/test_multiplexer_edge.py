@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_margin, fit_most, fitted
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.calibrate.assemble import fit_temperatures, learn
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.fit.assemble import fit_temperatures, learn
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.multiplexer import STATISTICS, Readout
 from jetsel.policies.policy import Evidence, Prediction, Steps

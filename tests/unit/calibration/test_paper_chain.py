@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind
-from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, learn
-from jetsel.calibrate.cross_validation import cross_validate
-from jetsel.calibrate.folds import nearest_in_other_folds
-from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
+from jetsel.calibrate.fit.cross_validation import cross_validate
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.chain import ChainKind, ChainPolicy
 from jetsel.policies.kind import ChainPlan
