@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -71,41 +69,34 @@ FORGET_S = 20.0  # what was seen so long ago has a third of its weight: one that
 PRIOR_WEIGHT = 0.2  # of a time
 
 
-@dataclass
 class Estimate:
-    """Of one thing that takes time. Any thread may call.
+    """Mean and standard deviation of one thing that takes time. One thread at a time adds; any may read."""
 
-    prior_ms: mean and standard deviation before anything was seen, to which the estimate goes back if nothing is
-    seen any more; None if nothing is known. seen_s: when the last was, of time.monotonic().
-    """
+    def __init__(self) -> None:
+        self._seen = 0.0, 0.0, 0.0, 0.0  # weight, mean and variance in ms, and when the last was: replaced whole
 
-    prior_ms: tuple[float, float] | None = None
-    _weight: float = 0.0
-    _mean_ms: float = 0.0
-    _variance: float = 0.0
-    seen_s: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    @property
+    def seen_s(self) -> float:
+        """When the last time was added, of time.monotonic(); 0 if none was."""
+        return self._seen[3]
 
     def add(self, took_ms: float, now_s: float) -> None:
         """Take in a time; now_s: of time.monotonic()."""
-        with self._lock:
-            kept = min(self._faded(now_s), LAST - 1.0)
-            self._weight, self.seen_s = kept + 1.0, now_s
-            off_ms = took_ms - self._mean_ms
-            self._mean_ms += off_ms / self._weight
-            self._variance = (kept * self._variance + off_ms * (took_ms - self._mean_ms)) / self._weight
+        weight, mean_ms, variance, seen_s = self._seen
+        kept = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), LAST - 1.0)
+        weight, off_ms = kept + 1.0, took_ms - mean_ms
+        mean_ms += off_ms / weight
+        self._seen = weight, mean_ms, (kept * variance + off_ms * (took_ms - mean_ms)) / weight, now_s
 
-    def at(self, now_s: float) -> tuple[float, float] | None:
-        """Return mean and standard deviation in ms, None if nothing is known."""
-        with self._lock:
-            weight, mean_ms, variance = self._faded(now_s), self._mean_ms, self._variance
-        if self.prior_ms is None:
+    def at(self, now_s: float, prior_ms: tuple[float, float] | None = None) -> tuple[float, float] | None:
+        """Return mean and standard deviation in ms, None if nothing is known.
+
+        prior_ms: both before anything was seen, to which they go back if nothing is seen any more.
+        """
+        weight, mean_ms, variance, seen_s = self._seen
+        weight *= math.exp(-max(0.0, now_s - seen_s) / FORGET_S)
+        if prior_ms is None:
             return (mean_ms, math.sqrt(variance)) if weight else None
-        before_ms, deviation_ms = self.prior_ms
         share = weight / (weight + PRIOR_WEIGHT)
-        both_ms = share * mean_ms + (1 - share) * before_ms
-        spread = share * variance + (1 - share) * deviation_ms**2
-        return both_ms, math.sqrt(spread)
-
-    def _faded(self, now_s: float) -> float:
-        return self._weight * math.exp(-max(0.0, now_s - self.seen_s) / FORGET_S)
+        spread = share * variance + (1 - share) * prior_ms[1] ** 2
+        return share * mean_ms + (1 - share) * prior_ms[0], math.sqrt(spread)

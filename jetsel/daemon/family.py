@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promising import Promising
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
-from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
@@ -31,6 +30,7 @@ from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policies, edge_policy
 from jetsel.runtime import Driver, Events, ModelQueue
+from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
@@ -85,8 +85,7 @@ class ServedFamily:
             if isinstance(known.engine, OnDemandEngine) and known.engine.is_new and name not in self.on_demand:
                 continue  # it waited for a first request, and is needed from the start now
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
-                queue.estimate = replace(known.estimate, prior_ms=queue.estimate.prior_ms)  # of this calibration
+                queue.engine, queue.times = known.engine, known.times  # not the prior: that is this calibration's
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -230,9 +229,9 @@ class ServedFamily:
 
     def _model_status(self, name: str) -> ModelStatus:
         queue = self.driver.queues[name]
-        times = queue.record.percentiles_ms(time.monotonic())
+        times = queue.times.percentiles_ms(time.monotonic())
         p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
-        runs, escalations = queue.record.counts()
+        runs, escalations = queue.times.counts()
         return ModelStatus(
             name=name,
             version=self.models[name].manifest.version,
