@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.files import write
-from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, try_out
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.condensed import condense, read_condensed
-from jetsel.calibrate.cross_validation import best_single, joined_outcomes, joined_runs
-from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.promises import doubts_of, is_given, saved_by
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay_all
+from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, try_out
+from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
+from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.judge.promises import doubts_of, is_given, saved_by
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
 from jetsel.policies.calibration import ANSWERS

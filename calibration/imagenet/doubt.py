@@ -13,7 +13,7 @@ from pathlib import Path
 from calibration.doubt import of_shipped, pooled, show, shrunk
 from calibration.imagenet.calibrate import TIMED, listed
 from calibration.starter.calibrate import recorded
-from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import scan

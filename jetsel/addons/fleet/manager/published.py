@@ -17,7 +17,7 @@ from jetsel.addons.fleet.reading import fetch, read_bundle
 from jetsel.addons.fleet.sources import Source
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.calibrate.condensed import read_condensed, read_labels
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.coding import read
 from jetsel.premodel.cascades import judge, tried_cascades
 from jetsel.zoo.labels import Labels

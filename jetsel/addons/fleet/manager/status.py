@@ -12,8 +12,8 @@ from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.manager.devices import Device
 from jetsel.addons.fleet.manager.planning import ExpectedResult, Proposal
 from jetsel.addons.fleet.usage import DeviceLimits, Trial
+from jetsel.calibrate.judge.words import significant
 from jetsel.calibrate.report import Chart, Listing, Section, render_sections
-from jetsel.calibrate.report.words import significant
 
 PERIODS = 3.0
 CLOCK_S = 3600.0  # and two periods: by how much a clock may differ, since a line waits until it can be sent

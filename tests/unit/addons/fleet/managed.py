@@ -13,7 +13,7 @@ from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.calibrate.condensed import condense
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import ANSWERS
 from tests.unit.addons.fleet.published import Pair, publish
 from tests.unit.daemon.families import CLASSES, calibrate, put_family

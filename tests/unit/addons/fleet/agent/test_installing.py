@@ -9,7 +9,7 @@ import pytest
 from jetsel.addons.fleet.agent.installing import Installer, ModelsRefusedError
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
-from jetsel.base.config import parse
+from jetsel.base.config_text import parse
 from jetsel.base.errors import JetselError, RepositoryError
 
 TENSORRT = '[models]\nbackend = "tensorrt"\n[host]\nengines = "{}"'

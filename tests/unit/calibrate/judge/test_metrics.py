@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from jetsel.calibrate.metrics import area_under_curve, best_mix, macro, mean_interval, share_interval, undominated
+from jetsel.calibrate.judge.metrics import area_under_curve, best_mix, macro, mean_interval, share_interval, undominated
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), min_size=1, max_size=30))

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from jetsel.calibrate.goal import Goal, Outcomes, difference
+from jetsel.calibrate.fit.goal import Goal, Outcomes, difference
 
 
 def of(

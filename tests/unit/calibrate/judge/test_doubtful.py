@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jetsel.calibrate.doubtful import MOST_SHOWN, doubtful
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.judge.doubtful import MOST_SHOWN, doubtful
+from jetsel.calibrate.record.recording import Recording
 
 CLASSES, EACH, WIDTH = 4, 50, 32
 NAMES = ["cat", "dog", "cow", "fox"]

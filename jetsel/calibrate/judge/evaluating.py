@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import UnknownPolicyError
-from jetsel.calibrate.findings import Interval, PromiseCheck, Result
-from jetsel.calibrate.metrics import share_interval
-from jetsel.calibrate.promises import distances_to, is_given
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, TimeFeatures, replay_all
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
+from jetsel.calibrate.judge.metrics import share_interval
+from jetsel.calibrate.judge.promises import distances_to, is_given
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.policy import Policy
 from jetsel.policies.promise import Promises

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.recording import Objective
+from jetsel.calibrate.record.recording import Objective
 
 MAY_LOSE_POINTS = 0.5  # of accuracy, to halve the cost (theta of section 3.2)
 SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval

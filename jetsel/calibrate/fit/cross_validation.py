@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import premodel
-from jetsel.calibrate.assemble import Chosen, Identity, Learned, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.assemble import Chosen, Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.folds import Neighbourhood, nearest_embedding
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.recording import Objective, Recording
-from jetsel.calibrate.replay import Run, Sights, replay_all
+from jetsel.calibrate.fit.folds import Neighbourhood, nearest_embedding
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.record.recording import Objective, Recording
+from jetsel.calibrate.record.replay import Run, Sights, replay_all
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
 from jetsel.policies.kind import ChainPlan

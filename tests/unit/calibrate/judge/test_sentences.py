@@ -6,8 +6,16 @@ import re
 
 import msgspec
 
-from jetsel.calibrate.comparing import sentences
-from jetsel.calibrate.findings import FittedChain, Interval, Multiplexing, PolicyDifference, Result, Spread, Staying
+from jetsel.calibrate.judge.comparing import sentences
+from jetsel.calibrate.judge.findings import (
+    FittedChain,
+    Interval,
+    Multiplexing,
+    PolicyDifference,
+    Result,
+    Spread,
+    Staying,
+)
 from tests.unit.calibrate.report import sample
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
 from jetsel.policies.policy import Run as Asked

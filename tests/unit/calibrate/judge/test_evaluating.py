@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.evaluating import check_promises
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.judge.evaluating import check_promises
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.promise import Promise, Promises, Score
 from jetsel.policies.single import Single
 from tests.unit.calibrate.recorded import of_two_classes

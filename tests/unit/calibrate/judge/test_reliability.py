@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.comparing import calibration_error, reliability
+from jetsel.calibrate.judge.comparing import calibration_error, reliability
 from tests.unit.calibrate.recorded import margin, of_two_classes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.classes import check_family, remarks
+from jetsel.calibrate.record.classes import check_family, remarks
 from jetsel.zoo import Family, Labels
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import KINDS

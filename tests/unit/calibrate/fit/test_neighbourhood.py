@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.premodel import optimum_votes
 from tests.unit.premodel.fitted import fit_chain
 

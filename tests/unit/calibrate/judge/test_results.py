@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
-from jetsel.calibrate.cross_validation import best_single, cross_validate
-from jetsel.calibrate.folds import nearest_in_other_folds
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.recording import Objective, Recording
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.cross_validation import best_single, cross_validate
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.record.recording import Objective, Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import PAPER_SEVEN
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration

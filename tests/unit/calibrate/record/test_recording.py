@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import drawn, of_two_classes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.assemble import HIGHEST, LOWEST, fit_temperature, negative_log_likelihood
+from jetsel.calibrate.fit.assemble import HIGHEST, LOWEST, fit_temperature, negative_log_likelihood
 from tests.unit.calibrate.recorded import drawn, of_two_classes
 
 

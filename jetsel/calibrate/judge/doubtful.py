@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import DoubtfulFindings, DoubtfulImage, DoubtfulSample
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.judge.findings import DoubtfulFindings, DoubtfulImage, DoubtfulSample
+from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import log_softmax
 
 MOST_SHOWN = 12  # of a kind

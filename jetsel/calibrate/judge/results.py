@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.cross_validation import best_single
-from jetsel.calibrate.findings import (
+from jetsel.calibrate.fit.cross_validation import best_single
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.judge.findings import (
     ClassFinding,
     Guess,
     ImageFinding,
@@ -21,10 +22,9 @@ from jetsel.calibrate.findings import (
     Result,
     Spread,
 )
-from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.metrics import best_mix, macro, mean_interval, share_interval
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, TimeFeatures
+from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.wire import Criterion
 
 RANDOM_SEED = 2018

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.goal import Goal, Outcomes
+from jetsel.calibrate.fit.cross_validation import CrossValidated
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
-from jetsel.calibrate.replay import Run, replay_all
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.registry import CRITERIA, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
 from jetsel.wire import Criterion

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from jetsel.calibrate.promises import Evidence, Unknown, promises_of
-from jetsel.calibrate.replay import Run, Sights
+from jetsel.calibrate.judge.promises import Evidence, Unknown, promises_of
+from jetsel.calibrate.record.replay import Run, Sights
 from jetsel.policies.promise import Score
 
 

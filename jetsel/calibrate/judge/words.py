@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from jetsel.calibrate.findings import Interval
+from jetsel.calibrate.judge.findings import Interval
 from jetsel.policies.promise import Missing, Promises
 from jetsel.wire import Criterion
 

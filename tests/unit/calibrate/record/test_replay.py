@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay, replay_all
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay, replay_all
 from jetsel.engines import Output
 from jetsel.policies import Decision, Policy
 from jetsel.policies.cascade import Cascade, rungs_of

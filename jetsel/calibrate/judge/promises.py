@@ -11,8 +11,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay_all
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.promise import Missing, Promise, Promises, Score
 from jetsel.policies.registry import catalogue

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.cross_validation import CrossValidated
-from jetsel.calibrate.findings import Comparison, FittedChain, Lift, Multiplexing, Reliability, Result, Staying
-from jetsel.calibrate.metrics import area_under_curve, mean_interval, undominated
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.report.words import joined
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.fit.cross_validation import CrossValidated
+from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Multiplexing, Reliability, Result, Staying
+from jetsel.calibrate.judge.metrics import area_under_curve, mean_interval, undominated
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.judge.words import joined
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.multiplexer import HELD_OUT
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER

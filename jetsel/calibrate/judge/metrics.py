@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.findings import Interval
+from jetsel.calibrate.judge.findings import Interval
 
 Z = 1.959964  # 95 % of a normal distribution lie within this number of deviations
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jetsel.calibrate.findings import DoubtFindings, RefusedClass
-from jetsel.calibrate.promises import Doubts, is_given, scores_of
+from jetsel.calibrate.judge.findings import DoubtFindings, RefusedClass
+from jetsel.calibrate.judge.promises import Doubts, is_given, scores_of
 
 POINTS = 50  # of a curve
 MOST_CLASSES = 20
