@@ -66,19 +66,8 @@ class Intake:
                 pixels += pixels_of(request.boxes, sized.width, sized.height)
             load = Load(client, data.nbytes, pixels)
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
-            job = Job(
-                message.route,
-                request,
-                data,
-                load,
-                snapshot,
-                family,
-                policy,
-                received_s,
-                deadline_s,
-                front,
-                measured,
-            )
+            given = message.route, request, data, load, snapshot, family, policy, received_s, deadline_s
+            job = Job(*given, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
             limits = request.deadline_ms, floor_ms, loading_ms
             admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)

@@ -43,7 +43,7 @@ class Job(Struct, eq=False):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the reported runs and times of the models include it; not if the daemon sent it."""
+        """Whether the reported runs and times of the models include it: not if the daemon sent it."""
         return self.route is not None
 
     @property

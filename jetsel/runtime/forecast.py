@@ -81,7 +81,7 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
 
     The deviation reaches up to the 95th percentile if that is further.
     """
-    known = queue.run_ms(now_s)
+    known = queue.times.run.at(now_s, queue.prior_ms)
     slow_ms = queue.expected_ms(0.95, now_s)
     if known is None:
         return None

@@ -94,10 +94,6 @@ class ModelQueue:
             return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
         return now_s - run.asked_s <= LONGEST_ABSENCE_S
 
-    def run_ms(self, now_s: float) -> tuple[float, float] | None:
-        """Return mean and standard deviation of the next run, None if nothing is known."""
-        return self.times.run_ms(now_s, self.prior_ms)
-
     def expected_ms(self, share: float, now_s: float) -> float | None:
         """Return the expected percentile of the next run for one image, None if nothing is known."""
         return self.times.expected_ms(share, now_s, self.prior_ms)

@@ -23,7 +23,7 @@ class ModelTimes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs = self._escalations = 0
-        self._run = Estimate()  # of one run, whatever its batch
+        self.run = Estimate()  # of one run, whatever its batch
         self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's, shared out
         self._sorted: list[float] = []  # of these, a few runs old
         self._unsorted = 0
@@ -37,7 +37,7 @@ class ModelTimes:
         with self._lock:
             self._runs += counted
             self._escalations += escalations
-            self._run.add(took_ms, now_s)
+            self.run.add(took_ms, now_s)
             self._images_ms.append(took_ms / images)
             for _ in range(counted):
                 self._kept.add(now_s, took_ms / images)
@@ -50,21 +50,12 @@ class ModelTimes:
         with self._lock:
             return self._runs, self._escalations
 
-    @property
-    def seen_s(self) -> float:
-        """When the last run ended, of time.monotonic(); 0 if none did."""
-        return self._run.seen_s
-
     def percentiles_ms(self, now_s: float) -> Percentiles | None:
         """Return the times of one image in the recent runs, None if there were none."""
         with self._lock:
             kept = self._kept.kept()
         values, _ = kept.since(now_s)
         return percentiles(values[:, 0])
-
-    def run_ms(self, now_s: float, prior_ms: tuple[float, float] | None) -> tuple[float, float] | None:
-        """Return mean and standard deviation of the next run, None if nothing is known."""
-        return self._run.at(now_s, prior_ms)
 
     def percentile_ms(self, share: float) -> float | None:
         """Return the time of one image that this share of the recent runs stayed below; None if none was measured."""
@@ -77,7 +68,7 @@ class ModelTimes:
         Without a calibration, the fastest recent time stands in for the mean, and counts less the longer ago it was. A
         model that was slow once would otherwise be refused for ever, and never be seen to be fast again.
         """
-        recent_ms, age_s = self.percentile_ms(share), now_s - self.seen_s
+        recent_ms, age_s = self.percentile_ms(share), now_s - self.run.seen_s
         known_ms = None if prior_ms is None else prior_ms[0]
         if recent_ms is None or age_s < FRESH_S:
             return known_ms if recent_ms is None else recent_ms

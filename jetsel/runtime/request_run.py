@@ -11,20 +11,15 @@ from numpy.typing import NDArray
 from jetsel.base.errors import JetselError
 from jetsel.image import Photograph
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
-from jetsel.runtime.events import Timer
 from jetsel.wire import Classify, Ran, Stages
 
 
 class Request(Protocol):
     """The request of a run; in the daemon, a Job."""
 
-    @property
-    def message(self) -> Classify:
-        """Its message: the id and the criterion."""
-
-    @property
-    def deadline_s(self) -> float | None:
-        """Its deadline on the driver's clock, None if it has none."""
+    message: Classify  # with the id and the criterion
+    deadline_s: float | None  # on the driver's clock
+    photograph: Photograph | None  # the image, decoded
 
     @property
     def is_counted(self) -> bool:
@@ -35,10 +30,6 @@ class Request(Protocol):
         """Whether its error rate is promised, so that only the policy itself may answer."""
 
     @property
-    def photograph(self) -> Photograph | None:
-        """Its image, decoded."""
-
-    @property
     def file(self) -> memoryview | None:
         """The image file as it was sent; None if it is not exactly the image."""
 
@@ -47,7 +38,7 @@ class Request(Protocol):
 
 
 class Handle(Protocol):
-    """A run elsewhere that was submitted."""
+    """A run elsewhere that was submitted, or a timer."""
 
     def cancel(self) -> None:
         """Have it ended if that still helps. Its result may come nevertheless, from another thread."""
@@ -57,8 +48,7 @@ class Shared(Struct, eq=False):
     """What several threads may bring to a run; the lock of SharedRuns guards it."""
 
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
-    handles: dict[str, Handle] = field(default_factory=dict)  # of its runs elsewhere, by model
-    timer: Timer | None = None
+    pending: list[Handle] = field(default_factory=list)  # its runs elsewhere and timers, until it goes on
     is_held: bool = False  # its runs here have not begun, and may be spared
 
 

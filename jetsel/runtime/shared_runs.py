@@ -18,7 +18,7 @@ from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.request_run import Handle, RequestRun
 from jetsel.runtime.runner import Traffic
 from jetsel.runtime.waiting import Waiting
 from jetsel.wire import Ran
@@ -62,12 +62,12 @@ class SharedRuns:
         if asked.until != "deadline" or deadline_s is None:
             self._begin(run, asked, here)
         elif asked.held_ms is None or len(here) == len(asked.models):
-            shared.timer = self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            shared.pending.append(self._time_limit(run, asked, deadline_s))
             self._begin(run, asked, here)
         else:
             shared.is_held = True
             held_s = deadline_s - SETTLED_S - asked.held_ms / 1e3
-            shared.timer = self._events.at(held_s, partial(self._hold_no_longer, run, asked))
+            shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, asked)))
         for model in asked.models:
             runner = self._queues[model].runner
             if runner is None or run.asked is not asked:
@@ -75,9 +75,12 @@ class SharedRuns:
             handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
             with self._lock:
                 if is_wanted := run.asked is asked:
-                    shared.handles[model] = handle
+                    shared.pending.append(handle)
             if not is_wanted:
                 handle.cancel()
+
+    def _time_limit(self, run: RequestRun, asked: Run, deadline_s: float) -> Handle:
+        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
 
     def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
         with self._lock:
@@ -93,9 +96,7 @@ class SharedRuns:
             if run.asked is not asked or not shared.is_held:
                 return
             shared.is_held = False
-            if shared.timer is not None:
-                shared.timer.cancel()
-            shared.timer = self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            shared.pending.append(self._time_limit(run, asked, deadline_s))
             self._waiting.put(run, [model for model in asked.models if self._queues[model].runner is None])
         self._events.wake()
 
@@ -181,12 +182,9 @@ class SharedRuns:
         assert shared is not None
         run.asked, shared.is_held = None, False
         results = [shared.results.pop(name) for name in asked.models if name in shared.results]
-        if shared.timer is not None:
-            shared.timer.cancel()
-            shared.timer = None
         if len(results) < len(asked.models):
             self._waiting.remove(run, asked.models)
-        for handle in shared.handles.values():
+        for handle in shared.pending:
             handle.cancel()
-        shared.handles.clear()
+        shared.pending.clear()
         return results

@@ -202,7 +202,7 @@ def test_models_that_are_taken_over_have_the_times_of_the_calibration_that_is_in
         "cat-s": 2.5,
         "cat-l": 20.0,
     }
-    assert (now["cat-l"].run_ms(0.0) or (0.0, 0.0)) > (20.5, 0.0), "what was seen stays"
+    assert (now["cat-l"].times.run.at(0.0, now["cat-l"].prior_ms) or (0.0, 0.0)) > (20.5, 0.0), "what was seen stays"
     assert before["cat-l"].prior_ms is None, "the one before is as it was, should this reload be refused"
     first.close(second)
     second.close()

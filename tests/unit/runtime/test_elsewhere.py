@@ -13,6 +13,7 @@ from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, Mode
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime.events import Timer
 from jetsel.runtime.runner import Arrived, Expected
 from tests.unit.runtime.driving import TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
@@ -165,8 +166,8 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     run = begin(both, "deadline", far())
     assert both.carry(run) == []
     assert run.shared is not None
-    timer = run.shared.timer
-    assert timer is not None
+    (timer, _) = run.shared.pending
+    assert isinstance(timer, Timer)
     place.bring()
     assert both.carry() == [run]
     assert said(run) == "far"
