@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,10 +30,9 @@ from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policies, edge_policy
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.runtime.forecast import seed
-from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
+from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
-from jetsel.wire.status import FamilyStatus, FrontPoint, FrontStatus, ModelStatus, PromiseStatus
 from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
@@ -178,73 +176,6 @@ class ServedFamily:
         """What the calibration in use was to save, None if there is none."""
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
-
-    def status(self, answers: int, escalated: int) -> FamilyStatus:
-        """What `status` tells of this family. escalated: of its answers, those that took more than one model."""
-        return FamilyStatus(
-            name=self.name,
-            classes=len(self.labels.names),
-            models=[self._model_status(name) for name in self.models],
-            policies=list(self.policies["top1"]),
-            default_policy=dict(self.default_policy.items()),
-            because=self.because,
-            fallback=self.fallback if self.on_doubt == "use" else None,
-            calibration=str(self.in_use),
-            objective=self.objective,
-            answers=answers,
-            escalated=escalated,
-            calibration_identity=self.in_use.identity,
-            drift=None if self.drift is None else self.drift.status(),
-            operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
-            not_offered=self._not_offered,
-            wrong_at_most=self.promising.wrong_at_most,
-            promises=self._promises,
-            front=self._front_status,
-        )
-
-    @property
-    def _front_status(self) -> FrontStatus | None:
-        """The operating points under top1; None if the default policy has none, or another one stands in for it."""
-        front = self.fronts.get("top1")
-        if front is None or front.points[0].policy.name != self.default_policy["top1"]:
-            return None
-        used = self.points_used["top1"]
-        answers = used.answers()
-        points = [
-            FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))
-            for one in front.points
-        ]
-        return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
-
-    @property
-    def _promises(self) -> list[PromiseStatus]:
-        found = self.promising.of("top1", self.default_policy["top1"])
-        return [] if found is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in found.kept]
-
-    @property
-    def _not_offered(self) -> dict[str, str]:
-        calibration = self.in_use.calibration
-        left_out = {} if calibration is None else calibration.not_offered
-        return {name: reason for name, reason in left_out.items() if name not in self.models}
-
-    def _model_status(self, name: str) -> ModelStatus:
-        queue = self.driver.queues[name]
-        times = queue.times.percentiles_ms(time.monotonic())
-        p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
-        runs, escalations = queue.times.counts()
-        return ModelStatus(
-            name=name,
-            version=self.models[name].manifest.version,
-            state=queue.state,
-            reason=None if queue.state == "loading" else queue.reason,
-            load_ms=None if queue.load_ms is None else round(queue.load_ms, 3),
-            runs=runs,
-            p50_ms=p50_ms,
-            p95_ms=p95_ms,
-            backend=self.backends[name],
-            p99_ms=p99_ms,
-            escalations=escalations,
-        )
 
 
 def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:

@@ -1,4 +1,4 @@
-"""What the daemon counts: requests by outcome, reloads, and where the time of the recent answers went."""
+"""What the daemon counts: requests by outcome, reloads, and where the time of the answers went."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import math
 import secrets
 import threading
 import time
-from bisect import bisect_left
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from typing import TypeVar
 
 from msgspec import structs
 
 from jetsel.base.errors import JetselError
-from jetsel.base.recent import Recent, percentiles
+from jetsel.runtime.histogram import BOUNDS_MS, TimeHistogram
 from jetsel.wire import Answer, Failure
-from jetsel.wire.status import AnswerCounts, Histogram, Percentiles, RecentAnswer, ReloadStatus, StageTimes
+from jetsel.wire.counts import AnswerCounts, Histogram, RecentAnswer
+from jetsel.wire.status import ReloadStatus
 
-STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")  # as StageTimes has them
+STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")
 OK = "ok"
-BOUNDS_MS = (0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0)
 MOST_RECENT = 1000
 T = TypeVar("T")
 
@@ -36,13 +35,11 @@ class Tally:
         self._by_policy: Counter[tuple[str, str]] = Counter()
         self._by_label: Counter[tuple[str, str]] = Counter()  # of the answers whose labels may be counted
         self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
-        self._stages = [_Histogram() for _ in STAGES]
-        self._runs: defaultdict[tuple[str, str], _Histogram] = defaultdict(_Histogram)  # family and model
+        self._stages = [TimeHistogram() for _ in STAGES]
         self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: when it was sent
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
         self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
-        self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
         self.instance = secrets.token_hex(8)
 
@@ -62,13 +59,12 @@ class Tally:
         took, family = reply.stages_ms, reply.family
         features = math.nan if took.features is None else took.features
         waiting = math.nan if took.waiting is None else took.waiting
-        inference, now_s = sum(took.inference), time.monotonic()
+        inference = sum(took.inference)
         stages_ms = (took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
             self._escalated[family] += len(reply.ran) > 1
-            self._stages_ms.add(now_s, *stages_ms)
             self._by_model[family, reply.model] += 1
             self._by_policy[family, reply.policy] += 1
             if class_counts:
@@ -79,9 +75,7 @@ class Tally:
                 self._events["on_time" if took.total <= deadline_ms else "late"] += 1
             for histogram, ms in zip(self._stages, stages_ms, strict=True):
                 histogram.add(ms)
-            for ran in reply.ran:
-                self._runs[family, ran.model].add(ran.latency_ms)
-            self._recent.append(_recent(now_s, reply))
+            self._recent.append(_recent(reply))
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has ended now: with what it changed, or the error that refused it."""
@@ -101,7 +95,7 @@ class Tally:
         with self._lock:
             return self._answers[family], self._escalated[family]
 
-    def answers(self, *, class_counts: bool) -> AnswerCounts:
+    def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
         """All answers since the start. class_counts: whether labels may be told."""
         with self._lock:
             return AnswerCounts(
@@ -113,7 +107,7 @@ class Tally:
                 late=self._events["late"],
                 bounds_ms=list(BOUNDS_MS),
                 stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
-                runs=_nested({key: one.copy() for key, one in self._runs.items()}),
+                runs=runs,
                 by_label=_nested(self._by_label) if class_counts else None,
             )
 
@@ -134,34 +128,6 @@ class Tally:
         last = self._last_reload
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
-    def stages_ms(self) -> StageTimes:
-        """Where the time of the recent answers went."""
-        with self._lock:
-            kept = self._stages_ms.kept()
-        rows, oldest_s = kept.since(time.monotonic())
-        columns = [percentiles(rows[:, column]) for column in range(len(STAGES))]
-        return StageTimes(
-            len(rows),
-            None if oldest_s is None else round(oldest_s, 3),
-            *(None if found is None else Percentiles(*(round(ms, 4) for ms in found)) for found in columns),
-        )
-
-
-class _Histogram:
-    """Counts by BOUNDS_MS; NaN, which did not happen, is left out."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_MS) + 1)
-        self._sum_ms = 0.0
-
-    def add(self, ms: float) -> None:
-        if ms == ms:
-            self._counts[bisect_left(BOUNDS_MS, ms)] += 1
-            self._sum_ms += ms
-
-    def copy(self) -> Histogram:
-        return Histogram(list(self._counts), self._sum_ms)
-
 
 def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
     """By family, then by the second key."""
@@ -171,11 +137,11 @@ def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
     return found
 
 
-def _recent(now_s: float, reply: Answer) -> RecentAnswer:
-    """What is kept of an answer."""
+def _recent(reply: Answer) -> RecentAnswer:
+    """What is kept of an answer that is sent now."""
     return RecentAnswer(
         id=reply.id,
-        ago_s=now_s,
+        ago_s=time.monotonic(),
         family=reply.family,
         label=reply.label,
         probability=reply.probability,

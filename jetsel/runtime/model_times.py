@@ -6,7 +6,9 @@ import math
 import threading
 from collections import deque
 
-from jetsel.base.recent import FORGET_S, Estimate, Percentiles, Recent, percentiles
+from jetsel.base.estimate import FORGET_S, Estimate
+from jetsel.runtime.histogram import TimeHistogram
+from jetsel.wire.counts import Histogram
 
 FRESH_S = 1.0  # for so long after a run its time is expected of the next one, whatever was calibrated
 RECENT = 256  # runs from which the next one's time is expected: a few seconds under load
@@ -27,7 +29,7 @@ class ModelTimes:
         self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's, shared out
         self._sorted: list[float] = []  # of these, a few runs old
         self._unsorted = 0
-        self._kept = Recent(1)  # of one image, for `status`
+        self._histogram = TimeHistogram()
 
     def ran(self, took_ms: float, images: int, now_s: float, *, counted: int = 1, escalations: int = 0) -> None:
         """Take in a run of a batch of images that ended now.
@@ -40,7 +42,7 @@ class ModelTimes:
             self.run.add(took_ms, now_s)
             self._images_ms.append(took_ms / images)
             for _ in range(counted):
-                self._kept.add(now_s, took_ms / images)
+                self._histogram.add(took_ms)
             self._unsorted += 1
             if self._unsorted >= min(SORT_EVERY, len(self._images_ms) // 4):
                 self._sorted, self._unsorted = sorted(self._images_ms), 0
@@ -50,12 +52,10 @@ class ModelTimes:
         with self._lock:
             return self._runs, self._escalations
 
-    def percentiles_ms(self, now_s: float) -> Percentiles | None:
-        """Return the times of one image in the recent runs, None if there were none."""
+    def histogram(self) -> Histogram:
+        """Return the times of its runs in bins; a run counts for each image of its batch."""
         with self._lock:
-            kept = self._kept.kept()
-        values, _ = kept.since(now_s)
-        return percentiles(values[:, 0])
+            return self._histogram.copy()
 
     def percentile_ms(self, share: float) -> float | None:
         """Return the time of one image that this share of the recent runs stayed below; None if none was measured."""

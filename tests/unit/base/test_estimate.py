@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.base.recent import FORGET_S, Estimate
+from jetsel.base.estimate import FORGET_S, Estimate
 
 
 def test_before_anything_was_seen_it_is_what_is_known() -> None:

@@ -14,6 +14,7 @@ from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
 from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.status import family_status
 from jetsel.policies.calibration import Expected
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
@@ -66,8 +67,8 @@ def test_the_request_goes_before_the_family_and_that_before_the_configuration(tm
     cascade = lacking.policies["top1"]["cascade"]
     assert "calibrated is 0.01" in (lacking.promising.missing(cascade) or ""), "the log says it at the start"
     assert family.promising.missing(cascade) is None
-    assert family.status(0, 0).wrong_at_most == 0.05
-    assert [one.answered for one in family.status(0, 0).promises] == [0.8]
+    assert family_status(family, 0, 0).wrong_at_most == 0.05
+    assert [one.answered for one in family_status(family, 0, 0).promises] == [0.8]
 
 
 def test_what_cannot_be_promised_says_why(tmp_path: Path) -> None:

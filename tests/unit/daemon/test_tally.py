@@ -8,7 +8,6 @@ from jetsel import wire
 from jetsel.base.errors import ReloadFailedError
 from jetsel.daemon.tally import Tally
 from jetsel.wire import Ran, Stages
-from jetsel.wire.status import Histogram, Percentiles, StageTimes
 from tests.unit.client.peer import Seen, answer, fail
 from tests.waiting import LIMIT_S
 
@@ -41,22 +40,6 @@ def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
     assert found.of_family("another") == (0, 0)
 
 
-def test_stages_are_those_of_the_answers_alone() -> None:
-    found = Tally()
-    assert found.stages_ms() == StageTimes(0, None, *[None] * 8)
-    found.ended(fail(ASKED, "bad-image", retry=False))
-    assert found.stages_ms().answers == 0
-    found.ended(ANSWER)
-    assert found.stages_ms().features is None
-    found.ended(ESCALATED)
-    stages = found.stages_ms()
-    assert stages.answers == 2
-    assert stages.features == Percentiles(0.25, 0.25, 0.25), "of the one that had any"
-    assert stages.inference == Percentiles(1.5, 7.5, 7.5), "both runs of the second"
-    assert stages.total == Percentiles(3.0, 12.0, 12.0)
-    assert stages.waiting == Percentiles(0.75, 0.75, 0.75), "of the one that told"
-
-
 def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     found = Tally()
     assert (found.reloads(), found.last_reload()) == ({}, None)
@@ -72,30 +55,30 @@ def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     assert found.reloads() == {"ok": 1, "reload-failed": 1}
 
 
-def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage_and_run() -> None:
+def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage() -> None:
     found = Tally()
     found.ended(ANSWER)
     found.ended(ESCALATED, deadline_ms=12.0)
     found.ended(msgspec.structs.replace(ESCALATED, in_doubt=True, cut_short=True, policy="chain"), deadline_ms=11.9)
-    answers = found.answers(class_counts=False)
+    answers = found.answers({}, class_counts=False)
     assert answers.by_model == {"f": {ANSWER.model: 3}}
     assert answers.by_policy == {"f": {ANSWER.policy: 2, "chain": 1}}
     assert (answers.in_doubt, answers.cut_short, answers.on_time, answers.late) == (1, 1, 1, 1)
     assert sum(answers.stages["features"].counts) == 2, "of those that had any"
     total = answers.stages["total"]
     assert total.sum_ms == 27.0
-    assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [5.0, 25.0]
-    assert answers.runs["f"]["big"] == Histogram([0, 0, 0, 0, 2] + [0] * 8, 12.0)
+    assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [3.5, 15.0]
+    assert answers.percentile_ms(answers.stages["inference"], 0.5) == 5.625, "two of three lie between 5 and 7.5 ms"
 
 
 def test_labels_are_counted_while_that_is_asked_for_and_told_to_nobody_else() -> None:
     found = Tally()
     found.ended(ANSWER)
-    assert found.answers(class_counts=True).by_label == {}
+    assert found.answers({}, class_counts=True).by_label == {}
     for reply in (ANSWER, ANSWER, msgspec.structs.replace(ANSWER, family="g"), fail(ASKED, "busy", retry=True)):
         found.ended(reply, class_counts=True)
-    assert found.answers(class_counts=True).by_label == {"f": {ANSWER.label: 2}, "g": {ANSWER.label: 1}}
-    assert found.answers(class_counts=False).by_label is None
+    assert found.answers({}, class_counts=True).by_label == {"f": {ANSWER.label: 2}, "g": {ANSWER.label: 1}}
+    assert found.answers({}, class_counts=False).by_label is None
 
 
 def test_the_last_answers_are_told_newest_first_and_as_many_as_are_wanted() -> None:
