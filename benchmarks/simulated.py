@@ -200,7 +200,7 @@ class Simulation:
         now_s, queues = self.time.now(), self.driver.queues
         ahead = outlook(queues, limit_s, now_s, (0, 0), None, on_device=False, allowed_ms=allowed.ms)
         is_front = isinstance(self.asked, Front)
-        request.policy = self.asked.select(ahead).policy if isinstance(self.asked, Front) else self.asked
+        request.policy = self.asked.select_now(ahead).policy if isinstance(self.asked, Front) else self.asked
         request.deadline_s = None if is_front else limit_s
         run = RequestRun(None, None, ahead, policy=request.policy, request=request)
         request.run = run

@@ -13,9 +13,9 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.metering.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promising import Promising
-from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
@@ -27,7 +27,7 @@ from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policy, edge_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
@@ -210,7 +210,9 @@ def serve_family(
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
         requirements={
-            criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
+            criterion: requirements_policy(
+                criterion, offered, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
+            )
             for criterion, offered in in_use.policies.items()
         },
         default_policy=dict(configured.default_policy),
@@ -234,12 +236,10 @@ def _offered(
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
-        timed = deadline_policies(
-            criterion, found, in_use.calibration, here, elsewhere, config.edge, config.policy.least_accuracy
-        )
-        found |= {policy.name: policy for policy in timed}
-        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
-        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
+        least, known = config.policy.least_accuracy, in_use.calibration
+        timed = deadline_policy(criterion, found, known, here, elsewhere, config.edge, least)
+        by_multiplexer = edge_policy(criterion, known, here, elsewhere, config.edge)
+        found |= {policy.name: policy for policy in (timed, by_multiplexer) if policy is not None}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

@@ -54,14 +54,12 @@ class Promising:
             front = self.wrap_front(policy.front, criterion, level)
             promised = {point.policy.name: point.policy for point in front.points}
             otherwise = promised.get(policy.otherwise.name, front.points[0].policy)
-            return replace(policy, front=front, otherwise=otherwise, elsewhere=())
+            return replace(policy, front=front, otherwise=otherwise, edge=Front())
         if isinstance(policy, Requirements):
-            ways = [(path, self._able(path.policy, criterion, level)) for path in policy.paths if not path.is_away]
-            able = tuple(replace(path, policy=one) for path, one in ways if one is not None)
-            if not able:
-                raise self._refusal(criterion, level)
-            names = ", ".join(path.policy.name for path in able)
-            return replace(policy, paths=able, promised=f"only {names} can promise wrong_at_most {level:g}")
+            front = self.wrap_front(policy.front, criterion, level)
+            names = ", ".join(point.policy.name for point in front.points)
+            words = f"only {names} can promise wrong_at_most {level:g}"
+            return replace(policy, front=front, edge=Front(), promised=words)
         return self._promised(policy, criterion, level)
 
     def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:

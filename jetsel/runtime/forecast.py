@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 
 from jetsel.policies.calibration import Calibration
@@ -49,17 +48,8 @@ def outlook(
         elif (known := _with_tail(queue, now_s)) is not None:
             models_ms[name] = known
             images_ms[name] = queue.expected_ms(0.5, now_s) or known[0]
-    return Outlook(
-        (deadline_s - now_s) * 1e3,
-        models_ms,
-        network_ms,
-        random.random(),
-        unavailable,
-        traffic_kb,
-        images_ms,
-        allowed_ms,
-        allowed_mj,
-    )
+    budget_ms = (deadline_s - now_s) * 1e3
+    return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
 
 
 def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:

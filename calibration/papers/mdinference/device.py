@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from calibration.papers.mdinference.networks import Network, RecordedTimes
@@ -120,7 +119,6 @@ class SimulatedDevice:
         clock.advance(begun_s + world.around_ms / 1e3)
         size_px, file_bytes, queues = world.sides_px[image], world.sizes[image], self._driver.queues
         ahead = outlook(queues, deadline_s, clock.now(), size_px, file_bytes, on_device=False)
-        ahead = structs.replace(ahead, draw=self.chance.random())
         run = RequestRun(None, None, ahead, policy=policy, request=_Request(deadline_s, (*size_px, file_bytes)))
         self._driver.start(run)
         self._carry(run)

@@ -23,6 +23,7 @@ from jetsel.policies.promise import Missing, Promise, Promises, Score
 from jetsel.policies.promised import Promised
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import edge_point
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
 from jetsel.wire import Classify
@@ -91,12 +92,12 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     assert all(isinstance(policy, Promised) for policy in (*(point.policy for point in points), timed.otherwise))
     asked = family.policies["top1"]["deadline"]
     assert isinstance(asked, Deadline)
-    may_send = family.promising.wrap(replace(asked, elsewhere=("edge:xl",)), "top1", 0.05)
+    may_send = family.promising.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), "top1", 0.05)
     assert isinstance(may_send, Deadline)
-    assert may_send.elsewhere == (), "nothing is promised of what the edge answers"
+    assert may_send.edge == Front(), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
-    assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
+    assert [point.policy.name for point in required.front.points] == ["single:l", "cascade"]
     assert "only single:l, cascade can promise" in (required.promised or "")
 
 
