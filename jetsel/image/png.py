@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 from jetsel.image.header import orientation_of
 from jetsel.image.limits import damaged, truncated
@@ -22,6 +23,8 @@ _ANCILLARY = 0x20  # a bit of a name's first letter, lower case: what a decoder 
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type (11.2.1)
 _STEP_BYTES = 1 << 18  # unpacked at a time, so that memory stays flat
 _END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+_PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
+"""Keywords of texts that hold EXIF, as ImageMagick writes it: a name, a length, and hexadecimal digits."""
 
 
 def picture_of(data: memoryview) -> tuple[bytes, int, int]:
@@ -30,15 +33,31 @@ def picture_of(data: memoryview) -> tuple[bytes, int, int]:
     The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
     """
     kept, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
     for name, content, chunk in _chunks(data):
         first.setdefault(name, content)
         if not name[0] & _ANCILLARY:
             kept.append(chunk)
             if name == b"IDAT":
                 pixels.append(content)
+        elif profile is None and bytes(content[:21]) in _PROFILES:
+            profile = _profile(name, bytes(content[22:_STEP_BYTES]))
     _check_amount(data, pixels)
-    orientation = orientation_of(first.get(b"eXIf", b""))
+    orientation = orientation_of(first.get(b"eXIf", profile or b""))
     return b"".join((*kept, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+
+
+def _profile(name: bytes, text: bytes) -> bytes:
+    """Return the EXIF block in a text that follows one of _PROFILES; empty if it cannot be read."""
+    if name != b"tEXt":
+        text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
+        with suppress(zlib.error):  # an iTXt need not be packed
+            text = zlib.decompressobj().decompress(text, _STEP_BYTES)
+    digits = b"".join(text.split()[2:])
+    try:
+        return bytes.fromhex(digits[: len(digits) // 2 * 2].decode("ascii"))
+    except ValueError:
+        return b""
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:

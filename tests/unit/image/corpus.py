@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -173,12 +174,27 @@ def _deep_pngs() -> Iterator[Case]:
     yield "PNG, black of 16 bits", grey_png(levels * 0, 16), "less than a tenth"
 
 
+def raw_profile(name: bytes, block: bytes) -> bytes:
+    """EXIF in a text, as ImageMagick writes it."""
+    digits = block.hex().encode()
+    lines = b"\n".join(digits[at : at + 72] for at in range(0, len(digits), 72))
+    text = b"\nexif\n%8d\n%s\n" % (len(block), lines)
+    keyword = b"Raw profile type exif\0"
+    content = {b"tEXt": text, b"zTXt": b"\0" + zlib.compress(text), b"iTXt": b"\0\0\0\0" + text}[name]
+    return png_chunk(name, keyword + content)
+
+
 def _described_pngs() -> Iterator[Case]:
     plain = saved("PNG")
     for orientation in range(1, 9):
         block = tiff(orientation, "<>"[orientation % 2])
-        chunk = png_chunk(b"eXIf", block)
-        yield shown(f"PNG, orientation {orientation} in eXIf", plain[:33] + chunk + plain[33:])
+        for name, chunk in (
+            ("eXIf", png_chunk(b"eXIf", block)),
+            ("zTXt", raw_profile(b"zTXt", b"Exif\0\0" + block)),
+            ("tEXt", raw_profile(b"tEXt", b"Exif\0\0" + block)),
+            ("iTXt", raw_profile(b"iTXt", block + bytes(300))),
+        ):
+            yield shown(f"PNG, orientation {orientation} in {name}", plain[:33] + chunk + plain[33:])
     text = PngImagePlugin.PngInfo()
     text.add_itxt("XML:com.adobe.xmp", XMP.decode())
     yield "PNG, orientation in XMP", saved("PNG", pnginfo=text), BGR

@@ -116,6 +116,18 @@ def test_a_jpeg_behind_megabytes_of_filling_or_of_segments_that_pillow_takes_apa
             decode(SMALL[:2] + filling + SMALL[2:], DEFAULTS, NEEDED)
 
 
+def test_exif_in_texts_of_a_png_is_unpacked_once_and_only_so_far():
+    """64 MB of zeros in 64 KB, 90 times: the first is unpacked up to a bound, and no other."""
+    keyword = b"Raw profile type exif\0"
+    text = zlib.compress(b"\nexif\n 9\n" + b"0" * 64_000_000, 9)
+    for content in (b"\0" + EIGHT_MB, b"\0" + text):
+        data = png(3, 1, 8, 2, ROW, before=png_chunk(b"zTXt", keyword + content) * 90)
+        with little():
+            assert decode(data, DEFAULTS, NEEDED).bgr.shape == (1, 3, 3)
+    with little():
+        decode(png(3, 1, 8, 2, ROW, before=png_chunk(b"tEXt", keyword + b"\n" * 5_000_000)), DEFAULTS, NEEDED)
+
+
 def test_a_jpeg_has_as_many_scans_as_its_size_allows():
     """Each scan costs a pass over all pixels: a file of 16 MB would hold a million."""
     progressive = encoded(".jpg", drawing(24, 17), cv2.IMWRITE_JPEG_PROGRESSIVE, 1)

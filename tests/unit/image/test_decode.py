@@ -175,14 +175,20 @@ def test_16_bits_that_use_less_than_a_tenth_are_refused_with_the_repair():
             decode(sixteen_bits(*levels, bits=bits), LIMITS, WHOLE)
 
 
-def test_exif_in_a_text_of_a_png_never_counts():
-    plain, digits = encoded(".png", drawing(30, 20)), (b"Exif\0\0" + tiff(6)).hex().encode()
-    for content in (
-        b"Raw profile type exif\0\nexif\n%8d\n%b" % (len(digits) // 2, digits),
-        b"XML:com.adobe.xmp\0<x tiff:Orientation='6'/>",
+def test_exif_in_a_text_of_a_png_counts_unless_it_is_broken_and_xmp_never():
+    plain, block = encoded(".png", drawing(30, 20)), b"Exif\0\0" + tiff(6)
+    text = b"Raw profile type exif\0\nexif\n      %d\n" % len(block)
+    lines = b"\n".join(block.hex().encode()[at : at + 7] for at in range(0, 2 * len(block), 7))  # odd: 72 is as usual
+    for content, is_turned in (
+        (text + lines, True),
+        (text + lines + b"\n0", True),
+        (text.replace(b"exif\0", b"APP1\0\n\n") + lines.upper(), True),
+        (text + b"?" + lines, False),
+        (text[:30], False),
+        (b"XML:com.adobe.xmp\0<x tiff:Orientation='6'/>", False),
     ):
         data = plain[:33] + png_chunk(b"tEXt", content) + plain[33:]
-        assert decode(data, LIMITS, WHOLE).bgr.shape[:2] == (20, 30)
+        assert decode(data, LIMITS, WHOLE).bgr.shape[:2] == ((30, 20) if is_turned else (20, 30)), content
 
 
 @pytest.mark.parametrize(
