@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from jetsel.base.files import write
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.condensed import condense, read_condensed
-from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, try_out
+from jetsel.calibrate.condensed import read_condensed
+from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.promises import doubts_of, is_given, saved_by
@@ -33,7 +33,7 @@ from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.promise import Promises
-from jetsel.policies.registry import KINDS, catalogue
+from jetsel.policies.registry import KIND, catalogue
 from jetsel.premodel.doubt import LEVELS, naive
 
 CRITERION = "top1"
@@ -78,8 +78,7 @@ def fitted(drawn: Recording, kind: str, identity: Identity, seed: int) -> Drawn:
     parts = [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(FOLDS)]
     learned = [_learned(drawn.take(train), kind) for train, _ in parts]
     order = np.argsort(np.concatenate([held for _, held in parts]))
-    this = next(one for one in KINDS if one.name == kind)
-    tried = [try_out(this, one, drawn.take(held)) for one, (_, held) in zip(learned, parts, strict=True)]
+    tried = [try_out(KIND[kind], one, drawn.take(held)) for one, (_, held) in zip(learned, parts, strict=True)]
     points = [joined_outcomes(point, order) for point in zip(*tried, strict=True)]
     names, runs = (kind, f"single:{single}"), {}
     for name in names:
@@ -96,10 +95,7 @@ def fitted(drawn: Recording, kind: str, identity: Identity, seed: int) -> Drawn:
 
 
 def _learned(train: Recording, kind: str) -> Learned:
-    temperatures = fit_temperatures(train)
-    table = train.table(CRITERION, temperatures)
-    taught = {one.name: one.learn(table, PLAN) if one.name == kind else None for one in KINDS}
-    return Learned(train, CRITERION, PLAN, temperatures, taught)
+    return learn(train, CRITERION, PLAN, fit_temperatures(train), [KIND[kind]])
 
 
 def _policies(learned: Learned, kind: str, identity: Identity, place: int) -> dict[str, Policy]:
@@ -211,8 +207,8 @@ def shrunk(recording: Recording) -> Recording:
     Temperatures are fitted on it again.
     """
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
-        write(Path(name) / ANSWERS, condense(recording, dict.fromkeys(recording.models, 1.0)))
-        return replace(read_condensed(Path(name), recording.costs_ms), is_scaled=False)
+        write(Path(name) / ANSWERS, recording.condensed(dict.fromkeys(recording.models, 1.0)))
+        return replace(Recording.of_answers(read_condensed(Path(name), recording.costs_ms)), is_scaled=False)
 
 
 def of_shipped(recording: Recording, shipped: Path, kind: str) -> Recording:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -27,7 +27,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
-from jetsel.policies.kind import ChainPlan
+from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
@@ -187,9 +187,11 @@ def _fit(
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
     anything = Goal(order.goal.objective, may_lose_points=order.goal.may_lose_points)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
-    tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
+    tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress, order.kinds)
     progress("fitting on all images", 0, 1)
-    draft = msgspec.structs.replace(_fit_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
+    draft = msgspec.structs.replace(
+        _fit_on_all(recording, plan, tried, identity, order.kinds), labels_from=loaded.labels_from
+    )
     return _Fitted(recording, fold_of, goals, tried, draft, lift)
 
 
@@ -242,10 +244,11 @@ def _fit_on_all(
     plan: ChainPlan,
     tried: Mapping[Criterion, CrossValidated],
     identity: Identity,
+    kinds: Sequence[Kind],
 ) -> Calibration:
     """Learn once more, from every photograph, at the operating points that cross-validation chose."""
     temperatures = fit_temperatures(recording)
-    learned = {criterion: learn(recording, criterion, plan, temperatures) for criterion in CRITERIA}
+    learned = {criterion: learn(recording, criterion, plan, temperatures, kinds) for criterion in CRITERIA}
     return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
 
 

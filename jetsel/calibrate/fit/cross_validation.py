@@ -18,8 +18,8 @@ from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import Run, Sights, replay_all
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
-from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue
+from jetsel.policies.kind import ChainPlan, Kind
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue
 from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 
@@ -49,8 +49,9 @@ def cross_validate(
     goals: Mapping[Criterion, Goal],
     identity: Identity,
     progress: Progress,
+    kinds: Sequence[Kind] = USUAL,
 ) -> dict[Criterion, CrossValidated]:
-    """Return what each policy gives on photographs that nothing of it was fitted on, by criterion."""
+    """Return what each policy of these kinds gives on photographs that nothing of it was fitted on, by criterion."""
     folds = np.unique(fold_of)
     steps = 2 * len(folds) * len(CRITERIA)
     learned: dict[Criterion, list[Learned]] = {criterion: [] for criterion in CRITERIA}
@@ -59,7 +60,7 @@ def cross_validate(
         temperatures = fit_temperatures(train)
         for criterion in CRITERIA:
             progress("learning", sum(map(len, learned.values())), steps)
-            learned[criterion].append(learn(train, criterion, plan, temperatures))
+            learned[criterion].append(learn(train, criterion, plan, temperatures, kinds))
     found = {}
     for number, criterion in enumerate(CRITERIA):
         progress("replaying", (len(CRITERIA) + number) * len(folds), steps)
@@ -108,7 +109,7 @@ def _one_criterion(
         held_out = np.zeros(len(fold_of), bool)
         held_out[rows] = True
         calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
-        for policy in catalogue(recording.models, calibration)[criterion].values():
+        for policy in catalogue(recording.models, calibration, one.kinds)[criterion].values():
             last = recording.models[-1]
             run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last, distances)
             runs.setdefault(policy.name, []).append(run)
@@ -146,7 +147,7 @@ def _chain_right(
 def _points(learned: Sequence[Learned], held: Sequence[Recording], order: NDArray[np.int64]) -> Points:
     """The operating points of each policy that has several, at the places of their photographs."""
     points: Points = {}
-    for kind in KINDS:
+    for kind in learned[0].kinds:
         tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
         if all(tried):
             points[kind.name] = [joined_outcomes(parts, order) for parts in zip(*tried, strict=True)]

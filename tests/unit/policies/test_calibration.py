@@ -57,7 +57,6 @@ FOUR = np.zeros((4, 2), np.float16)
         ("cascade", Part({"top3": (Rung("small", 0.0),)}), "a criterion that 'right' does not contain"),
         ("chain", links("small", "small"), "without duplicates"),
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
-        ("chain-paper", links("small"), "2 features, not 7"),
         ("embedding", weighed(9, FOUR), "k 9"),
     ],
 )

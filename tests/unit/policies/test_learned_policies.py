@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.embedding import EmbeddingPolicy
+from jetsel.policies.multiplexer import CheapestFirst
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.premodel import Chain, Neighbours, Soundness
 from tests.unit.policies.stepping import WHOLE, at, ended
@@ -56,13 +56,13 @@ def chances_of(*likely: float) -> NDArray[np.float64]:
     return np.array(likely)
 
 
-def embedding_policy(price: float) -> EmbeddingPolicy:
+def embedding_policy(price: float) -> CheapestFirst:
     def chances(seen: Prediction) -> NDArray[np.float64]:
         if seen.embedding is None:
             raise ValueError("it gave no embedding")
         return chances_of(float(seen.embedding[0]), 0.7, 0.9)
 
-    return EmbeddingPolicy("embedding", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
+    return CheapestFirst("embedding", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
 
 
 @pytest.mark.parametrize(
