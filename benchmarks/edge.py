@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.conditions import conditions
+from benchmarks.link import THERE, Link, Quality, link, there
 from benchmarks.servers import daemon, fitted_daemon, gateway
 from benchmarks.timer import missed
 from calibration.papers.mdinference.predict import predicted
@@ -26,7 +27,6 @@ from jetsel.calibrate.record import find
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
-from tests.link import THERE, Link, Quality, link, there
 from tests.waiting import until
 
 SEED = 2020

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.booted.machine import Machine
-from tests.booted.operator import GATEWAY, SERVICE, SOCKET, clients, configuration, kill, main_pid, ready_again
+from tests.booted.operator import GATEWAY, SERVICE, clients, configuration, kill, main_pid
 from tests.booted.package import MEMBER, PICTURE, Package, install
 from tests.waiting import until
 
@@ -117,21 +117,6 @@ def test_it_is_off_until_it_is_enabled_and_then_answers_as_a_user_of_its_own(
     install(machine, package.main)
     assert machine.try_("systemctl", "is-enabled", GATEWAY).stdout.strip() == "disabled"
     assert pid(machine) == 0
-
-
-def test_a_daemon_that_goes_is_seen_and_found_again_by_the_same_gateway(machine: Machine, gateway: int) -> None:
-    assert ready(machine) == 200
-    machine.run("systemctl", "stop", SOCKET, SERVICE)
-    until(lambda: ready(machine) == 503)
-    assert "\njetsel_up 0.0" in ask(machine, "/metrics")[1]
-    machine.run("systemctl", "start", SERVICE)
-    until(lambda: ready(machine) == 200)
-    before = main_pid(machine)
-    kill(machine, "KILL", before)
-    ready_again(machine, before)
-    until(lambda: ready(machine) == 200)
-    assert ask(machine, "/classify", PICTURE)[0] == 200
-    assert pid(machine) == gateway
 
 
 def test_a_gateway_that_is_killed_is_started_again_and_the_daemon_does_not_notice(

@@ -49,16 +49,6 @@ def test_a_page_fits_is_legible_has_names_and_asks_for_nothing(
     assert browser.driver.get_log("browser") == []
 
 
-def test_the_colours_follow_the_scheme(browser: Browser, files: dict[str, Path]) -> None:
-    def ground() -> str:
-        return browser.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
-
-    browser.show(files["full"].as_uri(), DESK_PX, "light")
-    light = ground()
-    browser.show(files["full"].as_uri(), DESK_PX, "dark")
-    assert light == "rgb(255, 255, 255)" != ground()
-
-
 def test_all_that_a_busy_owner_needs_fits_three_screens(browser: Browser, files: dict[str, Path]) -> None:
     browser.show(files["full"].as_uri(), DESK_PX, "light")
     assert browser.driver.execute_script("return document.documentElement.scrollHeight") <= 3 * 850

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.link import THERE, there
+from benchmarks.link import THERE, there
 from tests.system.daemons import serving
 
 ROOT = Path(__file__).parents[2]

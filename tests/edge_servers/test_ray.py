@@ -13,8 +13,8 @@ import numpy as np
 import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
+from benchmarks.link import THERE, Quality, link
 from tests.edge_servers.servers import ROOT, Server, ray_serve
-from tests.link import THERE, Quality, link
 from tests.system.daemons import drawn, encoded
 from tests.waiting import until
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import jetsel
+from benchmarks.link import Quality, link
 from jetsel.base.errors import JetselError
 from tests.edge_servers.servers import Server, gateway, ray_serve, triton
-from tests.link import Quality, link
 from tests.system.daemons import drawn, encoded, serving
 from tests.waiting import until
 

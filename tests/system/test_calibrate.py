@@ -208,18 +208,6 @@ def test_evaluate_prints_the_documented_object(home: Home) -> None:
     assert (alone["top1"], alone["runs"]) == (found["bounds"]["cheapest"]["top1"], {"xs": 1.0, "s": 0.0})
 
 
-def test_evaluate_judges_the_policies_that_are_named_and_models_unknown_to_the_calibration(
-    home: Home, tmp_path: Path
-) -> None:
-    shutil.copytree(home.folder / "calibrations", tmp_path / "calibrations", symlinks=True)
-    config = configured(tmp_path, 'only = ["xs", "s", "m"]\n')
-    named_ones = ("--policy", "chain", "--policy", "single:m")
-    done = jetsel("evaluate", home.photos, *named_ones, "--criterion", "top5", "--json", "--config", config)
-    (found,) = lines(done)
-    assert (found["criterion"], list(found["policies"])) == ("top5", ["chain", "single:m"])
-    assert found["policies"]["chain"]["runs"]["xs"] <= 1
-
-
 def test_evaluate_without_a_calibration_judges_the_models_and_records_once(home: Home, tmp_path: Path) -> None:
     config = configured(tmp_path)
     (found,) = lines(jetsel("evaluate", home.photos, "--json", "--config", config))

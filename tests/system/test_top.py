@@ -16,10 +16,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.system.command import COMMAND, jetsel
-from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
+from tests.system.daemons import Daemon, Peer, Start
 from tests.waiting import until
-
-CONFIG = '[models]\nonly = ["xs", "s"]\n'
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"  # xterm's alternate screen
 SHOW_CURSOR, HIDE_CURSOR = b"\x1b[?25h", b"\x1b[?25l"
@@ -32,7 +30,7 @@ class Top:
 
     def __init__(self, daemon: Daemon) -> None:
         self._fd, self._theirs = pty.openpty()
-        self.resize(120, 40)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self._before = termios.tcgetattr(self._theirs)
         environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.process = subprocess.Popen(
@@ -42,32 +40,17 @@ class Top:
             stderr=self._theirs,
             env={**environment, "TERM": "xterm-256color"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C and a resize reach it
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
         )
         self._output = b""
-
-    def resize(self, columns: int, rows: int) -> None:
-        self._columns, self._rows = columns, rows
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, keys: bytes) -> None:
         os.write(self._fd, keys)
 
-    def frame(self) -> list[str]:
-        """The lines of the newest screen, without colours; none where it is not whole yet, or of another size."""
-        newest = self._output.decode(errors="replace").split(HOME)[-1]
-        lines = [line for line in _CODES.sub("", newest).replace("\r", "").split("\n") if line]
-        return lines if len(lines) == self._rows and {len(line) for line in lines} == {self._columns} else []
-
-    def until(self, met: Callable[[str], bool]) -> list[str]:
-        """Read on until a screen is such, and return it."""
-
-        def is_shown() -> bool:
-            self._read()
-            return met("\n".join(self.frame()))
-
-        until(is_shown)
-        return self.frame()
+    def shows(self, words: str) -> bool:
+        """Read on; return whether the newest screen has these words."""
+        self._read()
+        return words in _CODES.sub("", self._output.decode(errors="replace").split(HOME)[-1])
 
     def end(self) -> int:
         """Read until the process has ended; return its exit status."""
@@ -98,17 +81,13 @@ class Top:
         os.close(self._theirs)
 
 
-def test_it_shows_what_the_daemon_does(start: Start, connect: Connect) -> None:
-    daemon = start(CONFIG)
-    peer = connect(daemon)
-    with Top(daemon) as top:
-        top.until(lambda screen: "requests: none yet" in screen)
-        assert peer.classify(encoded(drawn()), model="s")["type"] == "answer"
-        screen = top.until(lambda screen: "requests: 1 ok" in screen)
-        assert f"process {daemon.process.pid}" in screen[0]
-        assert any("ready on onnxruntime: xs, s (1 run)" in line for line in screen)
-        top.resize(70, 20)
-        top.until(lambda screen: "requests: 1 ok" in screen)
+def test_it_shows_what_the_daemon_does(shared_daemon: Daemon, peer: Peer, jpeg: bytes) -> None:
+    peer.classify(jpeg)
+    answered = peer.status()["requests"]["ok"]
+    with Top(shared_daemon) as top:
+        until(lambda: top.shows(f"process {shared_daemon.process.pid}") and top.shows(f"requests: {answered} ok"))
+        peer.classify(jpeg)
+        until(lambda: top.shows(f"requests: {answered + 1} ok"))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +102,7 @@ def test_however_it_ends_the_terminal_is_as_before(
     shared_daemon: Daemon, end: Callable[[Top], object], status: int
 ) -> None:
     with Top(shared_daemon) as top:
-        top.until(lambda screen: "requests" in screen)
+        until(lambda: top.shows("requests"))
         end(top)
         assert top.end() == status
         assert top.is_as_before()
@@ -131,14 +110,13 @@ def test_however_it_ends_the_terminal_is_as_before(
 
 @pytest.mark.slow
 def test_a_daemon_that_goes_away_is_waited_for(start: Start) -> None:
-    daemon = start(CONFIG)
+    daemon = start()
     with Top(daemon) as top:
-        top.until(lambda screen: f"process {daemon.process.pid}" in screen)
+        until(lambda: top.shows(f"process {daemon.process.pid}"))
         daemon.stop(signal.SIGKILL)
-        screen = top.until(lambda screen: "does not reply" in screen)
-        assert f"process {daemon.process.pid}" in screen[0], "what was seen last stays"
-        again = start(CONFIG)
-        top.until(lambda screen: f"process {again.process.pid}" in screen and "does not reply" not in screen)
+        until(lambda: top.shows("does not reply") and top.shows(f"process {daemon.process.pid}"))  # what was seen last
+        again = start()
+        until(lambda: top.shows(f"process {again.process.pid}") and not top.shows("does not reply"))
 
 
 def test_in_a_pipe_each_look_is_a_block_of_text(shared_daemon: Daemon) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from benchmarks.link import THERE, Quality, link, there
 from benchmarks.servers import daemon, gateway
 from calibration.papers.modi.files import File
 from calibration.papers.modi.networks import PROFILES
@@ -26,7 +27,6 @@ from calibration.starter.calibrate import LIMITS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import decode, model_input
 from jetsel.wire import Answer
-from tests.link import THERE, Quality, link, there
 
 PORT = 8005
 SENT = {"Content-Type": "image/jpeg"}

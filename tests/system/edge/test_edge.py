@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-import jetsel
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
 from tests.system.edge.conftest import PICTURES, WNIDS, Open
-from tests.system.gateway.gateways import launch, opened
+from tests.system.gateway.gateways import opened
 from tests.waiting import until
 
 
@@ -26,47 +25,6 @@ def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0)
     came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     edge.ask("l", Photograph(picture), patience_ms, came.put)
     return came.get(timeout=120)
-
-
-def test_it_answers_as_the_daemon_behind_it_and_learns_what_the_path_costs(
-    shared_daemon: Daemon, open_edge: Open
-) -> None:
-    with opened(shared_daemon.endpoint) as gateway, jetsel.Client(shared_daemon.endpoint) as client:
-        edge = open_edge(gateway.url)
-        assert "connecting to" in str(edge.unavailable("l"))
-        until(lambda: edge.unavailable("l") is None)
-        for picture in PICTURES:
-            told, expected = ask(edge, picture), client.classify(picture, model="l")
-            assert isinstance(told, EdgeAnswer)
-            assert WNIDS[told.values.argmax()] == expected.wnid
-            assert told.values.max() == pytest.approx(expected.probability, abs=1e-4)
-            assert told.result.server_ms is not None
-            assert told.result.sent_bytes > len(picture)
-        assert edge.server("l").link.estimate(50_000) is not None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["it dies", "it stalls"])
-def test_an_edge_that_goes_is_noticed_and_used_again_when_it_is_back(
-    shared_daemon: Daemon, open_edge: Open, how: signal.Signals
-) -> None:
-    gateway = launch(shared_daemon.endpoint)
-    edge = open_edge(gateway.url)
-    until(lambda: edge.unavailable("l") is None)
-    gateway.process.send_signal(how)
-    try:
-        until(lambda: isinstance(ask(edge, patience_ms=10.0), JetselError) and edge.unavailable("l") is not None)
-        assert gateway.url in str(edge.unavailable("l"))
-        if how == signal.SIGKILL:
-            gateway.process.communicate()
-            gateway = launch(shared_daemon.endpoint, "--listen", f"127.0.0.1:{gateway.port}")
-        else:
-            gateway.process.send_signal(signal.SIGCONT)
-        until(lambda: edge.unavailable("l") is None)
-        until(lambda: isinstance(ask(edge), EdgeAnswer))
-    finally:
-        gateway.process.kill()
-        gateway.process.communicate()
 
 
 @pytest.mark.slow

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 import jetsel
 from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.cli.status_text import edge_lines
-from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
+from jetsel.edge.runner import EdgeAnswer, Photograph
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Daemon, Start
 from tests.system.edge.conftest import PICTURES, Open
-from tests.system.edge.relay import Relay
 from tests.system.edge.test_daemon_with_edge import settings
-from tests.system.gateway.gateways import Gateway, launch, opened
+from tests.system.gateway.gateways import Gateway, launch
 from tests.waiting import until
 
 SENDERS = 4
@@ -144,26 +142,3 @@ def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     runs = {server.url: server.runs for server in edge.status().servers}
     assert runs[used.url] == {"failed": 12}
     assert runs[edge.status().url] == {"answered": 12}
-
-
-@pytest.mark.slow
-def test_the_nearer_of_two_is_asked_and_the_other_when_the_device_has_moved(
-    shared_daemon: Daemon,
-    open_edge: Open,
-) -> None:
-    with contextlib.ExitStack() as stack:
-        gateway = stack.enter_context(opened(shared_daemon.endpoint))
-        near, far = (stack.enter_context(Relay(gateway.port, delay_s)) for delay_s in (0.0, 0.3))
-        edge = open_edge(far.url, near.url, refresh_s=0.05)
-
-        def is_used(relay: Relay) -> Callable[[], bool]:
-            return lambda: edge.status().url == relay.url
-
-        until(is_used(near))
-        until(lambda: _ways_ms(edge)[far.url] > 100 > _ways_ms(edge)[near.url])
-        near.delay_s, far.delay_s = far.delay_s, near.delay_s
-        until(is_used(far))
-
-
-def _ways_ms(edge: Edge) -> dict[str, float]:
-    return {server.url: server.network_ms or 0.0 for server in edge.status().servers}

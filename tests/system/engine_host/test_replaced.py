@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import EngineDiedError
-from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosting.rules import Rules
 from tests.contract.tiny import PIXELS
 from tests.system import hosts
@@ -78,20 +77,3 @@ def test_a_restart_for_which_there_is_no_socket_is_tried_again(
     until(lambda: backend.supervisor.process not in (None, first) and engine.unavailable is None)
     assert is_right(engine)
     assert sum("Too many open files" in record.getMessage() for record in caplog.records) == 2
-
-
-def test_a_model_that_is_opened_while_the_host_cannot_start_again_is_told_why_and_later_all_serve(
-    make: Make, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken"
-    change = f"os.path.exists({str(broken)!r}) and sys.exit(9)"
-    backend = make(hosts.interpreter(tmp_path, change), Rules(first_pause_s=0.01, longest_pause_s=0.1))
-    engine = load(backend, tiny(tmp_path))
-    broken.touch()
-    os.kill(pid_of(backend), signal.SIGKILL)
-    until(lambda: engine.is_returning)
-    with pytest.raises(EngineFailedError, match="exit status 9"):
-        load(backend, tiny(tmp_path, "other"))
-    broken.unlink()
-    until(lambda: engine.unavailable is None)
-    assert is_right(engine)

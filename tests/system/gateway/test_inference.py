@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
 import jetsel
-from tests.system.daemons import Daemon, Start, drawn, encoded
-from tests.system.gateway.conftest import Open
+from tests.system.daemons import Daemon, drawn, encoded
 from tests.system.gateway.gateways import Gateway
 
 PICTURES = [encoded(drawn(seed)) for seed in range(12)]
@@ -144,26 +142,6 @@ def test_what_is_no_photograph_is_said_by_the_daemon(client: Any) -> None:
     with pytest.raises(InferenceServerException, match="image") as caught:
         client.infer("starter", [images([b"no image"])])
     assert caught.value.status() == "400"
-
-
-@pytest.mark.slow
-def test_many_clients_at_once_get_their_own_answers_and_a_killed_gateway_costs_its_own_connections_alone(
-    start: Start, open_gateway: Open, tmp_path: Path
-) -> None:
-    daemon = start()
-    first, second = open_gateway(daemon.endpoint), open_gateway(daemon.endpoint)
-    with jetsel.Client(daemon.endpoint) as socket:
-        expected = [socket.classify(picture).label for picture in PICTURES]
-
-        def label(number: int) -> str:
-            _, found, _ = second.ask("POST", "/classify", PICTURES[number % 12], {"Content-Type": "image/jpeg"})
-            return str(found["label"])
-
-        with ThreadPoolExecutor(16) as pool:
-            asked = [pool.submit(label, number) for number in range(120)]
-            first.process.kill()
-            assert [one.result() for one in asked] == expected * 10
-        assert socket.status().state == "ready"
 
 
 TEXT = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text("utf-8")

@@ -1,13 +1,16 @@
-"""Which calibration a family is served with: the owner's before the shipped one, and what a reload keeps."""
+"""Which calibration a family is served with, what a reload keeps, and what is logged of retiming at the first start."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jetsel.base.config import Config, Models
+from jetsel.daemon.first_start import retime
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
@@ -97,3 +100,35 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     assert family.default_policy["top1"] == "single:l"
     assert "model m is neither served here" in str(family.in_use)
     assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
+
+
+UNTIL_IT_IS_THERE = """
+import pathlib, sys, threading
+if not pathlib.Path(sys.argv[1]).exists():
+    threading.Event().wait()
+print("ms per image: s 1.0")
+"""
+
+
+def test_a_run_that_exceeds_the_limit_is_repeated_once_the_machine_is_quiet(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jetsel.models")
+    quiet = tmp_path / "quiet"
+    command = [sys.executable, "-c", UNTIL_IT_IS_THERE, str(quiet)]
+    retime("yard", command, [0.1, 600.0], quiet.touch)
+    busy, done = [record.getMessage() for record in caplog.records]
+    assert "too busy" in busy
+    assert "tries again when it is quiet" in busy
+    assert done == "family yard: ms per image: s 1.0"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [("raise SystemExit('jetsel: s cannot run')", "s cannot run"), ("import os; os.abort()", "was ended")],
+)
+def test_a_failure_is_one_plain_line(source: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    retime("yard", [sys.executable, "-c", source], [600.0], lambda: None)
+    (record,) = caplog.records
+    assert record.getMessage().endswith(reason)
+    assert "python" not in record.getMessage()

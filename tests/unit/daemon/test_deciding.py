@@ -33,13 +33,6 @@ def asked(**fields: Any) -> Classify:
     return Classify(1, "a", **fields)
 
 
-def test_a_request_gets_what_it_names(folder: Path) -> None:
-    calibrate(folder, "cats")
-    family = served(folder)
-    assert policy_for(family, asked(policy="chain")).name == "chain"
-    assert policy_for(family, asked(model="m")).name == "single:m"
-
-
 def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
     family = served(folder)
     with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):

@@ -1,4 +1,4 @@
-"""The daemon put together, without a process of its own."""
+"""The daemon put together, without a process of its own; and which exceptions mean that memory ran out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.config import Config, Models, Power, host_settings
+from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
+from jetsel.daemon.answer import unexpected
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
 from jetsel.daemon.metering.metering import Metering
@@ -96,3 +98,19 @@ def test_a_photograph_is_freed_with_its_reply_and_no_garbage_collection(
             assert [photo() is None for photo in decoded] == [True]
         finally:
             gc.enable()
+
+
+MORE_THAN_THERE_IS = (2**20, 2**20, 2**6)  # 64 TiB
+
+
+def test_want_of_memory_in_numpy_and_opencv_is_told_to_come_again_and_a_defect_is_not() -> None:
+    thin = np.zeros((2**15, 1), np.uint8)
+    with pytest.raises(MemoryError) as of_numpy:
+        np.empty(MORE_THAN_THERE_IS, np.uint8)
+    with pytest.raises(cv2.error) as of_opencv:
+        cv2.resize(thin, (2**30, 2**15))
+    for error in (of_numpy.value, of_opencv.value):
+        assert type(unexpected(error, "x")) is NoMemoryError
+    with pytest.raises(cv2.error) as defect:
+        cv2.cvtColor(thin, cv2.COLOR_BGR2HSV)
+    assert type(unexpected(defect.value, "x")) is InternalError

@@ -22,6 +22,7 @@ from jetsel.zoo.store import IN_8_BITS
 from tests.unit.daemon.families import CLASSES, SIDE_PX, calibrate, put_family
 from tests.waiting import until
 
+CATS: dict[str, object] = {"default_family": "cats"}
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
 
 
@@ -82,23 +83,31 @@ def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_be
     assert default_family(Config(), families) == default
 
 
-def test_of_several_families_none_of_which_is_jetsels_one_must_be_named(cats: Path, dogs: Path) -> None:
-    assert refused(config(cats, dogs)).startswith(
-        "models.default_family: there are several families (cats, dogs): set one"
-    )
+@pytest.mark.parametrize(
+    ("models", "policy", "said"),
+    [
+        ({}, {}, "models.default_family: there are several families (cats, dogs): set one"),
+        ({"only": ["cat-xl", "cat-s", "cat-m"]}, {}, "models.only: no folder has cat-m, cat-xl"),
+        ({"backends": {"cat-q": "tensorrt"}}, {}, "models.backends: no folder has cat-q"),
+        (
+            CATS,
+            {"default": "best"},
+            "policy.default: family cats has no policy 'best'; it has single:cat-s",
+        ),
+        (CATS, {"fallback": "cat-xl"}, "policy.fallback: family cats has no model 'cat-xl'; it has cat-s, cat-l"),
+        (CATS, {"fallback": "dog-s"}, "policy.fallback: family cats has no model 'dog-s'"),
+    ],
+)
+def test_what_no_folder_or_family_has_is_refused(
+    cats: Path, dogs: Path, models: dict[str, object], policy: dict[str, str], said: str
+) -> None:
+    assert refused(config(cats, dogs, models=models, policy=Policy(**policy))).startswith(said)
 
 
 def test_only_the_models_that_are_named_are_served(cats: Path, dogs: Path) -> None:
     assert served(read_snapshot(config(cats, dogs, models={"only": ["cat-l"]}))) == {"cats": ["cat-l"]}
     both = config(cats, dogs, models={"only": ["cat-l", "dog-s"], "default_family": "cats"})
     assert served(read_snapshot(both)) == {"cats": ["cat-l"], "dogs": ["dog-s"]}
-
-
-def test_a_name_that_no_folder_has_is_refused(cats: Path) -> None:
-    only = config(cats, models={"only": ["cat-xl", "cat-s", "cat-m"]})
-    assert "models.only: no folder has cat-m, cat-xl" in refused(only)
-    backends = config(cats, models={"backends": {"cat-q": "tensorrt"}})
-    assert "models.backends: no folder has cat-q" in refused(backends)
 
 
 def test_no_model_at_all_is_refused_with_every_reason(tmp_path: Path) -> None:
@@ -120,17 +129,6 @@ def test_a_broken_manifest_is_listed_and_the_rest_is_served(cats: Path) -> None:
     assert str(cats / "cat-m.json") in line
 
 
-@pytest.mark.parametrize(
-    ("policy", "said"),
-    [
-        (Policy(default="best"), "policy.default: family cats has no policy 'best'; it has single:cat-s, single:cat-l"),
-        (Policy(fallback="cat-xl"), "policy.fallback: family cats has no model 'cat-xl'; it has cat-s, cat-l"),
-    ],
-)
-def test_a_default_that_the_family_has_not_is_refused(cats: Path, policy: Policy, said: str) -> None:
-    assert refused(config(cats, policy=policy)).startswith(said)
-
-
 def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_for_it(cats: Path) -> None:
     (cats / "cat-l.onnx").write_bytes(b"damaged")
     snapshot = loaded(config(cats, policy=Policy(default="single:cat-l", fallback="cat-l")))
@@ -149,8 +147,6 @@ def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(c
     assert snapshot.families["cats"].fallback == "cat-s"
     assert snapshot.families["dogs"].fallback == "dog-l"
     assert snapshot.families["dogs"].default_policy["top1"] == "single:dog-l"
-    said = refused(config(cats, dogs, models={"default_family": "dogs"}, policy=Policy(fallback="cat-s")))
-    assert said.startswith("policy.fallback: family dogs has no model 'cat-s'")
 
 
 def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:

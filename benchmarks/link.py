@@ -1,7 +1,7 @@
-"""A link to another network namespace with delay, jitter, loss and a bandwidth, which tests may cut: a pair of TUNs.
+"""A link to another network namespace with delay, jitter, loss and a bandwidth, which may be cut: a pair of TUNs.
 
 netem would do the same, and is not in every kernel. Packets are carried over by a process of its own
-(`python -m tests.link`), so that the tests' own work does not delay them.
+(`python -m benchmarks.link`), so that no other work delays them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Link:
 @contextlib.contextmanager
 def link(quality: Quality, seed: int = 2020) -> Iterator[Link]:
     """Open a link from HERE to THERE in NAMESPACE, where `there` runs commands. It needs root."""
-    command = [sys.executable, "-m", "tests.link", str(seed)]
+    command = [sys.executable, "-m", "benchmarks.link", str(seed)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         opened = Link(process)
         opened.become(quality)  # outside: where another run has the devices, the namespace is that run's
