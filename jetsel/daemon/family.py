@@ -15,7 +15,7 @@ from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.pace import PointsUsed
-from jetsel.daemon.promising import Promising
+from jetsel.daemon.promises import FamilyPromises
 from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
 from jetsel.edge.outlook import seed
@@ -64,7 +64,7 @@ class ServedFamily:
         default_factory=dict
     )  # of the default policies, if the load may lead to them
     points_used: dict[Criterion, PointsUsed] = field(default_factory=dict)
-    promising: Promising = field(default_factory=lambda: Promising(None, None))
+    promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
@@ -165,7 +165,7 @@ class ServedFamily:
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
-        missing = self.promising.missing(self.policies["top1"][self.default_policy["top1"]])
+        missing = self.promises.missing(self.policies["top1"][self.default_policy["top1"]])
         if missing is not None:
             told = event("promise-missing", family=self.name, reason=missing)
             log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
@@ -198,7 +198,7 @@ class ServedFamily:
             drift=None if self.drift is None else self.drift.status(),
             operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
             not_offered=self._not_offered,
-            wrong_at_most=self.promising.wrong_at_most,
+            wrong_at_most=self.promises.wrong_at_most,
             promises=self._promises,
             front=self._front_status,
         )
@@ -219,7 +219,7 @@ class ServedFamily:
 
     @property
     def _promises(self) -> list[PromiseStatus]:
-        found = self.promising.of("top1", self.default_policy["top1"])
+        found = self.promises.of("top1", self.default_policy["top1"])
         return [] if found is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in found.kept]
 
     @property
@@ -290,7 +290,7 @@ def serve_family(
         in_use=in_use,
         fronts=configured.fronts,
         points_used={criterion: PointsUsed(family.name) for criterion in CRITERIA},
-        promising=Promising(in_use.calibration, config.policy.wrong_at_most),
+        promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),

@@ -171,8 +171,8 @@ class Pipeline:
                 job.input_ms += (time.monotonic() - begun) * 1e3
             return inputs[spec]
 
-        is_promised = family.promising.level(request.wrong_at_most) is not None
-        evidence = Evidence(features, job.fallback, ahead, request.on_device, is_promised)
+        has_promise = family.promises.level(request.wrong_at_most) is not None
+        evidence = Evidence(features, job.fallback, ahead, request.on_device, has_promise)
         is_counted = job.route is not None
         run = RequestRun(
             job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, is_counted

@@ -80,7 +80,7 @@ class Evidence(Struct, frozen=True, eq=False):
     """What a policy may know of a photograph before any model ran.
 
     outlook: None if there is no deadline, unless the policy is that of requirements. on_device: whether the
-    photograph may not leave the device. is_promised: whether the request has a promise, so that only the policy itself
+    photograph may not leave the device. has_promise: whether the request has a promise, so that only the policy itself
     may answer.
     """
 
@@ -88,7 +88,7 @@ class Evidence(Struct, frozen=True, eq=False):
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
     on_device: bool = False
-    is_promised: bool = False
+    has_promise: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -80,7 +80,7 @@ class Requirements:
     """Chooses among all paths by what one request asks for.
 
     paths: those here cheapest first, then the edge's. saves: what the cheapest takes least of. no_accuracy, no_energy,
-    no_edge: why there is none, None if there is. promised: which paths keep the promise that the request asks for, in
+    no_edge: why there is none, None if there is. promise: which paths keep the promise that the request asks for, in
     words.
     """
 
@@ -92,7 +92,7 @@ class Requirements:
     no_edge: str | None
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
-    promised: str | None = None
+    promise: str | None = None
     name: str = NAME
     features: tuple[str, ...] = ()
     first: tuple[str, ...] = ()  # the edge may answer without a model here
@@ -184,5 +184,5 @@ class Requirements:
         told = [one.nearest(offers) for one in self._required(budget_ms)]
         told += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
         told += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
-        told += [] if self.promised is None else [self.promised]
+        told += [] if self.promise is None else [self.promise]
         return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")

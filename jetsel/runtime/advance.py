@@ -48,7 +48,7 @@ def advance(
 
 def _cut_short(run: RequestRun) -> None:
     """Answer with the best that ran, if the policy does not answer itself and nothing was promised."""
-    if run.best is None or run.photo.is_promised:
+    if run.best is None or run.photo.has_promise:
         run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
     run.cut_short = True

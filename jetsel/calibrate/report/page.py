@@ -25,7 +25,7 @@ from jetsel.calibrate.findings import (
     ImageSample,
     Mistakes,
 )
-from jetsel.calibrate.report import Chart, Section, policies, unsure, words
+from jetsel.calibrate.report import Chart, Section, policies, promises, words
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
 from jetsel.calibrate.report.words import Words, short, significant
 from jetsel.image import Limits
@@ -89,7 +89,7 @@ def page(findings: Findings, limits: Limits) -> str:
         words=Words(findings.labels_from),
         say=words,
         policies=policies,
-        unsure=unsure,
+        promises=promises,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         hopeless=[] if wrong is None else shown(wrong.hopeless, limits),
