@@ -15,14 +15,14 @@ import msgspec
 import numpy as np
 
 from benchmarks.conditions import conditions
-from jetsel.fleet import publishing
-from jetsel.fleet.manager.devices import read_devices
-from jetsel.fleet.manager.metadata import Metadata
-from jetsel.fleet.manager.planning import Planner, Proposal
-from jetsel.fleet.publishing import files_of
-from jetsel.fleet.signing import make_key, read_key
-from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.manager.devices import read_devices
+from jetsel.addons.fleet.manager.metadata import Metadata
+from jetsel.addons.fleet.manager.planning import Planner, Proposal
+from jetsel.addons.fleet.publishing import files_of
+from jetsel.addons.fleet.signing import make_key, read_key
+from jetsel.addons.fleet.storage import Storage
+from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.policies import installed
 from jetsel.zoo import Family, scan
 

@@ -26,9 +26,9 @@ from benchmarks.gates import Judged, Recorded, Replay, clip_frames, judged, reco
 from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import daemon
-from jetsel.base.camera_config import DEFAULT_GATE
+from jetsel.addons.cameras.config import DEFAULT_GATE
+from jetsel.addons.cameras.gate import Gate, GateSetting, described, gate_of
 from jetsel.client import Client
-from jetsel.gateway.cameras.gate import Gate, GateSetting, described, gate_of
 from jetsel.wire import Answer
 
 OLD_BELOW = 1.0  # grey levels, the mean of the whole frame

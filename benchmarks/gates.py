@@ -10,8 +10,8 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from jetsel.gateway.cameras.gate import Gate, gray_copy
-from jetsel.gateway.cameras.labels import Labels, ReportedLabel, reported_label
+from jetsel.addons.cameras.gate import Gate, gray_copy
+from jetsel.addons.cameras.labels import Labels, ReportedLabel, reported_label
 from jetsel.wire import Answer
 
 _USUAL_FPS = 25.0  # of a clip that does not say

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.install import today
-from jetsel.calibrate.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.cross_validation import best_single, joined_outcomes, joined_runs
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.learn_then_test import LEVELS, naive_threshold
-from jetsel.calibrate.promises import Split, is_given, promises_of, saved_by, scores_of
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay_all
+from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.judge.learn_then_test import LEVELS, naive_threshold
+from jetsel.calibrate.judge.promises import Split, is_given, promises_of, saved_by, scores_of
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
 from jetsel.policies.cascade import CascadeKind

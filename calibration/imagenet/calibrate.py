@@ -16,8 +16,8 @@ import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.base.files import write
-from jetsel.calibrate.assemble import fit_temperatures
 from jetsel.calibrate.condensed import condense
+from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX

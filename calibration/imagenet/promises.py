@@ -12,9 +12,9 @@ from pathlib import Path
 
 import jetsel.zoo
 from calibration.promises import of_shipped, show
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.condensed import read_condensed
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.coding import read
 
 KIND = "cascade"

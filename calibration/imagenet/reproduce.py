@@ -24,11 +24,11 @@ from benchmarks.live import bootstrap
 from calibration.imagenet.calibrate import listed
 from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
+from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.bench import features_of
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, replay_all
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features import NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import catalogue

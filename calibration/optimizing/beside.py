@@ -16,12 +16,12 @@ from calibration.optimizing.recipes import Recipe
 from calibration.optimizing.verdict import Compare, judged
 from calibration.starter.calibrate import LIMITS, fitted
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.metrics import mean_interval
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.judge.metrics import mean_interval
+from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import RecordOptions, TimingPlan, find, load, loaded_models, record
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
-from jetsel.calibrate.results import Judge
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import catalogue
 from jetsel.zoo import Family, Model
 

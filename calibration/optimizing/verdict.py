@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.calibrate.findings import Interval
-from jetsel.calibrate.goal import Goal
-from jetsel.calibrate.metrics import mean_interval, share_interval, undominated
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.judge.findings import Interval
+from jetsel.calibrate.judge.metrics import mean_interval, share_interval, undominated
+from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel import select_models
 
 Compare = Callable[[Sequence[str]], Calibrated]

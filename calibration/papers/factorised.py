@@ -24,7 +24,7 @@ from calibration.optimizing.beside import tell
 from calibration.optimizing.separable import separable
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.metrics import mean_interval
+from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.train.loop import Progress
 from jetsel.train.optimize.activations import operations
 from jetsel.train.optimize.distil import Lesson, distil

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import Identity, fit_temperatures, learn, try_out
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.decision import InstallRequest
-from jetsel.calibrate.goal import Goal, Outcomes, difference
+from jetsel.calibrate.fit.assemble import Identity, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.goal import Goal, Outcomes, difference
+from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import LoadedRecording, load
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES, table_hash
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import catalogue

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.conditions import conditions
 from calibration.papers.tables import table, written
-from jetsel.calibrate.recording import Recording
-from jetsel.fleet.documents import Entry
-from jetsel.fleet.manager.demands import Demand, options_of
-from jetsel.fleet.manager.published import PublishedFamily
-from jetsel.fleet.manager.solving import CascadeOptions, Room, solve
+from jetsel.addons.fleet.documents import Entry
+from jetsel.addons.fleet.manager.demands import Demand, options_of
+from jetsel.addons.fleet.manager.published import PublishedFamily
+from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
+from jetsel.calibrate.record.recording import Recording
 
 PHOTOGRAPHS, CLASSES, INSTANCES = 500, 20, 20
 

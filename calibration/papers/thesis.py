@@ -25,7 +25,7 @@ from calibration.optimizing.rules import Distorted, Outliers, Regularised
 from calibration.papers.compression import figure_2
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
-from jetsel.calibrate.metrics import share_interval
+from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.train.optimize.activations import Rule, operations, prune
 from jetsel.train.optimize.factorise import one_d
 from jetsel.zoo import scan

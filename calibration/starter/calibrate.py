@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from jetsel import image
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.decision import InstallRequest
-from jetsel.calibrate.evaluating import asked, evaluate
-from jetsel.calibrate.findings import ImageSample
+from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
-from jetsel.calibrate.metrics import undominated
+from jetsel.calibrate.judge.decision import InstallRequest
+from jetsel.calibrate.judge.evaluating import asked, evaluate
+from jetsel.calibrate.judge.findings import ImageSample
+from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.coding import save

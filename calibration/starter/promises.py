@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.promises import of_shipped, pooled, show
 from calibration.starter.calibrate import recorded
-from jetsel.calibrate.assemble import Identity
+from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import STARTER, scan

@@ -20,9 +20,9 @@ from pathlib import Path
 import cv2
 
 from jetsel import Client
+from jetsel.addons.fleet.manager.demands import PLANNED
 from jetsel.base.errors import NoDaemonError
 from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
-from jetsel.fleet.manager.demands import PLANNED
 
 BLUR_PX = 2.0  # standard deviation of the blurred ones
 PIECES = 8  # along each side of a photograph of the demo

@@ -1,19 +1,13 @@
-"""What jetsel.toml may say: frozen values, decoded once; a typo fails with the key, what is wrong and an example."""
+"""The sections of jetsel.toml that the daemon reads, and the folders that they name."""
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from jetsel.base.camera_config import Camera, Mqtt
-from jetsel.base.errors import ConfigError
-from jetsel.base.events import harmless
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.state import state_folder
 
@@ -216,37 +210,8 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
         return list(dict.fromkeys(url.rstrip("/") for url in given))
 
 
-class Fleet(Struct, frozen=True, forbid_unknown_fields=True):
-    """The repository that `jetsel agent` takes models from, and what they may use of this device.
-
-    url: Folder or http(s) address of the repository (default: none).
-    upload: Folder or http(s) address that usage is sent to (default: url).
-    device: Name of this device (default: the host's name).
-    keys: Files of the public keys that may sign.
-    token_file: File whose content is sent as the bearer token (default: none is sent).
-    storage_mb: Megabytes of disk for models.
-    reserve_mb: Megabytes of disk that every download leaves free.
-    memory_mb: Megabytes of memory that the daemon may hold (default: all there is).
-    deadline_ms: Milliseconds after which plans count an answer as wrong (default: no deadline).
-    canary: Folder of labelled images that a plan is tried on, FAMILY/CLASS/... (default: none).
-    spool_mb: Megabytes of usage that wait to be sent; the oldest are dropped first.
-    """
-
-    url: str | None = None
-    upload: str | None = None
-    device: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*\Z", max_length=64)] | None = None
-    keys: list[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")]] = []
-    token_file: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
-    storage_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 1000.0
-    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 200.0
-    memory_mb: Annotated[float, Meta(gt=0, le=1_048_576)] | None = None
-    deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
-    canary: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
-    spool_mb: Annotated[float, Meta(gt=0, le=1024)] = 4.0
-
-
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole of jetsel.toml."""
+    """All of jetsel.toml but the sections of add-ons, see jetsel.site.config_file."""
 
     server: Server = Server()
     models: Models = Models()
@@ -256,109 +221,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     log: Log = Log()
     observe: Observe = Observe()
     edge: Edge = Edge()
-    fleet: Fleet = Fleet()
-    mqtt: Mqtt = Mqtt()
-    cameras: Annotated[list[Camera], Meta(max_length=64)] = []
-
-
-ONE_CAMERA = Camera("door", "rtsp://10.0.0.7/stream1")
-_DEFAULTS: dict[str, Any] = msgspec.to_builtins(Config(cameras=[ONE_CAMERA]))
-EXAMPLES = {
-    f"{section}.{key}": f"{key} = {msgspec.json.encode(value).decode()}"  # these are TOML's, too
-    for section, values in _DEFAULTS.items()
-    for key, value in (values[0] if isinstance(values, list) else values).items()
-} | {
-    "server.endpoint": 'endpoint = "ipc:///run/jetsel/jetsel.sock"',
-    "server.group": 'group = "video"',
-    "server.admin_group": 'admin_group = "adm"',
-    "server.workers": "workers = 4",
-    "server.client_requests": "client_requests = 32",
-    "models.paths": 'paths = ["/var/lib/jetsel/models"]',
-    "models.default_family": 'default_family = "starter"',
-    "models.only": 'only = ["xs", "xl"]',
-    "models.backends": 'backends = { xl = "tensorrt" }',
-    "models.idle_unload_s": "idle_unload_s = 600",
-    "models.calibrations": 'calibrations = "/var/lib/jetsel/calibrations"',
-    "host.interpreter": 'interpreter = "/usr/bin/python3.6"',
-    "host.engines": 'engines = "/var/lib/jetsel/engines"',
-    "host.precision": 'precision = "fp16" (or "fp32", "int8")',
-    "power.sensor": 'sensor = "auto" (or "ina3221", "ina238", "rapl", "none")',
-    "power.board": 'board = "jetson-tx2"',
-    "power.total": 'total = ["VDD_IN"]',
-    "power.labels": 'labels = { "1-0040/2" = "VDD_SOC" }',
-    "power.rate_hz": "rate_hz = 20 (1 to 100)",
-    "power.calibration": 'calibration = "/var/lib/jetsel/power"',
-    "power.budget_w": "budget_w = 7.5",
-    "policy.default": 'default = "cascade"',
-    "policy.on_doubt": 'on_doubt = "use" (or "refuse")',
-    "policy.wrong_at_most": "wrong_at_most = 0.05",
-    "policy.latency_target_ms": "latency_target_ms = 100",
-    "policy.least_accuracy": "least_accuracy = 0.8",
-    "policy.fallback": 'fallback = "xl"',
-    "edge.url": 'url = "http://edge.local:8000" (or several: url = ["http://edge-1:8000", "http://edge-2:8000"])',
-    "edge.token_file": 'token_file = "/etc/jetsel/edge.token"',
-    "edge.family": 'family = "imagenet"',
-    "edge.allow": 'allow = "always" (or "never", "low-confidence")',
-    "edge.duplicate": 'duplicate = "when-needed" (or "always", "never")',
-    "edge.mj_per_kb": "mj_per_kb = 1.2",
-    "edge.models": 'models = { xl = { remote = "starter.xl" } }',
-    "fleet.url": 'url = "https://models.example/fleet"',
-    "fleet.upload": 'upload = "https://models.example/fleet"',
-    "fleet.device": 'device = "line-3"',
-    "fleet.keys": 'keys = ["/etc/jetsel/fleet.key.pub"]',
-    "fleet.token_file": 'token_file = "/etc/jetsel/fleet.token"',
-    "fleet.memory_mb": "memory_mb = 512",
-    "fleet.deadline_ms": "deadline_ms = 50",
-    "fleet.canary": 'canary = "/var/lib/jetsel/canary"',
-    "mqtt.broker": 'broker = "homeassistant.local:1883"',
-    "mqtt.user": 'user = "jetsel"',
-    "mqtt.password_file": 'password_file = "/etc/jetsel/mqtt.password"',
-    "cameras.user": 'user = "me"',
-    "cameras.password_file": 'password_file = "/etc/jetsel/door.password"',
-    "cameras.family": 'family = "imagenet"',
-    "cameras.policy": 'policy = "cascade"',
-    "cameras.model": 'model = "xl"',
-    "cameras.deadline_ms": "deadline_ms = 100",
-    "cameras.wrong_at_most": "wrong_at_most = 0.05",
-    "cameras.regions": 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }',
-    "cameras.save": 'save = "/var/lib/jetsel-watch/doubts"',
-    "log.level": 'level = "info" (or "debug", "warning", "error")',
-}
-
-REMOVED = {
-    "power.replay": "jetsel plays no recordings of power any more: remove the line",
-    "cameras.picture": "no page shows what a camera sees: remove the line",
-    "power.battery_reserve_percent": "use power.budget_w, or requests with most_energy_mj",
-}
-"""Settings of earlier versions, and what replaces each."""
-
-_ANY_EXAMPLE = "[server] then a line queue_requests = 128"
-_BRACKETS = re.compile(r"\[.*?\]")  # which of a list, in a path
-_UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
-_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
-
-
-def parse(text: str) -> Config:
-    """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example."""
-    try:
-        plain = msgspec.toml.decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ConfigError(harmless(f"not TOML: {error}; example: {_ANY_EXAMPLE}")) from None
-    try:
-        config = msgspec.convert(plain, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(harmless(_explain(str(error)))) from None
-    names = [camera.name for camera in config.cameras]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError(f"cameras: two have the name {harmless(twice)}: give each a name of its own")
-    server = config.server
-    if server.peers_mb < 2 * server.max_image_mb:
-        raise ConfigError(
-            f"server.peers_mb: {server.peers_mb:g} MB cannot hold two messages with images of {server.max_image_mb:g} "
-            f"MB (server.max_image_mb): raise server.peers_mb or lower server.max_image_mb; "
-            f"example: {EXAMPLES['server.peers_mb']}"
-        )
-    return config
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
@@ -388,60 +250,3 @@ def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> H
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
     """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)
-
-
-def fleet_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of what `jetsel agent` keeps and installs: beside the state folder, /var/lib/jetsel-agent.
-
-    Not inside: the agent has a user of its own, and neither it nor the daemon may write the other's folder.
-    """
-    state = state_folder("", environment)
-    return state.with_name(f"{state.name}-agent")
-
-
-def _explain(message: str) -> str:
-    where = _PATH.search(message)
-    path = where["path"] if where else ""
-    what = _PATH.sub("", message)
-    unknown = _UNKNOWN.search(message)
-    if unknown:
-        key = f"{path}.{unknown['field']}" if path else unknown["field"]
-        removed = REMOVED.get(_BRACKETS.sub("", key))
-        if removed is not None:
-            return f"{key}: this setting was removed: {removed}"
-        known = _known(path)
-        near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
-        meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)
-        return f"{key}: there is no such key{meant}; known here: {', '.join(known)}; example: {_example(example)}"
-    if "pattern" in what or "regex" in what:
-        what = "this value has the wrong form"
-    return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path)}"
-
-
-def _known(path: str) -> list[str]:
-    """The keys that may stand in this section."""
-    if not path:
-        return [field.name for field in msgspec.structs.fields(Config)]
-    path = _BRACKETS.sub("", path)
-    return sorted(key.removeprefix(f"{path}.") for key in EXAMPLES if key.startswith(f"{path}."))
-
-
-def _example(path: str) -> str:
-    path = _BRACKETS.sub("", path)
-    if path in EXAMPLES:
-        return EXAMPLES[path]
-    within = [example for key, example in EXAMPLES.items() if path and key.startswith(path.split(".")[0])]
-    return within[0] if within else _ANY_EXAMPLE
-
-
-def effective(config: Config) -> dict[str, Any]:
-    """Return the configuration as plain values for printing; what is None is left to jetsel and stays out."""
-    plain: dict[str, Any] = msgspec.to_builtins(config)
-    return {
-        section: [_set(one) for one in values] if isinstance(values, list) else _set(values)
-        for section, values in plain.items()
-    }
-
-
-def _set(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}

@@ -28,6 +28,15 @@ def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
     return Path(f"{home}/.local/share/jetsel" if home.startswith("/") else SYSTEM_STATE, name)
 
 
+def agent_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what `jetsel agent` keeps and installs: beside the state folder, /var/lib/jetsel-agent.
+
+    Not inside: the agent has a user of its own, and neither it nor the daemon may write the other's folder.
+    """
+    state = state_folder("", environment)
+    return state.with_name(f"{state.name}-agent")
+
+
 def _stands(path: str) -> bool:
     """Whether something is there, a link that this user may not follow included (systemd's DynamicUser makes one)."""
     try:

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError, RequirementsError
-from jetsel.calibrate.assemble import Identity, assemble, fit_temperatures, learn
-from jetsel.calibrate.comparing import compared
-from jetsel.calibrate.cross_validation import CrossValidated, cross_validate
-from jetsel.calibrate.decision import TOP, InstallRequest, decide
-from jetsel.calibrate.doubtful import doubtful
-from jetsel.calibrate.findings import Comparison, Findings, ImageSample, Lift, PromiseFindings
+from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
+from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.fit.selection import make_plan
-from jetsel.calibrate.folds import nearest_in_other_folds
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.promises import Split, promise_findings, promises_by_policy, replay_unknown
+from jetsel.calibrate.judge.comparing import compared
+from jetsel.calibrate.judge.decision import TOP, InstallRequest, decide
+from jetsel.calibrate.judge.doubtful import doubtful
+from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, Lift, PromiseFindings
+from jetsel.calibrate.judge.promises import Split, promise_findings, promises_by_policy, replay_unknown
+from jetsel.calibrate.judge.results import Judge, differing, mistakes
 from jetsel.calibrate.record import LoadedRecording
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run, TimeFeatures
-from jetsel.calibrate.results import Judge, differing, mistakes
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.policies.kind import ChainPlan, Kind

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.premodel.cascades import log_softmax
 

@@ -28,14 +28,14 @@ import msgspec
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
-from jetsel.calibrate.classes import check_family
 from jetsel.calibrate.condensed import condense
-from jetsel.calibrate.decision import InstallRequest
+from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
-from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import FoundImages, LoadedRecording
+from jetsel.calibrate.record.classes import check_family
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
 from jetsel.calibrate.record.workers import Stop, Tell

@@ -15,16 +15,16 @@ import numpy as np
 from jetsel import image
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
-from jetsel.calibrate.decision import InstallRequest
+from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, Shown
+from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.bench import TimingPlan, features_of, repeat_by_turns
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.load import LoadedRecording, Times
 from jetsel.calibrate.record.recorder import loaded_models
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.calibration import ANSWERS, Calibration, check

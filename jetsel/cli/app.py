@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from typing import Annotated, Any
 
@@ -10,7 +11,6 @@ from typer.core import TyperGroup
 
 from jetsel import __version__
 from jetsel.base.errors import ConfigError, JetselError
-from jetsel.cli.agent import agent
 from jetsel.cli.calibrate import calibrate
 from jetsel.cli.calibration import calibration
 from jetsel.cli.classify import classify
@@ -18,17 +18,14 @@ from jetsel.cli.configuration import config
 from jetsel.cli.demo import demo
 from jetsel.cli.doctor import doctor
 from jetsel.cli.evaluate import evaluate
-from jetsel.cli.fleet import fleet
 from jetsel.cli.gateway import gateway
 from jetsel.cli.install_service import install_service
 from jetsel.cli.models import models
 from jetsel.cli.options import print_json
 from jetsel.cli.power import power
-from jetsel.cli.repo import repo
 from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status
 from jetsel.cli.top import top
-from jetsel.cli.watch.run import run as watch
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as typer itself exits on wrong options
@@ -122,7 +119,6 @@ def _options(
 
 
 app.command(rich_help_panel="Use")(classify)
-app.command("watch", rich_help_panel="Use")(watch)
 app.command(rich_help_panel="Use")(demo)
 app.command(rich_help_panel="Operate")(serve)
 app.command(rich_help_panel="Operate")(gateway)
@@ -137,6 +133,9 @@ app.command(rich_help_panel="Choose better")(evaluate)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
-app.add_typer(repo, name="repo", rich_help_panel="Operate")
-app.add_typer(fleet, name="fleet", rich_help_panel="Operate")
-app.add_typer(agent, name="agent", rich_help_panel="Operate")
+
+ADDONS = ("jetsel.addons.cameras.commands", "jetsel.addons.fleet.commands")
+"""The add-ons' commands: each module has `add_to`, which takes the application."""
+
+for addon in ADDONS:
+    importlib.import_module(addon).add_to(app)

@@ -134,7 +134,7 @@ def calibrate(
     calibration rollback.
     """
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.goal import Goal
+    from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
     from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.cli.terminal import Output, console

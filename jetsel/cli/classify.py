@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from jetsel.base.errors import JetselError
-from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, TimeoutMs, print_json
+from jetsel.cli.options import AskedFamily, DaemonConfig, Endpoint, OneModel, TimeoutMs, print_json
 from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
@@ -19,25 +19,13 @@ if TYPE_CHECKING:
     from jetsel.wire import Answer
 
 
-def served_models(incomplete: str) -> list[str]:
-    """Return the models of the running daemon that begin so, for a shell's completion; none if no daemon answers."""
-    from jetsel.client import Client
-
-    try:
-        with Client(timeout_ms=500) as client:
-            names = [model.name for family in client.status().families for model in family.models]
-    except (JetselError, OSError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="JPEG, PNG or WebP files, or folders of them.")],
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object for each image, in the order given.")
     ] = False,
     family: AskedFamily = None,
-    model: Annotated[str | None, typer.Option(help="Run only this model.", autocompletion=served_models)] = None,
+    model: OneModel = None,
     policy: Annotated[
         str | None, typer.Option(help="Policy that chooses the models (default: the family's; see `jetsel status`).")
     ] = None,

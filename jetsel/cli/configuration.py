@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -14,62 +16,84 @@ from jetsel.cli.options import ConfigFile
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from jetsel.base.config import Config
+    from jetsel.base.sections import Sections
 
 WIDTH = 100  # of a comment
 
 
-def config(config: ConfigFile = None) -> None:
+def config(
+    config: ConfigFile = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the file, sections of add-ons included.")] = False,
+) -> None:
     """Print every setting as TOML, with its meaning, range, default and present value.
 
     To begin a file of your own: jetsel config > jetsel.toml
     """
+    from jetsel.base.config_text import SECTIONS
     from jetsel.site import config_file
 
     path = config_file.locate(config)
-    values = config_file.read(path)
+    core = config_file.read(path)
+    found = [(core, SECTIONS), *((config_file.read_sections(path, one), one) for one in addon_sections())]
+    if check:
+        typer.echo(f"{path}: jetsel can use every setting" if path else "no configuration file was given or found")
+        return
     typer.echo(f"# {path}" if path else "# Built-in defaults: no configuration file was given or found.")
-    typer.echo(as_toml(values), nl=False)
+    automatic = automatic_values(core)
+    typer.echo("".join(as_toml(values, sections, automatic) for values, sections in found), nl=False)
 
 
-def as_toml(config: Config) -> str:
-    """Return the configuration as TOML; what is unset stands as a comment with an example."""
-    from jetsel.base.config import calibrations_folder, effective, engines_folder, power_folder
+def addon_sections() -> Iterator[Sections[Any]]:
+    """Yield the sections that each add-on decodes."""
+    from jetsel.site.config_file import ADDONS
+
+    for module in dict.fromkeys(ADDONS.values()):
+        yield importlib.import_module(module).SECTIONS
+
+
+def automatic_values(core: Any) -> dict[str, object]:
+    """Return the defaults that depend on the machine, by `section.key`. core: a Config."""
+    from jetsel.base.config import calibrations_folder, engines_folder, power_folder
     from jetsel.base.endpoint import user_socket
 
-    automatic = {
+    return {
         "server.endpoint": f"ipc://{user_socket()}",
-        "models.calibrations": calibrations_folder(config.models),
-        "host.engines": engines_folder(config.host),
-        "power.calibration": power_folder(config.power),
+        "models.calibrations": calibrations_folder(core.models),
+        "host.engines": engines_folder(core.host),
+        "power.calibration": power_folder(core.power),
     }
+
+
+def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, object]) -> str:
+    """Return sections as TOML; what is unset stands as a comment with an example. automatic: see automatic_values."""
+    from jetsel.base.sections import effective
+
     text = ""
-    plain = effective(config)
-    cameras = plain.pop("cameras")
-    for section, values in plain.items():
-        kind = type(getattr(config, section))
+    for section, plain in effective(values).items():
+        if isinstance(plain, list):
+            text += _array(section, plain, sections)
+            continue
+        kind = type(getattr(values, section))
         heading, meanings = explained(kind)
         text += f"\n\n{_comment(heading)}[{section}]\n"
         ranges = _ranges(kind)
-        for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(values.get(key), dict)):  # tables last
+        for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(plain.get(key), dict)):  # tables last
             place = f"{section}.{key}"
             taken = f"default {automatic[place]}" if place in automatic else ranges[key]
             text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({taken})' if taken else ''}.")
-            text += _setting(section, key, values.get(key))
-    return text + _cameras(cameras)
+            text += _setting(section, key, plain.get(key), sections.examples[place])
+    return text
 
 
-def _cameras(cameras: list[dict[str, Any]]) -> str:
-    """Return the cameras as TOML, below a comment with an example of all that one may have."""
+def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) -> str:
+    """Return an array of tables as TOML, below a comment with an example of all that one may have."""
     import tomli_w
 
-    from jetsel.base.camera_config import Camera
-    from jetsel.base.config import EXAMPLES
-
-    heading, meanings = explained(Camera)
-    example = "".join(f"{EXAMPLES[f'cameras.{key}']}\n    {meaning}\n" for key, meaning in meanings.items())
-    text = f"\n\n{_comment(f'[[cameras]]: {heading}')}" + textwrap.indent(example, "# ")
-    return text + "".join("\n" + tomli_w.dumps({"cameras": [camera]}) for camera in cameras)
+    (kind,) = get_args(get_args(get_type_hints(sections.kind, include_extras=True)[section])[0])
+    heading, meanings = explained(kind)
+    example = "".join(f"{sections.examples[f'{section}.{key}']}\n    {meaning}\n" for key, meaning in meanings.items())
+    text = f"\n\n{_comment(f'[[{section}]]: {heading}')}" + textwrap.indent(example, "# ")
+    return text + "".join("\n" + tomli_w.dumps({section: [table]}) for table in tables)
 
 
 def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
@@ -79,13 +103,11 @@ def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
     return heading, {one[1]: one[2] for one in found if one}
 
 
-def _setting(section: str, key: str, value: Any) -> str:
+def _setting(section: str, key: str, value: Any, example: str) -> str:
     import tomli_w
 
-    from jetsel.base.config import EXAMPLES
-
     if value is None or value == {}:
-        return f"# {'Unset' if value is None else 'Empty'}. Example: {EXAMPLES[f'{section}.{key}']}\n"
+        return f"# {'Unset' if value is None else 'Empty'}. Example: {example}\n"
     return tomli_w.dumps({section: {key: value}} if isinstance(value, dict) else {key: value})
 
 

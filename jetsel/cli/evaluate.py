@@ -30,9 +30,9 @@ def evaluate(
     Every model runs on every image once; a second evaluation of the same images runs no model. Each policy is
     replayed on the recorded answers. Do not use the images of the calibration: the results would look too good.
     """
-    from jetsel.calibrate.evaluating import asked
-    from jetsel.calibrate.evaluating import evaluate as judged
     from jetsel.calibrate.install import clock_of, job_of, record, recording_path
+    from jetsel.calibrate.judge.evaluating import asked
+    from jetsel.calibrate.judge.evaluating import evaluate as judged
     from jetsel.cli.terminal import Output
     from jetsel.site.site import read_site
 

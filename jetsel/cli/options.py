@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jetsel.base.errors import JetselError
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -32,6 +34,21 @@ Endpoint = Annotated[
         "daemon's socket, or /run/jetsel/jetsel.sock).",
     ),
 ]
+
+
+def served_models(incomplete: str) -> list[str]:
+    """Return the models of the running daemon that begin so, for a shell's completion; none if no daemon answers."""
+    from jetsel.client import Client
+
+    try:
+        with Client(timeout_ms=500) as client:
+            names = [model.name for family in client.status().families for model in family.models]
+    except (JetselError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+OneModel = Annotated[str | None, typer.Option("--model", help="Run only this model.", autocompletion=served_models)]
 FamilyName = Annotated[
     str | None,
     typer.Option("--family", metavar="NAME", help="Model family (default: the configured one)."),

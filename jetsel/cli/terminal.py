@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from jetsel.calibrate.findings import Findings, PromiseCheck, Result
     from jetsel.calibrate.install import Job
+    from jetsel.calibrate.judge.findings import Findings, PromiseCheck, Result
     from jetsel.calibrate.record import LoadedRecording
     from jetsel.wire import Criterion
 
@@ -102,7 +102,7 @@ class Output:
 
     def recorded(self, job: Job, loaded: LoadedRecording) -> None:
         """Say what recording came to."""
-        from jetsel.calibrate.classes import remarks
+        from jetsel.calibrate.record.classes import remarks
         from jetsel.image.listing import left_out_lines
 
         times, count = loaded.times, len(loaded.recording.classes)
@@ -137,7 +137,7 @@ OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energ
 
 def in_words(findings: Findings) -> list[str]:
     """Return the sentences of the criterion that decides, what the chain was fitted to and what is promised."""
-    from jetsel.calibrate.report.words import promises_in_words
+    from jetsel.calibrate.judge.words import promises_in_words
 
     comparison = findings.comparisons[findings.decides]
     links = " -> ".join(comparison.chain.links)

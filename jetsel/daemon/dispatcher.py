@@ -12,6 +12,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import LoadingError, ShuttingDownError
 from jetsel.base.events import event
 from jetsel.base.notify import Notifier
+from jetsel.base.resources import trim
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
@@ -19,7 +20,6 @@ from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
 from jetsel.daemon.reload import Reload, ReloadRequests
-from jetsel.daemon.resources import trim
 from jetsel.daemon.snapshot import Current, Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally

@@ -9,8 +9,8 @@ import socket
 import struct
 from typing import NamedTuple
 
-from jetsel.base.config import fleet_folder
 from jetsel.base.errors import ConfigError, NotAllowedError
+from jetsel.base.state import agent_folder
 
 TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
@@ -55,7 +55,7 @@ def check_admin(sender: Identity, admin_group: str | None) -> None:
 def _agent_user() -> int | None:
     """Return the owner of the agent's folder, who has its plan served by a reload; None if there is no such folder."""
     try:
-        return fleet_folder().stat().st_uid
+        return agent_folder().stat().st_uid
     except OSError:
         return None
 

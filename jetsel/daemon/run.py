@@ -21,13 +21,13 @@ from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.base.logs import begin, cannot_start
 from jetsel.base.notify import Notifier
+from jetsel.base.resources import raise_file_limit, return_large_blocks
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.listener import listen
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
-from jetsel.daemon.resources import raise_file_limit, return_large_blocks
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from jetsel import __version__
+from jetsel.base.resources import resident_mb
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.metering.metering import Metering, words
 from jetsel.daemon.port import Port
-from jetsel.daemon.resources import resident_mb
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport

@@ -16,6 +16,7 @@ from jetsel import image
 from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded
+from jetsel.base.secret_file import read_secret
 from jetsel.edge.messages import EdgeStart, Remote
 from jetsel.edge.runner import Arrived as Answered
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
@@ -151,7 +152,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
         raise ConfigError(
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
         )
-    token = None if edge.token_file is None else _read(Path(edge.token_file), "edge.token_file").strip()
+    token = None if edge.token_file is None else read_secret(Path(edge.token_file), "edge.token_file:").strip()
     return Edge(EdgeStart(edge.urls, token, remotes(config, family)))
 
 

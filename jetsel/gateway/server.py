@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from typing import Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -27,8 +28,6 @@ from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
-from jetsel.gateway.review import Review
-from jetsel.gateway.review_api import ReviewApi
 from jetsel.gateway.sender import Sender
 from jetsel.gateway.settings import GatewaySettings
 
@@ -68,31 +67,41 @@ def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
 MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a limit of its own
 
 
-def application(settings: GatewaySettings) -> Starlette:
-    """Return the ASGI application, connected to the daemon once a request needs it; raises ConfigError (Review)."""
+def gateway_application(settings: GatewaySettings) -> Starlette:
+    """Return the gateway's ASGI application, connected to the daemon once a request needs it."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
     thumbnails = Thumbnails(settings.thumbnails, limits)
     catalogue = Catalogue(client)
     sender = Sender(client, catalogue, thumbnails)
-    review = [] if settings.review is None else ReviewApi(Review(settings.review, settings.reviewed), sender).routes()
     routes = [
-        *review,
         Route("/openapi.json", described),
         Route("/metrics", MetricsApi(client).answer),
         Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
         *InferenceApi(client, catalogue, sender).routes(),
-        *PageApi(client, thumbnails, has_review=settings.review is not None).routes(),
+        *PageApi(client, thumbnails).routes(),
     ]
+    return application(settings, routes, (sender, client))
+
+
+class Closable(Protocol):
+    """What an application closes at its end."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def application(settings: GatewaySettings, routes: Sequence[Route], closed: Sequence[Closable]) -> Starlette:
+    """Return an ASGI application of these routes, behind the checks that every request passes."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        sender.close()
-        client.close()
+        for one in closed:
+            one.close()
 
     return Starlette(
-        routes=routes,
+        routes=list(routes),
         middleware=[
             Middleware(
                 RequestLimits,

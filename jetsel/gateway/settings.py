@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.base import files
 from jetsel.base.errors import ConfigError
+from jetsel.base.secret_file import read_secret
 
-MOST_TOKEN_BYTES = 4096
 FEWEST_TOKEN_CHARACTERS = 16
 
 
@@ -19,9 +17,8 @@ FEWEST_TOKEN_CHARACTERS = 16
 class GatewaySettings:
     """endpoint: the daemon's, None as clients find it. token: what a request must bear, None for none.
 
-    max_body_mb: of one request. concurrency: requests at once. thumbnails: how many pictures that went
-    through the gateway are kept small, in memory, for the page. review, reviewed: folders of images to review, and of
-    those that were; None: no review, and the other's name with `-reviewed`.
+    max_body_mb: of one request. concurrency: requests at once. thumbnails: how many images that went through the
+    gateway are kept small, in memory, for the page.
     """
 
     endpoint: str | None = None
@@ -31,8 +28,6 @@ class GatewaySettings:
     timeout_ms: float = 30_000.0
     thumbnails: int = 0
     behind_proxy: bool = False
-    review: Path | None = None
-    reviewed: Path | None = None
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -62,18 +57,6 @@ def ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
         return ipaddress.ip_address(name)
     except ValueError:
         return None
-
-
-def read_secret(path: Path, option: str) -> str:
-    """Return the text of a file; raises ConfigError, which names the option, if it cannot be read or everybody may."""
-    try:
-        mode = path.stat().st_mode
-        secret = files.read_bounded(path, MOST_TOKEN_BYTES).decode()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{option} {path}: cannot be read: {error}") from None
-    if stat.S_IMODE(mode) & 0o007:
-        raise ConfigError(f"{option} {path}: every user may read it: chmod o-rwx {path}")
-    return secret
 
 
 def read_token(path: Path) -> str:

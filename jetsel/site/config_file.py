@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.base.config import SYSTEM_CONFIG, Config, parse
+from jetsel.base.config import SYSTEM_CONFIG, Config
+from jetsel.base.config_text import parse
 from jetsel.base.errors import ConfigError
+from jetsel.base.sections import S, Sections, decode, parse_toml
 
 VARIABLE = "JETSEL_CONFIG"
+
+ADDONS = {
+    "cameras": "jetsel.addons.cameras.config",
+    "mqtt": "jetsel.addons.cameras.config",
+    "fleet": "jetsel.addons.fleet.config",
+}
+"""The sections that add-ons decode, and the module of each, whose SECTIONS say how. The daemon leaves them to these."""
 
 
 def locate(given: Path | None) -> Path | None:
@@ -35,14 +45,31 @@ def endpoint_of(given: str | None, config: Path | None) -> str | None:
 
 
 def read(path: Path | None) -> Config:
-    """Return the file's configuration, or the defaults for None; raises ConfigError that names the file."""
+    """Return the file's configuration, or the defaults for None; raises ConfigError that names the file.
+
+    Sections of add-ons are accepted and not decoded.
+    """
+    return Config() if path is None else _decoded(path, lambda text: parse(text, ADDONS))
+
+
+def read_sections(path: Path | None, sections: Sections[S]) -> S:
+    """Return the sections of one add-on, or their defaults for None; raises ConfigError that names the file."""
     if path is None:
-        return Config()
+        return sections.kind()
+
+    def own(text: str) -> S:
+        plain = parse_toml(text)
+        return decode({name: plain[name] for name in sections.kind.__struct_fields__ if name in plain}, sections)
+
+    return _decoded(path, own)
+
+
+def _decoded(path: Path, decoded: Callable[[str], S]) -> S:
     try:
         content = path.read_bytes()
         if b"\0" in content:
             raise ConfigError("UTF-16, or not text: save it as UTF-8")
-        return parse(content.decode("utf-8-sig"))  # an editor on Windows puts a byte order mark in front
+        return decoded(content.decode("utf-8-sig"))  # an editor on Windows puts a byte order mark in front
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:

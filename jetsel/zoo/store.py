@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.base.config import Models, fleet_folder
+from jetsel.base.config import Models
 from jetsel.base.errors import ConfigError, ManifestError, UnknownModelError, did_you_mean
 from jetsel.base.files import read_bounded, sha256_of
-from jetsel.base.state import state_folder
+from jetsel.base.state import agent_folder, state_folder
 from jetsel.base.weights import HeadFile, Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
@@ -237,7 +237,7 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     """Return the folder of each family that `jetsel agent` has installed, in the plan's order; see planned_name."""
-    current = fleet_folder(environment) / "installed" / "current"
+    current = agent_folder(environment) / "installed" / "current"
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
     except FileNotFoundError:

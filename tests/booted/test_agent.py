@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from jetsel.fleet import publishing
+from jetsel.addons.fleet import publishing
 from tests.booted.machine import Machine
 from tests.booted.operator import configuration, started_clean
 from tests.system.fleet.site import Site, put_pets
-from tests.unit.fleet.published import pair
+from tests.unit.addons.fleet.published import pair
 
 AGENT, TIMER = "jetsel-agent.service", "jetsel-agent.timer"
 SITE, STATE, DAEMONS = "/srv/site", "/var/lib/jetsel-agent", "/var/lib/jetsel"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.fleet.manager.status import render_fleet
+from jetsel.addons.fleet.manager.status import render_fleet
 from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
-from tests.unit.fleet.manager.sample import page_of
+from tests.unit.addons.fleet.manager.sample import page_of
 
 
 @pytest.mark.parametrize(("devices", "width_px", "scheme"), [(60, DESK_PX, "light"), (3, PHONE_PX, "dark")])

@@ -25,7 +25,7 @@ def press(browser: Browser, *keys: str) -> None:
 @contextmanager
 def reviewing(folder: Path, doubts: Path) -> Iterator[Gateway]:
     with serving(folder) as daemon:
-        gateway = open_gateway(daemon.endpoint, "--review", str(doubts))
+        gateway = open_gateway(daemon.endpoint, command=("review", str(doubts)))
         try:
             yield gateway
         finally:
@@ -48,7 +48,7 @@ def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, 
         return [one.text for one in browser.driver.find_elements(By.CSS_SELECTOR, "#offered button")]
 
     with reviewing(tmp_path, doubts) as gateway:
-        browser.show(f"{gateway.url}/review", DESK_PX, "light")
+        browser.show(gateway.url, DESK_PX, "light")
         until(lambda: browser.driver.find_element(By.ID, "image").is_displayed())
         for typed in ("1", "not", "  ", "Not-OK"):
             press(browser, "w")

@@ -31,17 +31,17 @@ import msgspec
 import s3fs
 from moto.server import ThreadedMotoServer
 
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.documents import Bundle
+from jetsel.addons.fleet.reading import read_bundle, read_index
+from jetsel.addons.fleet.usage import Usage
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
-from jetsel.fleet import publishing
-from jetsel.fleet.documents import Bundle
-from jetsel.fleet.reading import read_bundle, read_index
-from jetsel.fleet.usage import Usage
 from tests.campaigns.fleet_network import Network
 from tests.system.daemons import Daemon, drawn, encoded, launch, wait_until_ready
 from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
+from tests.unit.addons.fleet.published import Pair, pair
 from tests.unit.daemon.families import put_family
-from tests.unit.fleet.published import Pair, pair
 
 BUCKET = "models"
 PAUSE_S = 0.05

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jetsel.addons.cameras.review import Decision, Review
 from jetsel.base.errors import BadRequestError, CalibrationError
-from jetsel.gateway.review import Decision, Review
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.coding import read
 from jetsel.policies.installed import current, history, install

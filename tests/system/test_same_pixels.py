@@ -17,7 +17,7 @@ from skimage import data
 from jetsel.base.config import Config, Models
 from jetsel.calibrate import record
 from jetsel.calibrate.record.photographs import Labelled
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.daemon.admission import Load
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job

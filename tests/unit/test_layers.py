@@ -42,7 +42,7 @@ def test_a_command_that_imports_the_daemon_is_found_unless_it_is_serve(tmp_path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source)
     found = layers.findings(tmp_path / "jetsel")
-    assert found == ["cli.doctor imports daemon.run: only cli.serve, fleet.agent.proving may"]
+    assert found == ["cli.doctor imports daemon.run: only cli.serve may"]
 
 
 def test_the_running_daemon_loads_no_heavy_library() -> None:

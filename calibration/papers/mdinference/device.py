@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibration.papers.mdinference.networks import Network, RecordedTimes
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import EdgeRunner, remotes, runners

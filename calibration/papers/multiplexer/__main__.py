@@ -21,7 +21,7 @@ from calibration.papers.multiplexer.local import PAPER, figure_1, local, tables_
 from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table
-from jetsel.calibrate.assemble import fit_temperatures, learn
+from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.kind import ChainPlan

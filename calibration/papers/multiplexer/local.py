@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
-from jetsel.calibrate.assemble import Learned
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Learned
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.multiplexer import NAME, inputs_in
 from jetsel.policies.multiplexer_edge import Margin, fit_margin, fit_most
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
 from calibration.papers.multiplexer.local import chances_of
-from jetsel.calibrate.assemble import Learned, try_out
-from jetsel.calibrate.goal import Outcomes
-from jetsel.calibrate.metrics import share_interval
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Learned, try_out
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.judge.metrics import share_interval
+from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
 from jetsel.premodel import is_right

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
-from jetsel.calibrate.assemble import Learned
-from jetsel.calibrate.metrics import area_under_curve
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import Learned
+from jetsel.calibrate.judge.metrics import area_under_curve
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.multiplexer import NAME, inputs_in
 from jetsel.premodel import fit_scaling

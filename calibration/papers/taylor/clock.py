@@ -16,7 +16,7 @@ from jetsel import image
 from jetsel.calibrate.fit.features import decoded
 from jetsel.calibrate.record import loaded_models
 from jetsel.calibrate.record.bench import features_of
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES, WORKING_PX
 from jetsel.zoo import Family
 

@@ -13,7 +13,7 @@ from calibration.papers.taylor.readers import points
 from calibration.papers.taylor.shown import Shown
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen
-from jetsel.calibrate.metrics import macro
+from jetsel.calibrate.judge.metrics import macro
 from jetsel.features import NAMES, PAPER_SEVEN
 from jetsel.premodel import optimum_votes
 

@@ -26,9 +26,9 @@ from calibration.papers.taylor.ways import (
     skipping,
     strongest,
 )
-from jetsel.calibrate.assemble import fit_temperatures
+from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.fit.selection import lift_of, time_price
-from jetsel.calibrate.metrics import area_under_curve, share_interval
+from jetsel.calibrate.judge.metrics import area_under_curve, share_interval
 from jetsel.features import NAMES, PAPER_SEVEN
 
 BUDGETS = (0.75, 0.5, 0.3)  # of the time of the most expensive model

@@ -16,10 +16,10 @@ from calibration.papers.taylor.clock import Clock
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.calibrate.fit.selection import Planned, make_plan
-from jetsel.calibrate.folds import nearest_in_other_folds
 from jetsel.calibrate.record import TimingPlan, load
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import PAPER_K
 from jetsel.policies.kind import ChainPlan

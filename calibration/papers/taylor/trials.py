@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.cross_validation import best_single
-from jetsel.calibrate.goal import Goal, Outcomes
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.cross_validation import best_single
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.record.recording import Recording
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.taylor.trials import Point, Way, one_model
-from jetsel.calibrate.assemble import fit_temperatures
+from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.fit.features import elected
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES, PAPER_SEVEN
 from jetsel.policies.chain import PAPER_K, PAPER_LINKS
 from jetsel.policies.kind import ChainPlan, Table

@@ -1,1 +1,1 @@
-"""The parts of fitting, each a function of arrays: models, features, neighbours, soundness."""
+"""What the images teach: features, folds, the goal, and the calibration that is put together."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.features import Distances, drop_correlated, elected, nearest_columns, sample
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import TimeFeatures
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import TimeFeatures
 from jetsel.policies.kind import ChainPlan
 from jetsel.premodel import optimum_votes, select_models
 from jetsel.wire import Criterion

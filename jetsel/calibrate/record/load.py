@@ -17,7 +17,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
 from jetsel.image.listing import count_reasons

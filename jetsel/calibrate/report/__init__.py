@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jetsel.base.errors import pip_install
-from jetsel.calibrate.findings import Findings
+from jetsel.calibrate.judge.findings import Findings
 from jetsel.image import Limits
 
 NEEDS = ("jinja2", "markupsafe", "matplotlib")

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from jetsel import __version__, image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.findings import (
+from jetsel.calibrate.judge import words
+from jetsel.calibrate.judge.findings import (
     DoubtfulFindings,
     DoubtfulImage,
     DoubtfulSample,
@@ -25,9 +26,9 @@ from jetsel.calibrate.findings import (
     ImageSample,
     Mistakes,
 )
-from jetsel.calibrate.report import Chart, Section, policies, promises, words
+from jetsel.calibrate.judge.words import Words, short, significant
+from jetsel.calibrate.report import Chart, Section, policies, promises
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
-from jetsel.calibrate.report.words import Words, short, significant
 from jetsel.image import Limits
 
 SIDE_PX = 144  # of the longer side

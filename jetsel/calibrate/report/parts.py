@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 from msgspec import Struct
 
-from jetsel.calibrate.report.words import clean, short
+from jetsel.calibrate.judge.words import clean, short
 
 Point: TypeAlias = "tuple[float, float]"
 

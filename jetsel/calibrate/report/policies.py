@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from jetsel.calibrate.findings import Comparison, Findings, Result
-from jetsel.calibrate.metrics import undominated
-from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
-from jetsel.calibrate.report.words import (
+from jetsel.calibrate.judge.findings import Comparison, Findings, Result
+from jetsel.calibrate.judge.metrics import undominated
+from jetsel.calibrate.judge.words import (
     SPACE,
     UNKNOWN,
     Words,
@@ -21,6 +20,7 @@ from jetsel.calibrate.report.words import (
     signed,
     significant,
 )
+from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
 
 Columns: TypeAlias = "dict[str, Callable[[Result], Cell]]"  # a column's name -> a result's cell in it
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jetsel.calibrate.findings import PromiseFindings
-from jetsel.calibrate.metrics import undominated
+from jetsel.calibrate.judge.findings import PromiseFindings
+from jetsel.calibrate.judge.metrics import undominated
+from jetsel.calibrate.judge.words import level, percent, promises_in_words, short, significant, why_missing
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
-from jetsel.calibrate.report.words import level, percent, promises_in_words, short, significant, why_missing
 from jetsel.policies.promise import Promise, Promises
 
 LONGEST = 120  # characters of a class

@@ -59,7 +59,6 @@ class Thumbnails:
 
 HERE = Path(__file__).parent
 _PAGE = HERE / "page.html"
-_REVIEW_SHOWN = '<p id="review" hidden>', '<p id="review">'
 _THUMBNAILS_KEPT = '<tbody id="recent">', '<tbody id="recent" data-thumbnails>'
 FILES = {
     "/page.css": HERE / "page.css",
@@ -113,12 +112,11 @@ class _Events:
 class PageApi:
     """/, its files, /events and /thumbnails."""
 
-    def __init__(self, client: AsyncClient, thumbnails: Thumbnails, *, has_review: bool) -> None:
+    def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
         self._events = _Events(client)
         self._thumbnails = thumbnails
         text = _PAGE.read_text("utf-8")
-        text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
-        self._text = text.replace(*_REVIEW_SHOWN) if has_review else text
+        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
 
     def routes(self) -> list[Route]:
         """Every path."""

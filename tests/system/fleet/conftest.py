@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.fleet import publishing
+from jetsel.addons.fleet import publishing
 from tests.system.daemons import Daemon, Start, serving
 from tests.system.fleet.site import Site, fleet_config, outcome, put_canary, put_pets, state
-from tests.unit.fleet.published import pair
+from tests.unit.addons.fleet.published import pair
 
 
 @pytest.fixture(scope="session")

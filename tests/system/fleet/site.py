@@ -12,22 +12,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.documents import Plan, PlannedFamily
+from jetsel.addons.fleet.publishing import files_of
+from jetsel.addons.fleet.reading import read_index
+from jetsel.addons.fleet.storage import Storage
+from jetsel.addons.fleet.usage import Usage
 from jetsel.calibrate.condensed import condense
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.fleet import publishing
-from jetsel.fleet.documents import Plan, PlannedFamily
-from jetsel.fleet.publishing import files_of
-from jetsel.fleet.reading import read_index
-from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import Usage
 from jetsel.image import Limits, decode, model_input
 from jetsel.policies.calibration import ANSWERS
 from jetsel.zoo import scan
 from tests.system.command import jetsel
 from tests.system.daemons import Daemon, drawn, encoded
+from tests.unit.addons.fleet.published import Pair
 from tests.unit.calibrate.answered import answered
 from tests.unit.daemon.families import CLASSES, SIDE_PX, calibrate, labels, put_family
-from tests.unit.fleet.published import Pair
 
 FAMILY = "pets"
 PHOTOGRAPHS = 40

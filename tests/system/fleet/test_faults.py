@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.fleet import publishing
+from jetsel.addons.fleet import publishing
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, state
-from tests.unit.fleet.published import pair, served
+from tests.unit.addons.fleet.published import pair, served
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow

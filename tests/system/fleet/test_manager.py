@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.fleet import publishing
-from jetsel.fleet.manager.planning import read_plans
-from jetsel.fleet.signing import read_key
-from jetsel.fleet.storage import Storage
-from jetsel.fleet.usage import DeviceLimits, Trial
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.manager.planning import read_plans
+from jetsel.addons.fleet.signing import read_key
+from jetsel.addons.fleet.storage import Storage
+from jetsel.addons.fleet.usage import DeviceLimits, Trial
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded
 from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
-from tests.unit.fleet.managed import repository, told, upload
-from tests.unit.fleet.object_store import bucket
-from tests.unit.fleet.published import Pair, pair
+from tests.unit.addons.fleet.managed import repository, told, upload
+from tests.unit.addons.fleet.object_store import bucket
+from tests.unit.addons.fleet.published import Pair, pair
 
 pytestmark = pytest.mark.slow
 

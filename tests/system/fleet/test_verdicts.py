@@ -13,19 +13,20 @@ import pytest
 from msgspec import structs
 
 from jetsel import Client
-from jetsel.base.config import parse
-from jetsel.fleet.agent import remembered
-from jetsel.fleet.agent.canary import Canary
-from jetsel.fleet.agent.following import Follower
-from jetsel.fleet.agent.installing import Installer
-from jetsel.fleet.documents import PlannedFamily
-from jetsel.fleet.sources import FolderSource
-from jetsel.fleet.usage import CanaryResult
+from jetsel.addons.fleet.agent import remembered
+from jetsel.addons.fleet.agent.canary import Canary
+from jetsel.addons.fleet.agent.following import Follower
+from jetsel.addons.fleet.agent.installing import Installer
+from jetsel.addons.fleet.config import Fleet
+from jetsel.addons.fleet.documents import PlannedFamily
+from jetsel.addons.fleet.sources import FolderSource
+from jetsel.addons.fleet.usage import CanaryResult
+from jetsel.site import config_file
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.endless import WHITE, put_endless_family
 from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, run_agent, state
-from tests.unit.fleet.published import pair
+from tests.unit.addons.fleet.published import pair
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,7 @@ def follower(device: Daemon, site: Site, canary: Path, tmp_path: Path, monkeypat
         "one",
         FolderSource(Path(site.url)),
         [site.key.public],
-        Installer(folder, parse(device.config.read_text()), device.config),
+        Installer(folder, config_file.read(device.config), Fleet(), device.config),
         Canary(canary, None),
         lambda: Client(device.endpoint),
         folder / "remembered.json",

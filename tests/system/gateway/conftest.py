@@ -18,8 +18,8 @@ def open_gateway() -> Iterator[Open]:
     """Start gateways; each must end well when it is told to."""
     running: list[Gateway] = []
 
-    def begin(endpoint: str, *options: str) -> Gateway:
-        running.append(launch(endpoint, *options))
+    def begin(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)) -> Gateway:
+        running.append(launch(endpoint, *options, command=command))
         return running[-1]
 
     yield begin

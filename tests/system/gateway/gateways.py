@@ -40,10 +40,11 @@ class Gateway:
             connection.close()
 
 
-def launch(endpoint: str, *options: str) -> Gateway:
-    """Start one on a port that is free; fails with its words where it does not listen."""
-    command = [sys.executable, "-m", "jetsel", "gateway", "--endpoint", endpoint, "--listen", "127.0.0.1:0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def launch(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)) -> Gateway:
+    """Start one on a port that is free; fails with its words unless it listens. command: another that serves HTTP."""
+    listen = ["--endpoint", endpoint, "--listen", "127.0.0.1:0"]
+    started = [sys.executable, "-m", "jetsel", *command, *listen, *options]
+    process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line.startswith("http://127.0.0.1:"), line + process.stdout.read()

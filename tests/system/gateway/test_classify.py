@@ -166,7 +166,6 @@ def test_with_a_token_file_only_who_bears_it_is_answered(
         (["--listen", "8000"], "as in 127.0.0.1:8000"),
         (["--listen", "203.0.113.1:1", "--behind-proxy"], "name another with --listen"),
         (["--token-file", "/nowhere"], "cannot be read"),
-        (["--listen", "127.0.0.1:0", "--review", "/nowhere"], "there is no such folder"),
     ],
 )
 def test_it_does_not_start_where_it_should_not(options: list[str], words: str) -> None:

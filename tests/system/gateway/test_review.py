@@ -29,7 +29,7 @@ def test_images_are_reviewed_and_the_folder_is_one_that_a_calibration_reads(
     for number, name in enumerate(("a-1.jpg", "b-2.jpg", "c-3.jpg")):
         (tmp_path / "doubts" / FIRST).mkdir(parents=True, exist_ok=True)
         (tmp_path / "doubts" / FIRST / name).write_bytes(encoded(drawn(number)))
-    gateway = open_gateway(shared_daemon.endpoint, "--review", str(tmp_path / "doubts"))
+    gateway = open_gateway(shared_daemon.endpoint, command=("review", str(tmp_path / "doubts")))
     status, pending, _ = gateway.ask("GET", "/review/next")
     assert (status, pending["left"], pending["label"]) == (200, 3, "a")
     status, suggested, _ = gateway.ask("GET", f"/review/suggest?path={pending['image']}")
@@ -50,10 +50,7 @@ def test_images_are_reviewed_and_the_folder_is_one_that_a_calibration_reads(
     }
 
 
-def test_other_sites_may_not_decide_and_without_the_option_there_is_no_review(
-    gateway: Gateway, shared_daemon: Daemon, open_gateway: Open, tmp_path: Path
-) -> None:
-    assert gateway.ask("GET", "/review/next")[0] == 404
-    reviewing = open_gateway(shared_daemon.endpoint, "--review", str(tmp_path))
+def test_other_sites_may_not_decide(shared_daemon: Daemon, open_gateway: Open, tmp_path: Path) -> None:
+    reviewing = open_gateway(shared_daemon.endpoint, command=("review", str(tmp_path)))
     status, _, _ = reviewing.ask("POST", "/review/undo", b"{}", JSON | {"Sec-Fetch-Site": "cross-site"})
     assert status == 403

@@ -5,50 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jetsel.base.camera_config import Camera, Mqtt
-from jetsel.base.config import (
-    EXAMPLES,
-    Config,
-    Edge,
-    Fleet,
-    Host,
-    Log,
-    Models,
-    Observe,
-    Policy,
-    Power,
-    Server,
-    calibrations_folder,
-    parse,
-)
+from jetsel.base.config import Config, Models, Power, Server, calibrations_folder
+from jetsel.base.config_text import EXAMPLES, SECTIONS, parse
 from jetsel.base.errors import ConfigError
 from jetsel.cli.configuration import as_toml
-
-SECTIONS = ("server", "models", "host", "power", "policy", "log")
-
-
-def keys() -> list[str]:
-    """Every key that a jetsel.toml may set."""
-    sections = {
-        "server": Server,
-        "models": Models,
-        "host": Host,
-        "power": Power,
-        "policy": Policy,
-        "log": Log,
-        "observe": Observe,
-        "edge": Edge,
-        "fleet": Fleet,
-        "mqtt": Mqtt,
-        "cameras": Camera,
-    }
-    return [f"{section}.{key}" for section, kind in sections.items() for key in kind.__struct_fields__]
 
 
 def said(text: str) -> str:
@@ -65,31 +30,6 @@ def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
     assert parse("[server]\nworkers = 3\nqueue_mb = 8\n") == Config(server=Server(workers=3, queue_mb=8.0))
 
 
-def in_section(section: str, line: str) -> str:
-    """A file with this line; a camera has what each must have, too."""
-    if section != "cameras":
-        return f"[{section}]\n{line}\n"
-    required = {"name": 'name = "yard"', "source": 'source = "0"'}
-    required.pop(line.partition(" = ")[0], None)
-    return "\n".join(["[[cameras]]", *required.values(), line, ""])
-
-
-def test_every_key_has_an_example_and_every_example_a_key() -> None:
-    assert set(keys()) == set(EXAMPLES)
-
-
-def test_each_example_can_be_copied_into_a_file() -> None:
-    for key in EXAMPLES:
-        section, _, name = key.partition(".")
-        copied = re.sub(r" \(.*\)$", "", EXAMPLES[key])  # what stands in brackets after it explains it
-        config = parse(in_section(section, copied))
-        found = getattr(config, section)
-        assert copied.startswith(f"{name} = ")
-        value = getattr(found[0] if isinstance(found, list) else found, name)
-        assert msgspec.to_builtins(value) == msgspec.toml.decode(copied)[name]
-        assert parse(as_toml(config)) == config
-
-
 @pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe", "edge"])
 def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
     line = said(f"[{section}]\nqueu = 1\n")
@@ -98,18 +38,17 @@ def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None
     assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
 
 
-def test_a_camera_is_named_by_its_place_and_two_have_not_one_name() -> None:
-    camera = '[[cameras]]\nname = "a"\nsource = "0"\n'
-    assert said(f"{camera}gatte = 1").startswith("cameras[0].gatte: there is no such key (did you mean gate?)")
-    with pytest.raises(ConfigError, match="two have the name a"):
-        parse(camera * 2)
-
-
 def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
     line = said("[server]\nqueue_request = 1\n")
     assert "(did you mean queue_requests?)" in line
     assert line.endswith("; example: queue_requests = 128")
     assert "(did you mean server?)" in said("[servr]\nworkers = 1\n")
+
+
+def test_sections_of_add_ons_are_accepted_and_a_typo_in_the_name_of_one_is_not() -> None:
+    assert parse("[yard]\nqueu = 1", ["yard"]) == Config()
+    with pytest.raises(ConfigError, match=r"yrad: there is no such key \(did you mean yard\?\)"):
+        parse("[yrad]", ["yard"])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +92,8 @@ def test_what_is_no_toml_is_told_so(text: str) -> None:
 
 
 @given(
-    st.text(max_size=60) | st.dictionaries(st.sampled_from([*SECTIONS, "x", "a\nb"]), st.integers()).map(tomli_w.dumps)
+    st.text(max_size=60)
+    | st.dictionaries(st.sampled_from([*Config.__struct_fields__, "x", "a\nb"]), st.integers()).map(tomli_w.dumps)
 )
 @example('[server]\n"a\\nb" = 1')
 @example('[server]\n"a`b" = 1')
@@ -177,7 +117,7 @@ def test_what_is_printed_reads_back_whatever_its_names_hold() -> None:
         models=Models(paths=odd, backends=dict.fromkeys(odd, "tensorrt")),
         power=Power(labels=dict(zip(odd, odd, strict=True)), budget_w=0.1),
     )
-    assert parse(as_toml(config)) == config
+    assert parse(as_toml(config, SECTIONS, {})) == config
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 
 CLASSES = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 ENERGIES_MJ = {"s": 12.0, "m": 6.0, "l": 30.0}  # the fastest is not the most frugal

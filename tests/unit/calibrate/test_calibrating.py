@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.decision import InstallRequest
-from jetsel.calibrate.goal import Goal
+from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import Energies, LoadedRecording, Times
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay_all
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.calibration import check

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.assemble import fit_temperatures
 from jetsel.calibrate.condensed import condense, read_condensed
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.fit.assemble import fit_temperatures
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.registry import CRITERIA

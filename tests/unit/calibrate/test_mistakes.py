@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jetsel.calibrate.findings import ClassFinding
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import Run
-from jetsel.calibrate.results import MOST_IMAGES, differing, mistakes
+from jetsel.calibrate.judge.findings import ClassFinding
+from jetsel.calibrate.judge.results import MOST_IMAGES, differing, mistakes
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run
 
 NAMES = ("cat", "dog", "fox")
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from calibration.optimizing.verdict import Verdict, judged
-from jetsel.calibrate.assemble import Identity
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.decision import InstallRequest
+from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import LoadedRecording, Times
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import table_hash
 from tests.unit.calibrate.recorded import drawn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibration.imagenet.promises import KIND, shipped
 from calibration.promises import BEST, DEFAULT, judged
-from jetsel.calibrate.learn_then_test import LEVELS
+from jetsel.calibrate.judge.learn_then_test import LEVELS
 
 
 def test_a_draw_judges_the_default_a_cascade_and_the_best_model_at_every_level() -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from calibration.papers.taylor.trials import Seen, Trial, at_price, within
 from calibration.papers.taylor.ways import single, strongest
 from jetsel.calibrate.fit.selection import lift_of, time_price
-from jetsel.calibrate.metrics import best_mix
-from jetsel.calibrate.recording import Recording
+from jetsel.calibrate.judge.metrics import best_mix
+from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 
 CLASSES = 10

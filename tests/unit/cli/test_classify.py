@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from jetsel.cli.classify import _files, served_models
+from jetsel.cli.classify import _files
+from jetsel.cli.options import served_models
 
 
 def test_of_a_folder_all_photographs_are_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import io
 import msgspec
 from rich.console import Console
 
-from jetsel.calibrate.findings import Result
+from jetsel.calibrate.judge.findings import Result
 from jetsel.cli.terminal import results_table
 from tests.unit.calibrate.report.sample import result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.findings import Interval, PromiseCheck
+from jetsel.calibrate.judge.findings import Interval, PromiseCheck
 from jetsel.cli.terminal import Output, console, promises_table, table
 
 REPAIR = "pip install 'jetsel[export]'"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.recording import Recording
-from jetsel.calibrate.replay import replay
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay
 from jetsel.policies.cascade import AveragedCascade, Cascade, rungs_of
 from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Outputs, fit_cascades, judge
 from tests.unit.calibrate.recorded import COSTS_MS, drawn

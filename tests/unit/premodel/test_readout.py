@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.calibrate.metrics import area_under_curve
+from jetsel.calibrate.judge.metrics import area_under_curve
 from jetsel.premodel.readout import FOLDS, STATISTICS, Readout, fit_readout, inputs_of
 
 

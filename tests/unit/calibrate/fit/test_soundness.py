@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from jetsel.calibrate.cross_validation import STEPS, fit_soundness, non_increasing
+from jetsel.calibrate.fit.cross_validation import STEPS, fit_soundness, non_increasing
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5)), min_size=1, max_size=7))

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from jetsel.calibrate.findings import (
+from jetsel.calibrate.judge.findings import (
     ClassFinding,
     Comparison,
     Findings,

@@ -15,13 +15,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from jetsel.calibrate.findings import ClassFinding, Comparison, Findings, Guess, ImageSample, Mistakes
+from jetsel.calibrate.judge.findings import ClassFinding, Comparison, Findings, Guess, ImageSample, Mistakes
+from jetsel.calibrate.judge.results import MOST_CLASSES, MOST_IMAGES
+from jetsel.calibrate.judge.words import change, clean, percent, signed, significant
 from jetsel.calibrate.report import render
 from jetsel.calibrate.report.parts import lines
 from jetsel.calibrate.report.policies import ordered
 from jetsel.calibrate.report.promises import trade_off
-from jetsel.calibrate.report.words import change, clean, percent, signed, significant
-from jetsel.calibrate.results import MOST_CLASSES, MOST_IMAGES
 from jetsel.image import decode, jpeg
 from tests.unit.calibrate.report import sample
 

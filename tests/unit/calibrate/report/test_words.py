@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jetsel.calibrate.report.words import (
+from jetsel.calibrate.judge.words import (
     change,
     clean,
     joined,

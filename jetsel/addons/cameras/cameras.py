@@ -1,0 +1,185 @@
+"""All cameras of one process: each in threads of its own, so that one that hangs or floods costs the others nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+from jetsel.addons.cameras.config import Camera
+from jetsel.addons.cameras.mqtt import Mqtt
+from jetsel.addons.cameras.saver import Saver
+from jetsel.addons.cameras.settings import Job, settings_of
+from jetsel.addons.cameras.source import reason_of
+from jetsel.addons.cameras.watch import Watch
+from jetsel.base.errors import ConfigError, JetselError
+from jetsel.gateway import camera_states
+from jetsel.gateway.camera_states import CameraState
+
+_AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
+_END_S = 12.0  # for a request under way
+
+
+class Running:
+    """One camera that is watched, from its start to `end`. Raises ConfigError for what cannot be used."""
+
+    def __init__(self, camera: Camera, job: Job) -> None:
+        self.camera, self._job = camera, job
+        settings, saver = settings_of(camera, job), None
+        if camera.save is not None:
+            saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self._tell)
+        self._publishers: dict[str | None, Mqtt] = {}
+        for region, topic in settings.topics.items():
+            name = camera.name if region is None else f"{camera.name} {region}"
+            if job.broker is not None:
+                self._publishers[region] = Mqtt(job.broker, topic, name, self._tell)
+        self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
+        self.error: JetselError | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"camera {camera.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a file was played to its end, or a mistake has ended it."""
+        return not self._thread.is_alive()
+
+    def states(self) -> list[CameraState]:
+        """Return how each of its regions is."""
+        return self._watch.states()
+
+    def stop(self) -> None:
+        """Have it stop soon."""
+        self._stopping.set()
+        self._watch.stop()
+
+    def end(self) -> bool:
+        """Stop, and wait for its end; False if the source hangs."""
+        self.stop()
+        self._thread.join(_END_S)
+        has_ended = self._watch.close()
+        _at_once(Mqtt.close, self._publishers.values())
+        return has_ended and not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self._has_run():
+            self._stopping.wait(_AGAIN_S)
+
+    def _has_run(self) -> bool:
+        """Watch; return whether that is over, and not to be tried again."""
+        try:
+            self._watch.run()
+        except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
+            if not (self._job.gives_up and isinstance(error, JetselError)):
+                with contextlib.suppress(Exception):  # a listener may fail, too
+                    self._tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
+                return False
+            self.error = error
+        return True
+
+    def _emit(self, event: dict[str, Any], region: str | None) -> None:
+        self._job.emit(event)
+        for name, publisher in self._publishers.items():
+            if region is None or name == region:
+                publisher.event(event)
+
+    def _available(self, is_available: bool) -> None:
+        for publisher in self._publishers.values():
+            publisher.available(is_available)
+
+    def _tell(self, words: str) -> None:
+        self._job.told(f"{self.camera.name}: {words}")
+
+
+def _at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
+    """End each in a thread of its own: many that hang take no longer than one."""
+    with ThreadPoolExecutor(max(1, len(things))) as pool:
+        return list(pool.map(end, things))
+
+
+class Cameras:
+    """Runs cameras until each is over or `stop`. Raises ConfigError for one that cannot be used, before any starts."""
+
+    def __init__(self, cameras: Sequence[Camera], job: Job) -> None:
+        self._job = job
+        self._check(cameras, job)
+        self._running = {camera.name: Running(camera, job) for camera in cameras}
+        self._has_ended = True  # all that a reload stopped
+        self._stopping = threading.Event()
+        self._writer = threading.Thread(target=self._write, name="states", daemon=True)
+        self._writer.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait, and return whether every camera is over; raises the mistake that ended one."""
+        time.sleep(timeout_s)
+        for running in self._running.values():
+            if running.is_over and running.error is not None:
+                raise running.error
+        return all(running.is_over for running in self._running.values())
+
+    def change_to(self, cameras: Sequence[Camera], job: Job) -> list[str]:
+        """Watch these from now on; return the names of those that began, ended or changed.
+
+        Those that stay as they were go on. Raises ConfigError, and nothing changes, if one cannot be used.
+        """
+        self._check(cameras, job)
+        is_same_job = job == self._job
+        wanted = {camera.name: camera for camera in cameras}
+        gone = [one for name, one in self._running.items() if not is_same_job or wanted.get(name) != one.camera]
+        for one in gone:
+            one.stop()
+        self._has_ended &= all(_at_once(Running.end, gone))
+        for one in gone:
+            del self._running[one.camera.name]
+        begun = {name: camera for name, camera in wanted.items() if name not in self._running}
+        self._job = job
+        self._running |= {name: Running(camera, job) for name, camera in begun.items()}
+        return list(dict.fromkeys([*(one.camera.name for one in gone), *begun]))
+
+    def end(self) -> bool:
+        """Stop all; False if a source hangs, so that only the process's end lets go of it."""
+        self._stopping.set()
+        for running in self._running.values():
+            running.stop()
+        has_ended = _at_once(Running.end, self._running.values())
+        self._writer.join(_END_S)
+        return self._has_ended and all(has_ended)
+
+    @staticmethod
+    def _check(cameras: Sequence[Camera], job: Job) -> None:
+        taken: dict[str, str] = {}
+        for camera in cameras:
+            for region, topic in settings_of(camera, job).topics.items():
+                name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
+                if topic in taken and job.broker is not None:
+                    raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")
+                taken[topic] = name
+
+    def _write(self) -> None:
+        """Keep the file that says how the cameras are, for the gateway; what is wrong with it is reported once."""
+        path, trouble = camera_states.place(), ""
+        if path is None:
+            return
+        while not self._stopping.wait(camera_states.EVERY_S):
+            before, trouble = trouble, ""
+            try:
+                camera_states.write(path, [state for one in list(self._running.values()) for state in one.states()])
+            except OSError as error:
+                trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
+                if trouble != before:
+                    self._job.told(trouble)
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def one_thread_each() -> None:
+    """Have OpenCV and FFmpeg use one thread for each camera: many cameras share few processors, and memory."""
+    os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")
+    cv2.setNumThreads(1)

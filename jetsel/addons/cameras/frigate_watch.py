@@ -1,0 +1,303 @@
+"""Frigate's tracked objects: each is asked about until its answers agree, and gets a sub-label or a reason why not."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from jetsel.addons.cameras.frigate import MOST_LETTERS, FrigateApi, FrigateError, Snapshot, read_message
+from jetsel.addons.cameras.frigate_messages import FrigateMessages
+from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.sub_labels import MOST_VOTES, SubLabel, Votes
+from jetsel.addons.cameras.watch import stamp
+from jetsel.base.errors import JetselError
+from jetsel.client import Client
+
+_LOOK_S = 0.1
+_THREADS = 4
+_MOST_OBJECTS = 1000  # at a time
+_REMEMBERED = 10_000  # objects that are done: a late message of one begins nothing
+_POLL_FOR_S = 60.0  # after its start an object is asked about by itself; later only if Frigate sends an update
+_PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to be back
+_SILENT_S = 300.0  # without a message of an object: Frigate is asked whether it has ended
+_AGAIN_S = 1.0
+_LONGEST_PAUSE_S = 8.0
+_LISTED = 500  # objects in a list of Frigate's newest
+
+
+@dataclass
+class Tracked:
+    """One object of Frigate's. Times are of the monotonic clock."""
+
+    id: str
+    camera: str
+    label: str
+    family: str
+    seen_s: float
+    began_s: float
+    votes: Votes = field(default_factory=Votes)
+    due_s: float = 0.0
+    ended_s: float | None = None
+    is_busy: bool = False
+    last_image: bytes = b""  # its hash: the same image is no further vote
+    problem: str = ""
+    pause_s: float = _AGAIN_S
+    result: SubLabel | None = None
+    is_final: bool = False  # all that can be asked about it was, after its end
+
+
+class FrigateWatch:
+    """Begins at once; end it with `close`. families: by the label of an object, the family that answers.
+
+    prefix: mqtt.topic_prefix of Frigate. emit: gets each event; told: sentences for people. Any thread may call them.
+    """
+
+    def __init__(
+        self,
+        api: FrigateApi,
+        name: str,
+        broker: Broker,
+        endpoint: str | None,
+        families: Mapping[str, str],
+        asks: Mapping[str, Any],
+        timeout_ms: float,
+        *,
+        prefix: str = "frigate",
+        emit: Callable[[dict[str, Any]], None],
+        told: Callable[[str], None],
+    ) -> None:
+        self._api, self._name, self._families, self._asks = api, name, families, dict(asks)
+        self._endpoint, self._timeout_ms = endpoint, timeout_ms
+        self._emit, self._told = emit, told
+        self._lock = threading.Lock()
+        self._objects: dict[str, Tracked] = {}
+        self._done: dict[str, None] = {}
+        self._local = threading.local()
+        self._clients: list[Client] = []
+        self._listed: set[str] | None = None  # objects of Frigate's last list; None before the first
+        self._oldest_s = -math.inf  # when the last one of that list began, if the list was full
+        self._is_behind = True  # the list is to be read
+        self._counts = {"sub_label": 0, "no_sub_label": 0}
+        self._trouble: set[str] = set()
+        self._stopping = threading.Event()
+        self._pool = ThreadPoolExecutor(_THREADS, "frigate")
+        self._messages = FrigateMessages(broker, prefix, self._fall_behind, self._received, told)
+
+    def run(self) -> None:
+        """Ask about objects until `stop`."""
+        while not self._stopping.wait(_LOOK_S):
+            self._messages.report_silence()
+            if self._is_behind:
+                self._is_behind = False
+                self._pool.submit(self._catch_up)
+            now_s = time.monotonic()
+            with self._lock:
+                due = [one for one in self._objects.values() if not one.is_busy and one.due_s <= now_s]
+                for one in due:
+                    one.is_busy = True
+            for one in due:
+                self._pool.submit(self._step, one)
+
+    def stop(self) -> None:
+        """Have `run` return soon."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End after `run`: what is not decided gets its reason. Requests that are under way end by their deadlines."""
+        self._stopping.set()
+        self._messages.close()
+        self._pool.shutdown(cancel_futures=True)
+        for one in list(self._objects.values()):
+            self._end(one, f"jetsel watch was stopped: {one.votes.why_none() or 'its sub-label is not written yet'}")
+        for client in self._clients:
+            client.close()
+        self._say("summary", **{f"{name}s": count for name, count in self._counts.items()})
+
+    # What Frigate says.
+
+    def _received(self, payload: bytes) -> None:
+        message = read_message(payload)
+        self._take(message.after, is_end=message.type == "end")
+
+    def _take(self, after: Snapshot, *, is_end: bool) -> None:
+        """Take in an object's state; one of a label without a family is none of ours."""
+        now_s = time.monotonic()
+        with self._lock:
+            one = self._objects.get(after.id)
+            if one is None:
+                family = self._families.get(after.label)
+                if family is None or after.false_positive or after.id in self._done:
+                    return
+                one = Tracked(after.id, after.camera, after.label, family, now_s, now_s)
+                if len(self._objects) < _MOST_OBJECTS:
+                    self._objects[after.id] = one
+            one.seen_s, one.due_s = now_s, min(one.due_s, now_s)
+            if is_end and one.ended_s is None:
+                one.ended_s = now_s
+            reason = _why_not(after, one.result)
+            if one.id not in self._objects:
+                reason = f"{_MOST_OBJECTS} objects are under way already"
+        if reason is not None:
+            self._end(one, reason)
+
+    def _fall_behind(self) -> None:
+        self._is_behind = True
+
+    def _catch_up(self) -> None:
+        """Look what was missed while the broker was away: objects that began, and those that ended."""
+        with self._lock:
+            under_way = [one for one in self._objects.values() if one.ended_s is None]
+        try:
+            for state in self._unlisted(self._api.newest(list(self._families), _LISTED)):
+                self._take(state, is_end=state.end_time is not None)
+            for one in under_way:
+                if self._stopping.is_set():
+                    return
+                self._look_up(one, has_ended_if_unknown=False)
+            self._trouble.discard("catch-up")
+        except Exception as error:  # also a defect of ours: the pool would swallow it
+            self._tell_once("catch-up", f"what was missed cannot be read: {error}")
+            self._is_behind |= isinstance(error, FrigateError) and error.retry
+            self._stopping.wait(_AGAIN_S)
+
+    def _unlisted(self, newest: list[Snapshot]) -> list[Snapshot]:
+        """Return what the list before did not have, the oldest first, whatever anybody's clock says.
+
+        In a full list, what Frigate deletes makes place for older ones at its end: they are not new.
+        """
+        is_full = len(newest) >= _LISTED
+        with self._lock:
+            before, self._listed = self._listed, {one.id for one in newest}
+            oldest_s, self._oldest_s = self._oldest_s, newest[-1].start_time if is_full else -math.inf
+        if before is None:
+            return []
+        return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
+
+    def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
+        """Take in an object's state as Frigate's database has it."""
+        state = self._api.look_up(one.id)
+        if state is not None:
+            self._take(state, is_end=state.end_time is not None)
+        elif has_ended_if_unknown:
+            with self._lock:
+                one.seen_s = one.due_s = time.monotonic()
+                one.ended_s = one.seen_s if one.ended_s is None else one.ended_s
+
+    # One object, by one thread at a time.
+
+    def _step(self, one: Tracked) -> None:
+        try:
+            if one.result is None and not one.is_final:
+                self._ask(one)
+            if self._stopping.is_set() or one.id not in self._objects:
+                return
+            if one.result is not None:
+                self._write(one, one.result)
+                self._trouble.discard("writing")
+            elif one.is_final or len(one.votes) >= MOST_VOTES:
+                self._end(one, "; ".join(filter(None, (one.votes.why_none(), one.problem))))
+        except FrigateError as error:
+            self._failed(one, "frigate" if one.result is None else "writing", str(error), is_over=not error.retry)
+        except JetselError as error:
+            self._failed(one, "daemon", str(error), is_over=False)
+        except Exception as error:  # a defect of ours: the object gets it as its reason
+            self._end(one, f"a defect in jetsel: {type(error).__name__}: {error}")
+        finally:
+            one.is_busy = False
+
+    def _ask(self, one: Tracked) -> None:
+        """Ask about the object's best image so far, if it is another; set when it is due again."""
+        now_s = time.monotonic()
+        if one.ended_s is None and now_s - one.seen_s > _SILENT_S:
+            self._look_up(one, has_ended_if_unknown=True)
+        seen_s, was_ended = one.seen_s, one.ended_s is not None
+        image = self._api.snapshot(one.id)
+        self._trouble.discard("frigate")
+        digest = b"" if image is None else hashlib.sha256(image).digest()
+        if self._stopping.is_set():
+            return
+        if image is not None and digest != one.last_image:
+            answer = self._client().classify(image, family=one.family, top_k=1, on_doubt="use", **self._asks)
+            self._trouble.discard("daemon")
+            one.votes.add(answer)
+            one.last_image, one.problem = digest, ""
+        is_polled = now_s - one.began_s < _POLL_FOR_S or was_ended
+        with self._lock:
+            one.pause_s, one.result = _AGAIN_S, one.votes.result()
+            one.is_final = was_ended  # its image does not change any more
+            if one.seen_s == seen_s:  # what came meanwhile has made it due
+                one.due_s = now_s + (_AGAIN_S if is_polled else _SILENT_S)
+
+    def _write(self, one: Tracked, result: SubLabel) -> None:
+        """Write the sub-label, unless the object has one of Frigate's own or is a false positive by now."""
+        self._look_up(one, has_ended_if_unknown=True)
+        if one.id not in self._objects:
+            return
+        self._api.set_sub_label(one.id, result.label, min(1.0, max(result.score, 1e-6)))
+        with self._lock:
+            if self._objects.pop(one.id, None) is None:
+                return
+            self._remember(one.id)
+            self._counts["sub_label"] += 1
+        self._say("sub_label", **self._about(one), sub_label=result.label, score=result.score, answers=result.votes)
+
+    def _failed(self, one: Tracked, who: str, problem: str, *, is_over: bool) -> None:
+        """Try again, until the object has ended for too long. Reported once until who failed answers again."""
+        now_s = time.monotonic()
+        one.problem = problem
+        if one.pause_s == _AGAIN_S:  # a single object that cannot be read is no new trouble at each try
+            self._tell_once(who, f"{one.id}: {problem}")
+        if is_over or (one.ended_s is not None and now_s - one.ended_s > _PATIENCE_S):
+            self._end(one, problem)
+            return
+        one.due_s = now_s + one.pause_s
+        one.pause_s = min(2 * one.pause_s, _LONGEST_PAUSE_S)
+
+    def _end(self, one: Tracked, reason: str) -> None:
+        with self._lock:
+            self._objects.pop(one.id, None)
+            if one.id in self._done:
+                return
+            self._remember(one.id)
+            self._counts["no_sub_label"] += 1
+        self._say("no_sub_label", **self._about(one), reason=reason)
+
+    def _remember(self, event_id: str) -> None:
+        self._done[event_id] = None
+        if len(self._done) > _REMEMBERED:
+            del self._done[next(iter(self._done))]
+
+    @staticmethod
+    def _about(one: Tracked) -> dict[str, Any]:
+        return {"object": one.id, "camera": one.camera, "label": one.label, "family": one.family}
+
+    def _client(self) -> Client:
+        """Return this thread's client."""
+        if not hasattr(self._local, "client"):
+            self._local.client = Client(self._endpoint, timeout_ms=self._timeout_ms, retry=False)
+            self._clients.append(self._local.client)
+        client: Client = self._local.client
+        return client
+
+    def _tell_once(self, what: str, words: str) -> None:
+        if what not in self._trouble:
+            self._trouble.add(what)
+            self._told(words)
+
+    def _say(self, event: str, **fields: Any) -> None:
+        self._emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
+
+
+def _why_not(state: Snapshot, result: SubLabel | None) -> str | None:
+    """Return why an object gets no sub-label of ours, None if it may. result: what may have been written already."""
+    if state.false_positive:
+        return "Frigate calls it a false positive"
+    if state.name is not None and (result is None or state.name != result.label[:MOST_LETTERS]):
+        return f"Frigate has the sub-label {state.name} for it already"
+    return None

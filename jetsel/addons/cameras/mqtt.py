@@ -1,0 +1,160 @@
+"""Events for an MQTT broker, and the retained messages by which Home Assistant finds the camera by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
+
+from jetsel import __version__
+from jetsel.base.errors import ConfigError
+from jetsel.base.secret_file import read_secret
+
+_PORT, _TLS_PORT = 1883, 8883
+_MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out
+_LONGEST_PAUSE_S = 30
+_KEEPALIVE_S = 15  # the broker tells that nobody watches after one and a half of it
+_END_S = 2.0
+_SENSORS: dict[str, dict[str, Any]] = {
+    "label": {"name": "Label", "value_template": "{{ value_json.label[:255] }}"},
+    "probability": {
+        "name": "Probability",
+        "value_template": "{{ (value_json.probability * 100) | round(1) }}",
+        "unit_of_measurement": "%",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where the broker is, and who asks. tls: with the system's certificate authorities."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = None
+    tls: bool = False
+
+
+def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
+    """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
+    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
+    if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
+        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
+    if (user is None) != (password_file is None):
+        raise ConfigError("--mqtt-user and --mqtt-password-file go together: give both, or neither")
+    password = None if password_file is None else read_secret(password_file, "--mqtt-password-file").rstrip("\r\n")
+    return Broker(found[1] or found[2], port, user, password, tls)
+
+
+class Mqtt:
+    """Publishes to one broker, which may come and go: what holds is published anew at each connection.
+
+    node: the camera's name in topics; name: for people. told: gets a sentence when the broker goes away or is back,
+    from a thread of paho's.
+    """
+
+    def __init__(self, broker: Broker, node: str, name: str, told: Callable[[str], None]) -> None:
+        self._node, self._name, self._told = node, name, told
+        self._where, self._trouble = f"{broker.host}:{broker.port}", ""
+        self._lock = threading.Lock()
+        self._is_connected = False
+        self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
+        self._state = b""
+        self._availability = b"offline"
+        self._client = client = paho.Client(CallbackAPIVersion.VERSION2)
+        client.username_pw_set(broker.user, broker.password)
+        if broker.tls:
+            client.tls_set_context(ssl.create_default_context())
+        client.reconnect_delay_set(1, _LONGEST_PAUSE_S)
+        client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
+        client.on_connect = self._connected
+        client.on_connect_fail = lambda *_: self._tell("cannot be reached")
+        client.on_disconnect = self._disconnected
+        client.connect_async(broker.host, broker.port, _KEEPALIVE_S)
+        client.loop_start()
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Publish an event; a label is retained as the camera's state, too, for who subscribes later."""
+        content = msgspec.json.encode(event)
+        with self._lock:
+            self._waiting.append(content)
+            if event["event"] == "label":
+                self._state = content
+                self._publish("state", content, retain=True)
+            self._publish_waiting()
+
+    def available(self, is_available: bool) -> None:
+        """Tell whether the state is the present one: the source and the daemon are there."""
+        with self._lock:
+            self._availability = b"online" if is_available else b"offline"
+            self._publish("availability", self._availability, retain=True)
+
+    def close(self) -> None:
+        """Say that nobody watches any more, and leave."""
+        if self._client.is_connected():
+            with contextlib.suppress(RuntimeError):  # the connection was lost at this moment: the last will says it
+                self._client.publish(self._topic("availability"), "offline", 1, retain=True).wait_for_publish(_END_S)
+        self._client.on_disconnect = None
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _topic(self, what: str) -> str:
+        return f"jetsel/{self._node}/{what}"
+
+    def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        if reason.is_failure:
+            self._tell(f"refuses: {reason}")
+            return
+        self._tell("")
+        with self._lock:
+            self._is_connected = True
+            for what in _SENSORS:
+                content = msgspec.json.encode(self._discovery(what))
+                client.publish(f"homeassistant/sensor/{self._node}/{what}/config", content, qos=1, retain=True)
+            if self._state:
+                self._publish("state", self._state, retain=True)
+            self._publish("availability", self._availability, retain=True)
+            self._publish_waiting()
+
+    def _disconnected(self, *_: Any) -> None:
+        with self._lock:
+            self._is_connected = False
+        self._tell(self._trouble or "hung up")
+
+    def _publish(self, what: str, content: bytes, *, retain: bool = False) -> None:
+        if self._is_connected:  # before that paho would send what it holds in another order than it was told
+            self._client.publish(self._topic(what), content, qos=1, retain=retain)
+
+    def _publish_waiting(self) -> None:
+        while self._is_connected and self._waiting:
+            self._publish("event", self._waiting.popleft())
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._told(
+                f"MQTT broker {self._where} " + (f"{trouble}; it is tried again" if trouble else "is available again")
+            )
+
+    def _discovery(self, what: str) -> dict[str, Any]:
+        """The description of a sensor for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""
+        device = {"identifiers": [self._node], "name": self._name, "manufacturer": "jetsel", "model": "jetsel watch"}
+        return {
+            **_SENSORS[what],
+            "unique_id": f"{self._node}_{what}",
+            "state_topic": self._topic("state"),
+            "availability_topic": self._topic("availability"),
+            "device": device | {"sw_version": __version__},
+            "origin": {"name": "jetsel", "sw_version": __version__},
+        }

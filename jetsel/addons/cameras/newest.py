@@ -1,0 +1,112 @@
+"""The newest frame of a source: one thread reads it, keeps no other, and opens it again if it went away."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from jetsel.addons.cameras.source import Reader, SourceEndedError, StreamEndedError, reason_of
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+_END_S = 3.0  # how long the end waits for a camera that hangs
+
+Open = Callable[[threading.Event], Reader]
+
+
+class Newest:
+    """Reads until `close`. n_read: frames so far; n_back: how often the source came back; is_over: a file was played.
+
+    last_s: when the last frame came, of time.monotonic(). A stream that ends after a frame and opens again is not away.
+
+    open_reader: opens the source; it is given the event that ends waiting. told: called by the thread with whether the
+    source is there, the reason if it is not, and the seconds until the next try.
+    """
+
+    def __init__(self, open_reader: Open, told: Callable[[bool, str, float], None]) -> None:
+        self._open, self._told = open_reader, told
+        self._stop, self._changed = threading.Event(), threading.Condition()
+        self._frame: np.ndarray | None = None
+        self._is_there: bool | None = None
+        self._has_come = False  # ever
+        self.is_over = False
+        self._rest_until_s = 0.0
+        self.n_read = self.n_back = 0
+        self.last_s = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="frames", daemon=True)
+        self._thread.start()
+
+    def take(self, timeout_s: float, rest_s: float = 0.0) -> np.ndarray | None:
+        """Return the newest frame that was not taken yet, or None if none came within the time.
+
+        rest_s: for so long after it no frame is made into pixels, since none will be asked for.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._frame is not None or self.is_over, timeout_s)
+            frame, self._frame = self._frame, None
+            if frame is not None:
+                self._rest_until_s = time.monotonic() + rest_s
+            return frame
+
+    def give_back(self, frame: np.ndarray) -> None:
+        """Have a frame that was taken be the newest again, unless another is."""
+        with self._changed:
+            self._rest_until_s = 0.0
+            if self._frame is None and self._is_there:
+                self._frame = frame
+
+    def close(self) -> bool:
+        """Stop reading; False if the source hangs, and only the process's end ends it."""
+        self._stop.set()
+        self._thread.join(_END_S)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._stop.is_set():
+            before_s = self.last_s
+            try:
+                with contextlib.closing(self._open(self._stop)) as reader:
+                    self._read(reader)
+            except SourceEndedError:
+                break
+            except Exception as error:  # whatever a decoder raises, the source is opened again
+                has_come = self.last_s > before_s
+                pause_s = FIRST_PAUSE_S if has_come else pause_s
+                if not (self._stop.is_set() or (has_come and isinstance(error, StreamEndedError))):
+                    self._is_there = False
+                    self._put(None)  # what it showed last is no news any more
+                    with contextlib.suppress(Exception):  # the receiver may be what broke
+                        self._told(False, reason_of(error), pause_s)
+                self._stop.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        with self._changed:
+            self.is_over = True
+            self._changed.notify_all()
+
+    def _read(self, reader: Reader) -> None:
+        while not self._stop.is_set():
+            if not reader.grab():
+                continue
+            self.n_read += 1
+            is_wanted = time.monotonic() >= self._rest_until_s
+            frame = reader.retrieve() if is_wanted else None
+            if is_wanted and frame is None:
+                continue
+            self.last_s = time.monotonic()
+            if not self._is_there:
+                self.n_back += self._has_come
+                self._is_there = self._has_come = True
+                self._told(True, "", 0.0)
+            if frame is not None:
+                self._put(frame)
+
+    def _put(self, frame: np.ndarray | None) -> None:
+        with self._changed:
+            if frame is not None and time.monotonic() < self._rest_until_s:
+                return  # another was taken while this one was made
+            self._frame = frame
+            self._changed.notify_all()

@@ -1,0 +1,260 @@
+"""One camera: take the newest frame, pass the gate, ask, and report which label holds now in each region."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from jetsel import image
+from jetsel.addons.cameras.health import Health
+from jetsel.addons.cameras.labels import reported_label
+from jetsel.addons.cameras.newest import Newest
+from jetsel.addons.cameras.region import fitting
+from jetsel.addons.cameras.saver import Saver
+from jetsel.addons.cameras.settings import WatchSettings
+from jetsel.addons.cameras.source import Capture, Folder, Reader, reason_of, source_of
+from jetsel.addons.cameras.view import View
+from jetsel.base import errors
+from jetsel.client import Client
+from jetsel.gateway.camera_states import CameraState
+from jetsel.wire import Answer
+
+_LOOK_S = 0.25  # how soon it is seen that the daemon is there, that a file has ended, or that it is to stop
+_AGAIN_S = 0.1  # from a refusal that may pass to the next question
+_SILENT_S = 60.0
+_AWAY = (errors.NoDaemonError, errors.NoReplyError, errors.LoadingError, errors.ShuttingDownError)
+_MISTAKES = (
+    errors.UnknownFamilyError,
+    errors.UnknownModelError,
+    errors.UnknownPolicyError,
+    errors.BadRequestError,
+    errors.RequirementsError,
+)
+
+
+class _AskAgainError(Exception):
+    """The newest frame may have an answer a little later."""
+
+
+class Watch:
+    """One source and one daemon, either of which may go away and come back. It begins at once; end it with `close`.
+
+    emit: gets each event, one at a time, and the region that it is about, None for all; available: whether source and
+    daemon are both there; told: sentences for people. Any thread may call them.
+    """
+
+    def __init__(
+        self,
+        settings: WatchSettings,
+        saver: Saver | None,
+        *,
+        emit: Callable[[dict[str, Any], str | None], None],
+        available: Callable[[bool], None],
+        told: Callable[[str], None],
+    ) -> None:
+        self._source, self._saver = settings.source, saver
+        self._camera, self._job = camera, job = settings.camera, settings.job
+        names = ("family", "policy", "model", "deadline_ms", "wrong_at_most")
+        self._asks: dict[str, Any] = {name: getattr(camera, name) for name in names}
+        self._pass_on, self._available, self._told = emit, available, told
+        self._lock = threading.Lock()
+        self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
+        self._reason: str | None = "it was not opened yet"  # why no frame comes
+        # A frame that is refused is out of date before it could be tried again.
+        client = Client(job.endpoint, timeout_ms=job.timeout_ms, max_image_mb=job.max_image_mb)
+        client.retry = False
+        self._client = client
+        self._views = [
+            View(name, region, settings.gate, camera.ask_again_s, camera.stay)
+            for name, region in settings.regions.items()
+        ]
+        self._stopping = threading.Event()
+        self._refusals: set[str] = set()
+        self._frame: np.ndarray | None = None
+        self._views_left: list[View] = []  # which are still to look at this frame
+        self._health = Health(job.endpoint, camera.family, self._daemon_changed)
+        self._newest = Newest(self._open, self._source_changed)
+
+    def run(self) -> None:
+        """Watch until a file ends or `stop` is called. Raises JetselError if no answer is ever to come.
+
+        After that, and after any other exception, the camera counts as disconnected until it is run again.
+        """
+        try:
+            self._set_there("watch", True)
+            self._watch()
+        except Exception as error:
+            self._reason = reason_of(error)
+            self._set_there("watch", False)
+            raise
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            is_over, is_there = self._newest.is_over, self._health.is_there
+            if self._source.kind != "folder" and not is_over and time.monotonic() - self._newest.last_s > _SILENT_S:
+                self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
+            if is_there and (frame := self._newest.take(_LOOK_S, self._camera.every_s)) is not None:
+                try:
+                    self._look_at_all(frame)
+                except _AskAgainError:
+                    self._newest.give_back(frame)
+                    self._stopping.wait(_AGAIN_S)
+            elif is_over and is_there is not None:  # None: it was not looked yet
+                return
+            elif not is_there:
+                self._stopping.wait(_LOOK_S)  # the newest frame waits meanwhile, or is replaced by a newer one
+
+    def stop(self) -> None:
+        """Have `run` return soon. Any thread may call."""
+        self._stopping.set()
+
+    def close(self) -> bool:
+        """End after `run`, and tell what there was; False if the source hangs: only the process's end lets go of it."""
+        has_ended = self._newest.close()
+        self._health.close()
+        self._client.close()
+        gates, n_saved = [view.gate for view in self._views], 0 if self._saver is None else self._saver.n_saved
+        n_answered, n_changes = sum(gate.n_answered for gate in gates), sum(view.n_changes for view in self._views)
+        saved_ms, saved_mj = _sum([gate.saved_ms for gate in gates]), _sum([gate.saved_mj for gate in gates])
+        counts = self._counts(*self._views) | {"frames_answered": n_answered, "label_changes": n_changes}
+        counts |= {"saved_ms": saved_ms, "saved_mj": saved_mj}
+        self._emit("summary", None, **counts, source_returns=self._newest.n_back, pictures_saved=n_saved)
+        energy = "an unknown amount of energy" if saved_mj is None else f"{saved_mj / 1e3:.3g} J"
+        spared = f", which saved about {saved_ms / 1e3:.3g} s of the daemon's time and {energy}" if saved_ms else ""
+        self._told(
+            f"{self._newest.n_read} frames read, {counts['frames_asked']} sent, {n_answered} answered; "
+            f"{counts['frames_skipped']} hardly changed and were skipped{spared}; the label changed {n_changes} times, "
+            f"the source reconnected {self._newest.n_back} times, {n_saved} images saved"
+        )
+        return has_ended
+
+    def states(self) -> list[CameraState]:
+        """Return how each region is now."""
+        states, is_connected = [], bool(self._there["source"] and self._there["watch"])
+        for view in self._views:
+            label, wnid, probability = view.label
+            states.append(
+                CameraState(
+                    name=self._camera.name,
+                    region=view.name,
+                    family=self._camera.family,
+                    connected=is_connected,
+                    reason=None if is_connected else (self._reason or "")[:512],
+                    label=label,
+                    wnid=wnid,
+                    probability=probability,
+                    since=None if view.holds is None else stamp(view.holds.since_s),
+                    frames_read=self._newest.n_read,
+                    frames_skipped=view.gate.n_skipped,
+                    frames_asked=view.n_asked,
+                    label_changes=view.n_changes,
+                )
+            )
+        return states
+
+    def _look_at_all(self, frame: np.ndarray) -> None:
+        """Look at each region once; a frame that was given back goes on with the region that got no answer."""
+        if frame is not self._frame:
+            self._frame, self._views_left = frame, list(self._views)
+        while self._views_left:
+            self._look(self._views_left[0], frame)
+            del self._views_left[0]
+        self._frame = None
+
+    def _look(self, view: View, frame: np.ndarray) -> None:
+        if view.skips(frame, time.monotonic()):
+            return
+        assert view.seen is not None
+        answer = self._ask(view, view.seen)
+        if answer is None:
+            return
+        change = view.answered(answer, time.time())
+        if self._saver is not None:
+            self._saver.look(view.seen, answer)
+        if change is None:
+            return
+        names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
+        fields = reported_label(change.answer)._asdict() | {name: getattr(change.answer, name) for name in names}
+        fields |= {"previous": change.previous, "since": stamp(change.since_s)}
+        self._emit("label", view.name, **fields, **self._counts(view))
+
+    def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
+        """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
+        most_mb = self._job.max_image_mb
+        sent = fitting(seen, most_mb)
+        if sent is not seen:
+            sizes = f"{seen.shape[1]} x {seen.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
+            self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
+        view.n_asked += 1
+        try:
+            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._asks)
+        except _AWAY as error:
+            self._health.lost(str(error))
+            raise _AskAgainError from None
+        except errors.JetselError as error:
+            if isinstance(error, _MISTAKES) and not any(one.gate.n_answered for one in self._views):
+                raise
+            self._tell_once(error.code, f"no answer: {error}; the next frames are still sent")
+            if error.retry:
+                raise _AskAgainError from None
+            return None
+        self._refusals &= {"size"}
+        return answer
+
+    def _tell_once(self, what: str, words: str) -> None:
+        if what not in self._refusals:
+            self._refusals.add(what)
+            self._told(words)
+
+    def _open(self, stop: threading.Event) -> Reader:
+        if self._source.kind == "file":  # or a folder that was not there before
+            self._source = source_of(self._source.text, may_come=True)
+        limits = image.Limits(int(self._job.max_image_mb * 1e6), int(self._job.max_megapixels * 1e6))
+        if self._source.kind == "folder":
+            return Folder(self._source.text, limits, stop, self._told)
+        return Capture(self._source, self._camera.stall_s, stop, limits)
+
+    def _source_changed(self, is_there: bool, reason: str, pause_s: float) -> None:
+        self._told("frames come" if is_there else f"disconnected: {reason}; next try in {pause_s:g} s")
+        self._reason = reason or None
+        if is_there != self._there["source"]:
+            self._changed("source", "back" if is_there else "away", reason or None)
+
+    def _daemon_changed(self, state: str, reason: str) -> None:
+        self._told(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
+        for view in self._views:
+            view.gate.forget()  # its models may be others
+        self._changed("daemon", state, reason or None)
+
+    def _changed(self, which: str, state: str, reason: str | None) -> None:
+        self._emit(which, None, state=state, reason=reason)
+        self._set_there(which, state != "away")
+
+    def _set_there(self, which: str, is_there: bool) -> None:
+        with self._lock:
+            self._there[which] = is_there
+            self._available(all(self._there.values()))
+
+    def _counts(self, *views: View) -> dict[str, Any]:
+        skipped, asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
+        return {"frames_read": self._newest.n_read, "frames_asked": asked, "frames_skipped": skipped}
+
+    def _emit(self, event: str, region: str | None, **fields: Any) -> None:
+        where = {"source": self._camera.name} | ({} if region is None else {"region": region})
+        with self._lock:
+            self._pass_on({"event": event, "time": stamp(time.time()), **where, **fields}, region)
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def stamp(time_s: float) -> str:
+    """Return a time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(time_s, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

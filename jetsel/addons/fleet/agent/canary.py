@@ -1,0 +1,105 @@
+"""A recorded set of photographs, asked of the daemon before and after a plan: whether that has made it worse."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jetsel.addons.fleet.documents import PlannedFamily
+from jetsel.addons.fleet.usage import CanaryResult
+from jetsel.base.errors import BadImageError, CalibrationError, JetselError, ModelUnavailableError
+from jetsel.client import Client
+from jetsel.zoo import Labels
+
+if TYPE_CHECKING:
+    from jetsel.calibrate.record.photographs import Labelled
+
+MOST_PHOTOGRAPHS = 200
+SURE = 2.33  # standard deviations: a share that has not changed falls further once in a hundred times
+SLOWER, LONGER_MS = 2.0, 5.0  # times the mean time that was before, and so much more: less is noise, or no matter
+
+
+@dataclass
+class Canary:
+    """folder: with a folder for each family, and in it one for each class, as `jetsel calibrate` reads them.
+
+    has_asked: whether it has sent a request to the daemon.
+    """
+
+    folder: Path
+    most_memory_mb: float | None
+    deadline_ms: float | None = None
+    has_asked: bool = False
+
+    def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
+        """Return at most this number of images of one family, evenly drawn. Without labels they count for time."""
+        from jetsel.calibrate.record.photographs import find  # most rounds do without what it brings along
+
+        folder = self.folder / family
+        if not folder.is_dir():
+            return []
+        try:
+            found = find(folder, labels, None, need_labels=True).photographs
+        except (CalibrationError, BadImageError):
+            try:
+                found = find(folder, labels, None, need_labels=False).photographs
+            except (CalibrationError, BadImageError):
+                return []
+        step = max(1, math.ceil(len(found) / most))
+        return list(found[::step])
+
+    def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
+        """Ask for each photograph; None if there is none. Raises what may be tried again, as NoDaemonError."""
+        shown = self.photographs(family, labels, most)
+        if not shown:
+            return None
+        self.has_asked = True
+        times_ms, right, failed = [], 0, 0
+        for one in shown:
+            try:
+                answer = client.classify(one.path, family=family)
+            except JetselError as fault:
+                if fault.retry and not isinstance(fault, ModelUnavailableError):
+                    raise  # the daemon is away or busy, which says nothing of its models
+                failed += 1
+                continue
+            times_ms.append(answer.stages_ms.total)
+            right += one.class_number is not None and answer.wnid == labels.wnids[one.class_number]
+        labelled = any(one.class_number is not None for one in shown)
+        return CanaryResult(
+            photographs=len(shown),
+            failed=failed,
+            accuracy=right / len(shown) if labelled else None,
+            mean_ms=statistics.fmean(times_ms) if times_ms else None,
+            memory_mb=client.status().resident_mb,
+        )
+
+    def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
+        """Say in which way it has become worse, None if it has not.
+
+        Accuracy: less than before, or than the plan expects if that is less, by more than chance explains (the
+        normal approximation of the binomial, at the share halfway between). Time: more than before, and than the
+        plan expects if that is more, by SLOWER and LONGER_MS. Time and memory: beyond what [fleet] allows.
+        """
+        if after.failed > (before.failed if before else 0):
+            return f"{after.failed} of {after.photographs} images get no answer"
+        accuracies = [planned.accuracy, None if before is None else before.accuracy]
+        known = [share for share in accuracies if share is not None]
+        if known and after.accuracy is not None:
+            bar = min(known)
+            between = (bar + after.accuracy) / 2
+            chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
+            if after.accuracy < bar - chance:
+                return f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {bar:.1%} was expected"
+        if after.mean_ms is not None and before is not None and before.mean_ms is not None:
+            expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
+            if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):
+                return f"an answer takes {after.mean_ms:.1f} ms, {expected_ms:.1f} were expected"
+        if after.mean_ms is not None and self.deadline_ms is not None and after.mean_ms > self.deadline_ms:
+            return f"an answer takes {after.mean_ms:.1f} ms, fleet.deadline_ms is {self.deadline_ms:g}"
+        if self.most_memory_mb is not None and after.memory_mb is not None and after.memory_mb > self.most_memory_mb:
+            return f"the daemon holds {after.memory_mb:.0f} MB, fleet.memory_mb is {self.most_memory_mb:g}"
+        return None

@@ -1,0 +1,232 @@
+"""From a plan to a version on this disk: models, calibration and plan in one directory, used all at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import tomli_w
+
+from jetsel.addons.fleet.config import Fleet
+from jetsel.addons.fleet.documents import Bundle, Plan
+from jetsel.addons.fleet.reading import fetch, read_bundle
+from jetsel.addons.fleet.sources import Source
+from jetsel.base.child import python_command
+from jetsel.base.config import Config, engines_folder
+from jetsel.base.errors import JetselError, RepositoryError
+from jetsel.base.files import flush, sha256_of, write
+from jetsel.base.sections import effective
+from jetsel.base.versions import Versions
+from jetsel.zoo.store import planned_name
+
+PLAN = "plan.json"
+CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: the one for this device, and as published
+PROVE_S = 1800.0  # timing and fitting on a board; building engines has the limit of `jetsel models build`
+
+Memory = dict[str, dict[str, float | None]]
+
+
+class ModelsRefusedError(JetselError):
+    """Models that were fetched and verified do not run here; another plan is needed."""
+
+
+class UnprovenError(JetselError):
+    """The process that ran the models was killed, which says nothing of them; another round may try them again."""
+
+
+@dataclass(frozen=True)
+class Installer:
+    """folder: the agent's; config, config_file: the daemon's, by which models are run and timed. fleet: the limits."""
+
+    folder: Path
+    config: Config
+    fleet: Fleet
+    config_file: Path | None
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the whole, of which the one before stays to go back to."""
+        return Versions(self.folder / "installed", RepositoryError, kept=2)
+
+    def fetch(self, source: Source, plan: Plan, trusted: Sequence[str]) -> list[Path]:
+        """Return a folder with the verified files of each planned family; raises RepositoryError.
+
+        Nothing is downloaded that would take more disk than [fleet] storage_mb, or leave less than reserve_mb.
+        """
+        bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
+        for bundle, one in zip(bundles, plan.families, strict=True):
+            if lost := set(one.models) - {model.name for model in bundle.models}:
+                names = ", ".join(sorted(lost))
+                raise RepositoryError(f"the plan names {names}, which its bundle does not contain: plan again")
+        self._downloads.mkdir(parents=True, exist_ok=True)
+        here = self._here()
+        self._check_space(bundles, plan, here)
+        return [
+            fetch(source, bundle, self._downloads, one.models, here)
+            for bundle, one in zip(bundles, plan.families, strict=True)
+        ]
+
+    def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
+        """Put a version together, run and time its models, and have it used; return the memory that each model takes.
+
+        Raises ModelsRefusedError, UnprovenError, and RepositoryError if the disk does not do; then nothing has
+        changed.
+        """
+        memory: Memory = {}
+
+        def make(folder: Path) -> None:
+            for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
+                _link(files, folder / planned_name(place, one.bundle.family))
+            write(folder / PLAN, msgspec.json.encode(plan))
+            try:
+                self._build_engines(folder)
+                memory.update(self._prove(folder))
+            except ModelsRefusedError as fault:
+                free_mb = shutil.disk_usage(self.folder).free / 1e6
+                if free_mb >= max(1.0, self.fleet.reserve_mb):
+                    raise
+                raise RepositoryError(f"{fault}; only {free_mb:.1f} MB of disk are free: free some space") from fault
+
+        self.versions.install_made(make)
+        return memory
+
+    def forget_downloads(self) -> None:
+        """Remove what was fetched, once there is a verdict."""
+        shutil.rmtree(self._downloads, ignore_errors=True)
+
+    def installed(self) -> Plan | None:
+        """Return the plan of the version in use, None if there is none; raises RepositoryError."""
+        versions = self.versions
+        path = versions.path(versions.current()) / PLAN
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Plan)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as fault:
+            raise RepositoryError(f"{path}: cannot be read ({fault}): remove {self.versions.folder}") from fault
+
+    def used_bytes(self) -> int:
+        """Return the bytes of all versions that are kept; what they share is counted once."""
+        found = {}
+        for path in self.versions.folder.rglob("*"):
+            about = path.lstat()
+            found[about.st_ino] = about.st_size
+        return sum(found.values())
+
+    @property
+    def _downloads(self) -> Path:
+        return self.folder / "downloads"
+
+    def _here(self) -> dict[str, Path]:
+        """Return the files of all versions by their SHA-256."""
+        versions = self.versions
+        folders = [versions.path(number) for number in versions.numbers()]
+        return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+    def _check_space(self, bundles: Sequence[Bundle], plan: Plan, here: Mapping[str, Path]) -> None:
+        pairs = zip(bundles, plan.families, strict=True)
+        files = {file.sha256: file for bundle, one in pairs for file in bundle.files_for(one.models)}
+        total_mb = sum(file.bytes for file in files.values()) / 1e6
+        limits = self.fleet
+        if total_mb > limits.storage_mb:
+            raise RepositoryError(
+                f"the plan takes {total_mb:.1f} MB, and fleet.storage_mb is {limits.storage_mb:g}: plan fewer models, "
+                "or raise fleet.storage_mb"
+            )
+        missing = [file for sha256, file in files.items() if sha256 not in here]
+        needed_mb = sum(file.bytes + file.compressed_bytes for file in missing) / 1e6
+        free_mb = shutil.disk_usage(self.folder).free / 1e6
+        if needed_mb > free_mb - limits.reserve_mb:
+            raise RepositoryError(
+                f"the plan needs {needed_mb:.1f} MB of disk, and {free_mb:.1f} MB are free, of which fleet.reserve_mb "
+                f"keeps {limits.reserve_mb:g}: free some space"
+            )
+
+    def _build_engines(self, folder: Path) -> None:
+        """Have TensorRT's engines built if models run on it; they lie beside all others, by content.
+
+        Raises ModelsRefusedError, and RepositoryError if the agent may not write the folder of engines.
+        """
+        models = self.config.models
+        if "tensorrt" not in (models.backend, *models.backends.values()):
+            return
+        families = [str(path) for path in folder.iterdir() if path.is_dir()]
+        engines = engines_folder(self.config.host)
+        config = msgspec.structs.replace(
+            self.config,
+            models=msgspec.structs.replace(models, paths=families, starter=False, only=[]),
+            host=msgspec.structs.replace(self.config.host, engines=str(engines)),
+        )
+        with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+            file = Path(scratch, "jetsel.toml")
+            file.write_text(tomli_w.dumps(effective(config)), encoding="utf-8")
+            try:
+                _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
+            except ModelsRefusedError:
+                _check_writable(engines)
+                raise
+
+    def _prove(self, folder: Path) -> Memory:
+        config = () if self.config_file is None else ("--config", self.config_file)
+        said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
+        return msgspec.json.decode(said, type=Memory)
+
+
+def _check_writable(engines: Path) -> None:
+    try:
+        engines.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=engines):
+            pass
+    except OSError as fault:
+        raise RepositoryError(
+            f"{engines}: the agent may not write engines here ({fault.strerror}): docs/fleet.md shows how to allow it"
+        ) from fault
+
+
+def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) -> str:
+    """Run a command of jetsel, beside the requests, and return what it prints.
+
+    Raises ModelsRefusedError if it fails, UnprovenError if it is killed.
+
+    state: the folder for what it writes; None: it finds the daemon's by the same rule as this process.
+    """
+    command = ["nice", *python_command("jetsel", *map(str, words))]
+    environment = os.environ if state is None else {**os.environ, "STATE_DIRECTORY": str(state)}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelsRefusedError(f"the models were not run and timed within {limit_s:g} s") from None
+    if done.returncode < 0:
+        raise UnprovenError(f"signal {-done.returncode} ended the process that runs the models: see the kernel's log")
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise ModelsRefusedError(said[-1])
+    return done.stdout
+
+
+def _link(files: Path, folder: Path) -> None:
+    """Have a family's folder with the files that were fetched; what was published as its calibration stands apart."""
+    folder.mkdir()
+    for path in files.iterdir():
+        if path.is_file():
+            (folder / path.name).hardlink_to(path)
+    if (files / CALIBRATION).is_dir():
+        (folder / SHIPPED).mkdir()
+        for path in (files / CALIBRATION).iterdir():
+            (folder / SHIPPED / path.name).hardlink_to(path)
+        flush(folder / SHIPPED)
+    flush(folder)

@@ -1,0 +1,123 @@
+"""One line of usage from the daemon's status: its totals since its start, and how the device stands."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+from msgspec import structs
+
+from jetsel.addons.fleet.agent.installing import Installer
+from jetsel.addons.fleet.agent.remembered import Remembered
+from jetsel.addons.fleet.documents import Plan
+from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
+from jetsel.base.errors import CalibrationError, RepositoryError
+from jetsel.policies import installed
+from jetsel.policies.calibration import Calibration
+from jetsel.wire.status import AnswerCounts, FamilyStatus, StatusReply
+from jetsel.zoo import model_folders, scan
+
+
+def report(
+    device: str,
+    installer: Installer,
+    known: Remembered,
+    status: StatusReply | None,
+    why: str | None,
+    *,
+    canary: bool,
+) -> Usage:
+    """Return the next line.
+
+    status: None if the daemon did not answer; why: the reason. canary: whether the agent itself sent requests in this
+    round.
+    """
+    line = _standing(device, installer, known, why)
+    if status is None:
+        return line
+    answers, power = status.answers, status.power
+    total, measured_j = status.stages_ms.total, power.judged.measured_j
+    return structs.replace(
+        line,
+        instance=status.instance,
+        canary=canary,
+        requests=status.requests,
+        late=answers.late,
+        families=tuple(_family(installer, known, one, answers) for one in status.families),
+        p50_ms=None if total is None else total.p50_ms,
+        p95_ms=None if total is None else total.p95_ms,
+        energy_j=None if measured_j is None else round(measured_j, 3),
+        watts=power.watts,
+        power_mode=power.power_mode,
+        battery_percent=power.battery.percent,
+        memory_mb=status.resident_mb,
+    )
+
+
+def _standing(device: str, installer: Installer, known: Remembered, why: str | None) -> Usage:
+    """Return the line without what the daemon reports: plan, limits, storage."""
+    plan = _installed(installer)
+    fleet = installer.fleet
+    limits = DeviceLimits(
+        storage_mb=fleet.storage_mb,
+        memory_mb=fleet.memory_mb,
+        budget_w=installer.config.power.budget_w,
+        deadline_ms=fleet.deadline_ms,
+    )
+    return Usage(
+        device=device,
+        series=known.series,
+        sequence=known.sequence + 1,
+        at_s=round(time.time(), 1),
+        plan=plan.serial if plan is not None else 0,
+        limits=limits,
+        trial=known.waits or known.trial,
+        daemon=why,
+        storage_used_mb=round(installer.used_bytes() / 1e6, 3),
+        storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),
+        dropped=known.dropped,
+    )
+
+
+def _family(installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts) -> FamilyUsage:
+    name, calibration = family.name, _calibration(installer, family.name)
+    memory_mb = known.memory_mb.get(name, {})
+    return FamilyUsage(
+        name=name,
+        answers=family.answers or 0,
+        escalated=family.escalated or 0,
+        by_model=answers.by_model.get(name, {}),
+        by_policy=answers.by_policy.get(name, {}),
+        models=tuple(
+            ModelUsage(
+                name=model.name,
+                runs=model.runs or 0,
+                p50_ms=model.p50_ms,
+                p95_ms=model.p95_ms,
+                cost_ms=None if calibration is None else calibration.costs_ms.get(model.name),
+                energy_mj=None if calibration is None else calibration.energies_mj.get(model.name),
+                memory_mb=memory_mb.get(model.name),
+            )
+            for model in family.models
+        ),
+        drift=None if family.drift is None else family.drift.median_index,
+        drift_reason="the calibration has no expected values" if family.drift is None else family.drift.reason,
+        classes=None if answers.by_label is None else answers.by_label.get(name, {}),
+    )
+
+
+def _calibration(installer: Installer, family: str) -> Calibration | None:
+    """What was calibrated of a family of the plan here, None if it has none, or was not planned."""
+    here = scan(model_folders(installer.config.models)).families.get(family)
+    try:
+        found = None if here is None else installed.shipped(here.calibration, here.labels.sha256)
+        return None if found is None else found.usable()
+    except CalibrationError:
+        return None
+
+
+def _installed(installer: Installer) -> Plan | None:
+    try:
+        return installer.installed()
+    except RepositoryError:
+        return None

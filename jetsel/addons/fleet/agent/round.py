@@ -1,0 +1,167 @@
+"""One round of the agent, from the plan to the usage report: the agent on one page, top to bottom."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from jetsel.addons.fleet.agent import remembered
+from jetsel.addons.fleet.agent.canary import Canary
+from jetsel.addons.fleet.agent.following import Follower
+from jetsel.addons.fleet.agent.installing import Installer
+from jetsel.addons.fleet.agent.reporting import report
+from jetsel.addons.fleet.config import Fleet
+from jetsel.addons.fleet.signing import read_key
+from jetsel.addons.fleet.sources import Sink, sink_of, source_of
+from jetsel.addons.fleet.usage import Usage, usage_path
+from jetsel.base.config import Config
+from jetsel.base.endpoint import VARIABLE
+from jetsel.base.errors import ConfigError, JetselError, RepositoryError
+from jetsel.base.files import locked, repair_of, replace
+from jetsel.base.secret_file import read_secret
+from jetsel.base.state import agent_folder
+from jetsel.client import Client
+from jetsel.wire.status import StatusReply
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a round did: the line that it told, how many lines were sent, and why no more were, None if all were."""
+
+    line: Usage
+    sent: int
+    unsent: str | None
+
+
+def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
+    """Follow the plan, tell how the device fares, and send what waits. One at a time; another one waits for this.
+
+    Raises ConfigError, and RepositoryError if the agent's own folder cannot be read or written.
+    """
+    if fleet.url is None:
+        raise ConfigError('fleet.url: name the repository, as in [fleet] then url = "https://models.example/fleet"')
+    if not fleet.keys:
+        raise ConfigError('fleet.keys: set the trusted public keys, as in keys = ["/etc/jetsel/fleet.key.pub"]')
+    device = fleet.device or device_name()
+    token = None if fleet.token_file is None else read_secret(Path(fleet.token_file), "fleet.token_file:").strip()
+    folder = agent_folder()
+    follower = Follower(
+        device,
+        source_of(fleet.url, token),
+        [read_key(Path(key)) for key in fleet.keys],
+        Installer(folder, config, fleet, config_file),
+        None if fleet.canary is None else Canary(Path(fleet.canary), fleet.memory_mb, fleet.deadline_ms),
+        lambda: Client(_endpoint(config)),
+        folder / "remembered.json",
+    )
+    sink = sink_of(fleet.upload or fleet.url, token)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            line = _round(follower)
+            spool = Spool(folder / "usage.jsonl", int(fleet.spool_mb * 1e6))
+            _add(follower.memory, spool, line)
+            try:
+                return Done(line, spool.send(sink), None)
+            except RepositoryError as fault:
+                return Done(line, 0, str(fault))
+    except OSError as fault:
+        raise RepositoryError(f"{folder}: cannot be used ({fault.strerror}): {repair_of(fault)}") from fault
+
+
+def _round(follower: Follower) -> Usage:
+    """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
+    known = follower.follow(remembered.read(follower.memory))
+    status, why = _status(follower)
+    canary = follower.canary is not None and follower.canary.has_asked
+    line = report(follower.device, follower.installer, known, status, why, canary=canary)
+    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence))
+    return line
+
+
+def _add(memory: Path, spool: Spool, line: Usage) -> None:
+    if dropped := spool.add(line):
+        known = remembered.read(memory)
+        remembered.write(memory, structs.replace(known, dropped=known.dropped + dropped))
+
+
+def _status(follower: Follower) -> tuple[StatusReply | None, str | None]:
+    try:
+        with follower.client() as client:
+            return client.status(), None
+    except JetselError as fault:
+        return None, str(fault)
+
+
+def device_name() -> str:
+    """Return the host's name as a device is called; raises ConfigError if it is no such name."""
+    name = socket.gethostname().lower()
+    if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
+        raise ConfigError(
+            f'fleet.device: the host name {name!r} is not a valid device name: set one, as in device = "line-3"'
+        )
+    return name
+
+
+def _endpoint(config: Config) -> str | None:
+    return None if os.environ.get(VARIABLE) else config.server.endpoint
+
+
+MOST_LINES = 500  # of one upload
+
+
+class Spool:
+    """A file of JSON lines, the oldest first; of a limited size in bytes."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self._path, self._most_bytes = path, most_bytes
+
+    def add(self, line: Usage) -> int:
+        """Append a line; return how many were dropped: damaged ones, and the oldest for it. Raises RepositoryError."""
+        found = self._lines()
+        lines = [*filter(_is_whole, found), msgspec.json.encode(line)]
+        before = len(found) + 1
+        while sum(map(len, lines)) + len(lines) > self._most_bytes and len(lines) > 1:
+            del lines[0]
+        self._write(lines)
+        return before - len(lines)
+
+    def send(self, sink: Sink) -> int:
+        """Send all lines, each upload named by its first; return how many. Raises RepositoryError if the way breaks.
+
+        What was sent and not yet taken off here is sent again under the same name, so that it counts once.
+        """
+        lines, sent = self._lines(), 0
+        while lines:
+            batch = lines[:MOST_LINES]
+            name = usage_path(msgspec.json.decode(batch[0], type=Usage))
+            sink.put(name, gzip.compress(b"\n".join(batch) + b"\n", mtime=0))
+            lines, sent = lines[len(batch) :], sent + len(batch)
+            self._write(lines)
+        return sent
+
+    def _lines(self) -> list[bytes]:
+        try:
+            return self._path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            replace(self._path, b"".join(line + b"\n" for line in lines))
+        except OSError as fault:
+            raise RepositoryError(f"{self._path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=Usage)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""`jetsel repo`: a repository of models that devices read, signed, in a folder or an object store."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.cli.options import ConfigFile, Json, emit
+
+if TYPE_CHECKING:
+    from jetsel.addons.fleet.documents import Bundle
+    from jetsel.addons.fleet.sources import Source
+
+repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
+
+Url = Annotated[
+    str,
+    typer.Argument(metavar="URL", help="Repository: a folder, s3://BUCKET/FOLDER, or another URL that fsspec opens."),
+]
+ReadUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="Repository: a folder, http(s)://HOST/FOLDER, s3://BUCKET/FOLDER, or another URL that fsspec opens.",
+    ),
+]
+Keys = Annotated[
+    list[Path],
+    typer.Option("--sign", metavar="FILE", help="Private key to sign with; repeatable, to replace a key."),
+]
+Trusted = Annotated[list[Path], typer.Option("--trust", metavar="FILE", help="Trusted public key; repeatable.")]
+
+
+@repo.command()
+def key(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Private key to write; FILE.pub becomes the public one.")
+    ],
+) -> None:
+    """Make a pair of keys: the private one signs here, the public one goes to the devices."""
+    from jetsel.addons.fleet.signing import make_key, public_of
+
+    public = make_key(file)
+    typer.echo(f"{file} signs, keep it secret; {public_of(file)} is for devices: {public}")
+
+
+@repo.command()
+def init(url: Url, sign: Keys) -> None:
+    """Make an empty repository."""
+    from jetsel.addons.fleet import publishing
+    from jetsel.addons.fleet.signing import read_key
+    from jetsel.addons.fleet.storage import Storage
+
+    publishing.init(Storage(url), [read_key(path) for path in sign])
+    typer.echo(f"{url} is a repository; next: jetsel repo publish {url} --family NAME --sign FILE")
+
+
+@repo.command()
+def publish(
+    url: Url,
+    family: Annotated[str, typer.Option(metavar="NAME", help="Model family; see `jetsel models list`.")],
+    sign: Keys,
+    trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Publish a family's models, with the calibration in use, as its next version.
+
+    Equal files are stored once. The repository must be signed by one of these keys, or by one that --trust names.
+    """
+    from jetsel.addons.fleet import publishing
+    from jetsel.addons.fleet.publishing import files_of
+    from jetsel.addons.fleet.signing import read_key
+    from jetsel.addons.fleet.storage import Storage
+    from jetsel.base.config import calibrations_folder
+    from jetsel.base.errors import UnknownFamilyError, did_you_mean
+    from jetsel.site.site import read_site
+
+    site = read_site(config)
+    families = site.zoo.families
+    if family not in families:
+        raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
+    private = [read_key(path) for path in sign]
+    files, models = files_of(families[family], calibrations_folder(site.config.models))
+    made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
+    if made is None:
+        text = f"family {family} is already published with the same files; nothing changed"
+    else:
+        text = f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}"
+    emit({"family": family, "published": made}, json, text)
+
+
+@repo.command("list")
+def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+    """List what is published: families, versions, models, sizes, and whose signature was trusted."""
+    from jetsel.addons.fleet.reading import read_bundle, read_index
+    from jetsel.addons.fleet.signing import read_key
+
+    source, keys = _source(url), [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    found = [read_bundle(source, entry, keys) for entry in index.bundles]
+    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]}
+    emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", found))
+
+
+def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
+    from jetsel.cli.terminal import console, table
+
+    shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
+    shown.title = title
+    for one, by in found:
+        raw, packed = _bytes(one)
+        signers = ", ".join(key[:16] for key in by)
+        shown.add_row(
+            one.family,
+            str(one.version),
+            ", ".join(model.name for model in one.models),
+            f"{raw / 1e6:.2f}",
+            f"{packed / 1e6:.2f}",
+            signers,
+        )
+    console().print(shown)
+
+
+@repo.command()
+def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+    """Download everything that is published, and check every signature and hash."""
+    from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index
+    from jetsel.addons.fleet.signing import read_key
+    from jetsel.base.errors import RepositoryError
+
+    source, keys = _source(url), [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    blobs = {file.sha256: file for entry in index.bundles for file in read_bundle(source, entry, keys)[0].files}
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        for file in blobs.values():
+            try:
+                check_blob(source, file, Path(scratch))
+            except RepositoryError as fault:  # noqa: PERF203  # the others are checked all the same
+                wrong.append(str(fault))
+    for line in () if json else wrong:
+        typer.echo(f"jetsel: {line}", err=True)
+    plain = {"serial": index.serial, "bundles": len(index.bundles), "files": len(blobs), "wrong": wrong}
+    emit(plain, json, f"{len(index.bundles)} bundles, {len(blobs)} files: {len(blobs) - len(wrong)} are whole")
+    raise typer.Exit(bool(wrong))
+
+
+@repo.command()
+def gc(
+    url: Url,
+    trust: Trusted,
+    younger_than_s: Annotated[float, typer.Option(min=0, help="Minimum age in seconds of what is removed.")] = 3600.0,
+    json: Json = False,
+) -> None:
+    """Remove files that no published bundle needs: earlier versions, and leftovers of an interrupted publish."""
+    from jetsel.addons.fleet.publishing import garbage
+    from jetsel.addons.fleet.signing import read_key
+    from jetsel.addons.fleet.storage import Storage
+
+    storage = Storage(url)
+    found = garbage(storage, [read_key(path) for path in trust], younger_than_s)
+    for one in found:
+        storage.remove(one.name)
+        if not json:
+            typer.echo(f"removed {one.name}: {one.bytes} bytes")
+    total = sum(one.bytes for one in found)
+    plain = {"removed": [one.name for one in found], "bytes": total}
+    emit(plain, json, f"removed {len(found)} files of {total} bytes")
+
+
+def _source(url: str) -> Source:
+    """Return what reads a repository: as devices do if they can."""
+    from jetsel.addons.fleet.sources import source_of
+    from jetsel.addons.fleet.storage import Storage
+
+    scheme, found, _ = url.partition("://")
+    return source_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+
+
+def _bytes(bundle: Bundle) -> tuple[int, int]:
+    return sum(file.bytes for file in bundle.files), sum(file.compressed_bytes for file in bundle.files)
+
+
+def _sizes(bundle: Bundle) -> str:
+    raw, packed = _bytes(bundle)
+    return f"{raw / 1e6:.2f} MB, {packed / 1e6:.2f} compressed"

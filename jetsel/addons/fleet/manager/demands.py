@@ -1,0 +1,265 @@
+"""What one device asks of its families, in numbers that equal devices share, and what is not known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.addons.fleet.manager.devices import Device
+from jetsel.addons.fleet.manager.published import PublishedFamily
+from jetsel.addons.fleet.manager.solving import CascadeOptions, Room
+
+FEWEST_ANSWERS = 100  # below, shares of classes are chance
+LEAST = 1e-6  # ms or mJ: less is no measurement of a run, and logarithms of such ratios do not exist
+PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB from load to load
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One family on one device; figures by model, as Published.recording has them.
+
+    share: of the answers. rate_hz: of requests, None if it is not known. late_ms: the 95th percentile of a run.
+    classes: share of the answers by class number, None: as on the photographs.
+    """
+
+    family: str
+    share: float
+    rate_hz: float | None
+    costs_ms: tuple[float, ...]
+    late_ms: tuple[float, ...]
+    energies_mj: tuple[float, ...] | None
+    memory_mb: tuple[float, ...]
+    classes: tuple[tuple[int, float], ...] | None
+
+
+@dataclass(frozen=True)
+class DeviceDemand:
+    """All of one device: equal ones are planned once. held: the models that it has of each family."""
+
+    demands: tuple[Demand, ...]
+    held: tuple[tuple[str, ...], ...]
+    room: Room
+    deadline_ms: float | None
+
+
+def ask(
+    device: Device,
+    families: Mapping[str, PublishedFamily],
+    held: Mapping[str, tuple[str, ...]],
+    deadline_ms: float | None,
+) -> tuple[DeviceDemand, list[str]]:
+    """Return what a device asks of these families, and what could not be known of it.
+
+    held: its models by family. deadline_ms: of a device that tells none; None: it has none.
+    """
+    notes: list[str] = []
+    total = sum(device.answers.get(name, 0) for name in families)
+    if not total:
+        notes.append("no traffic is known: all families of the device have the same weight")
+    if device.rate_hz is None:
+        notes.append("fewer than two reports are known, so there is no request rate: power and time are not limited")
+    demands = []
+    for name, one in families.items():
+        share = device.answers.get(name, 0) / total if total else 1 / len(families)
+        demands.append(_demand(device, one, share, families, notes))
+    limits = device.line.limits
+    room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
+    wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
+    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
+
+
+def _demand(
+    device: Device, published: PublishedFamily, share: float, families: Mapping[str, PublishedFamily], notes: list[str]
+) -> Demand:
+    name, models = published.entry.family, published.recording.models
+    takes = device.takes.get(name, {})
+    costs_ms = _scaled(device, published, families, "cost_ms")
+    if costs_ms is None:
+        notes.append(f"{name}: the device reported no times: those of the calibration are used")
+        costs_ms = tuple(published.recording.costs_ms[model] for model in models)
+    late_ms = [
+        max(cost, takes[model].p95_ms or 0.0) if model in takes else cost
+        for model, cost in zip(models, costs_ms, strict=True)
+    ]
+    return Demand(
+        family=name,
+        share=_rounded(share),
+        rate_hz=None if device.rate_hz is None else _rounded(device.rate_hz * share),
+        costs_ms=tuple(map(_rounded, costs_ms)),
+        late_ms=tuple(map(_rounded, late_ms)),
+        energies_mj=_scaled(device, published, families, "energy_mj"),
+        memory_mb=_memories(device, published, families, notes),
+        classes=_classes(device, published, notes),
+    )
+
+
+def _memories(
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], notes: list[str]
+) -> tuple[float, ...]:
+    """Each model's memory as the device told it; else its files' bytes by the median ratio of those it told.
+
+    If it told none the ratio is 1: what a model takes at least.
+    """
+
+    def told(one: PublishedFamily) -> dict[str, float]:
+        takes = device.takes.get(one.entry.family, {})
+        return {model: each.memory_mb for model, each in takes.items() if each.memory_mb}
+
+    def file_mb(one: PublishedFamily, model: str) -> float:
+        return sum(one.files[model].values()) / 1e6
+
+    ratios = [
+        mb / file_mb(one, model) for one in families.values() for model, mb in told(one).items() if model in one.files
+    ]
+    known_mb, models = told(published), published.recording.models
+    ratio = median(ratios) if ratios else 1.0
+    guessed = [model for model in models if model not in known_mb]
+    if guessed and device.line.limits.memory_mb is not None:
+        names = ", ".join(guessed)
+        notes.append(f"{published.entry.family}: the memory of {names} is estimated as {ratio:.2g} times the file size")
+    return tuple(_rounded(known_mb.get(model, ratio * file_mb(published, model))) for model in models)
+
+
+def _scaled(
+    device: Device,
+    published: PublishedFamily,
+    families: Mapping[str, PublishedFamily],
+    figure: Literal["cost_ms", "energy_mj"],
+) -> tuple[float, ...] | None:
+    """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
+
+    None if one is not known.
+    """
+
+    def told(one: PublishedFamily) -> dict[str, float]:
+        takes = device.takes.get(one.entry.family, {})
+        return {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
+
+    def calibrated(one: PublishedFamily) -> Mapping[str, float]:
+        return one.recording.costs_ms if figure == "cost_ms" else one.energies_mj
+
+    ratios = [
+        value / calibrated(one)[model]
+        for one in families.values()
+        for model, value in told(one).items()
+        if model in calibrated(one)
+    ]
+    known = {model: median(ratios) * value for model, value in calibrated(published).items()} if ratios else {}
+    known |= told(published)
+    models = published.recording.models
+    return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+
+
+def _memory_mb(device: Device, notes: list[str]) -> float | None:
+    """What the limit leaves for models, since it is of the whole daemon; None if there is none."""
+    line, limit_mb = device.line, device.line.limits.memory_mb
+    if limit_mb is None:
+        return None
+    models_mb = [model.memory_mb for family in line.families for model in family.models]
+    known_mb = [mb for mb in models_mb if mb is not None]
+    if line.memory_mb is None or len(known_mb) < len(models_mb):
+        notes.append("the daemon's own memory is not known: the memory limit is compared with the models only")
+        return PLANNED * limit_mb
+    return PLANNED * limit_mb - max(0.0, line.memory_mb - sum(known_mb))
+
+
+def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
+    """What the budget leaves above idle power; None if there is none, or it cannot be promised."""
+    budget_w = device.line.limits.budget_w
+    if budget_w is None:
+        return None
+    unknown = [f"the energy of {one.family}" for one in demands if one.energies_mj is None]
+    unknown += ["the idle power"] if device.idle_w is None else []
+    if unknown or device.idle_w is None:
+        notes.append(f"power cannot be predicted without {' and '.join(unknown)}")
+        return None
+    return _rounded(budget_w - device.idle_w)
+
+
+def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
+    """The share of answers of each class that the photographs have too."""
+    name = published.entry.family
+    counted = device.classes.get(name)
+    if not counted:
+        return None
+    if published.labels is None:
+        notes.append(
+            f"{name}: its classes are not used: the calibration has no image labels; calibrate and publish again"
+        )
+        return None
+    there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
+    there = {number: count for number, count in there.items() if (published.labels == number).any()}
+    total = sum(there.values())
+    if total < FEWEST_ANSWERS:
+        notes.append(
+            f"{name}: its classes are not used: {total} answers have a known class, and {FEWEST_ANSWERS} is the minimum"
+        )
+        return None
+    return tuple((number, _rounded(count / total)) for number, count in sorted(there.items()))
+
+
+def _rounded(value: float) -> float:
+    """Two significant digits: what devices tell is no more exact, and those that differ by less are planned once."""
+    return float(f"{value:.2g}")
+
+
+def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | None) -> CascadeOptions:
+    """Return what a family's cascades give one device, those left out that another of the same models beats.
+
+    Accuracy is effective: an answer counts if it is right and comes by the deadline. That is MDInference's aggregate
+    accuracy (Ogden and Guo 2020, section III) with answers past the SLA taken for wrong ones; here an answer comes by
+    the deadline if the 95th percentiles of all that ran add up to no more. Photographs are weighed by the classes
+    that the device sees, MODI's usage statistics (section 3.2.1).
+    """
+    cascades = published.cascades(demand.costs_ms)
+    reached, right = cascades.uniform if demand.classes is None else cascades.shares(_weights(published, demand))
+    used = cascades.rungs >= 0
+
+    def adding_up(figures: tuple[float, ...]) -> NDArray[np.float64]:
+        added: NDArray[np.float64] = np.cumsum(np.array(figures)[cascades.rungs] * used, axis=1)
+        return added
+
+    in_time = adding_up(demand.late_ms) <= (np.inf if deadline_ms is None else deadline_ms)
+    accuracy, ms = (right * in_time).sum(axis=1), (reached * adding_up(demand.costs_ms)).sum(axis=1)
+    mj = None if demand.energies_mj is None else (reached * adding_up(demand.energies_mj)).sum(axis=1)
+    rows = _unbeaten(cascades.alike, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
+    models = [cascades.models[row] for row in rows]
+    of_model = dict(zip(published.recording.models, demand.memory_mb, strict=True))
+    return CascadeOptions(
+        share=demand.share,
+        rate_hz=demand.rate_hz,
+        models=models,
+        accuracy=accuracy[rows],
+        ms=ms[rows],
+        mj=None if mj is None else mj[rows],
+        memory_mb=np.array([sum(of_model[name] for name in names) for names in models]),
+        files=[{sha: size for name in names for sha, size in published.files[name].items()} for names in models],
+        always=published.always,
+    )
+
+
+def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
+    """What each photograph counts, (n,), so that classes have the shares that the device sees."""
+    assert published.labels is not None
+    assert demand.classes is not None
+    weights: NDArray[np.float64] = np.zeros(len(published.labels))
+    for number, share in demand.classes:
+        same = published.labels == number
+        weights[same] = share / same.sum()
+    weights /= weights.sum()
+    return weights
+
+
+def _unbeaten(groups: Sequence[NDArray[np.int64]], costs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows that no other of their group beats in all of their costs at once, the first of equal ones."""
+    kept = []
+    for rows in groups:
+        no_more = (costs[rows][None] <= costs[rows][:, None]).all(axis=2)  # [i, j]: j costs no more than i
+        equal = no_more & no_more.T
+        kept.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
+    return np.concatenate(kept)

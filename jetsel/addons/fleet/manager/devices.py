@@ -1,0 +1,160 @@
+"""Each device of the fleet as its lines add up: its newest one, its traffic, and what models take there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from jetsel.addons.fleet.manager.metadata import Metadata
+from jetsel.addons.fleet.usage import Usage
+
+WINDOW_DAYS = 7.0
+
+# A series is ordered by its sequence, whatever clocks do; two series of a device by when the first line of each came.
+_NEWEST = """
+SELECT device, uploaded_s, to_json(one) FROM usage AS one SEMI JOIN (
+    SELECT device, series, sequence FROM lines
+    QUALIFY row_number() OVER (PARTITION BY device ORDER BY series_s DESC, sequence DESC) = 1
+) USING (device, series, sequence)"""
+_MISSING = """
+SELECT device, sum(step - 1), min(series || '-' || (sequence - step + 1)) FILTER (step > 1) FROM (
+    SELECT device, series, sequence,
+        sequence - lag(sequence, 1, 0) OVER (PARTITION BY device, series ORDER BY sequence) AS step FROM usage
+) GROUP BY device"""
+_LINES = """
+CREATE OR REPLACE TEMP TABLE lines AS SELECT *, uploaded_s >= last_s - ? * 86400 AS is_recent,
+    rise(asked_total, lag(asked_total) OVER of_daemon) AS asked, rise(ok_total, lag(ok_total) OVER of_daemon) AS ok,
+    rise(energy_j, lag(energy_j) OVER of_daemon) AS took_j
+FROM (SELECT *, max(uploaded_s) OVER (PARTITION BY device) AS last_s,
+    min(uploaded_s) OVER (PARTITION BY device, series) AS series_s,
+    coalesce(list_sum(map_values(requests)), 0) AS asked_total,
+    coalesce(list_sum(map_extract(requests, 'ok')), 0) AS ok_total FROM usage)
+WINDOW of_daemon AS (PARTITION BY device, instance ORDER BY series_s, sequence)"""
+_RISE = "CREATE OR REPLACE TEMP MACRO rise(total, before) AS greatest(0, total - coalesce(before, 0))"
+_PERIOD = """
+SELECT device, median(took_s / steps) FROM (
+    SELECT device, at_s - lag(at_s) OVER line AS took_s, sequence - lag(sequence) OVER line AS steps
+    FROM lines WHERE is_recent WINDOW line AS (PARTITION BY device, series ORDER BY sequence)
+) WHERE took_s / steps >= 0.1 GROUP BY device"""
+_MEANS = """
+SELECT device, coalesce(avg(asked) FILTER (NOT canary), 0), avg(watts), avg(took_j) FILTER (NOT canary)
+FROM lines WHERE is_recent GROUP BY device"""
+_FAMILIES = """
+CREATE OR REPLACE TEMP TABLE families AS SELECT *, is_recent AND NOT canary AS counts,
+    rise(family.answers, lag(family.answers) OVER (
+        PARTITION BY device, instance, family.name ORDER BY series_s, sequence)) AS answers
+FROM (SELECT device, instance, series_s, sequence, is_recent, canary, unnest(families) AS family FROM lines)"""
+_ANSWERS = "SELECT device, family.name, sum(answers) FROM families WHERE counts GROUP BY ALL"
+_CLASSES = """
+SELECT device, name, label, sum(answers) FROM (
+    SELECT device, name, class.key AS label, counts, rise(class.value, lag(class.value) OVER (
+        PARTITION BY device, instance, name, class.key ORDER BY series_s, sequence)) AS answers
+    FROM (SELECT device, instance, series_s, sequence, counts, family.name AS name,
+        unnest(map_entries(family.classes)) AS class FROM families)
+) WHERE counts AND answers > 0 GROUP BY ALL"""
+_TAKES = """
+SELECT device, name, model.name, {} FROM (
+    SELECT device, family.name AS name, unnest(family.models) AS model, (series_s, sequence) AS reported
+    FROM families WHERE is_recent
+) GROUP BY ALL"""
+_SERVED = """
+SELECT device, plan, coalesce(sum(asked) FILTER (NOT canary), 0),
+    coalesce(sum(greatest(0, asked - ok)) FILTER (NOT canary), 0), median(p95_ms)
+FROM lines WHERE is_recent GROUP BY ALL"""
+
+
+@dataclass(frozen=True)
+class ServedPlan:
+    """What was asked of a device while one plan was in use. p95_ms: the median of its lines', None if none tells."""
+
+    requests: int
+    failed: int
+    p95_ms: float | None
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What one model takes on one device, as it told last; None: it never did."""
+
+    cost_ms: float | None
+    p95_ms: float | None
+    energy_mj: float | None
+    memory_mb: float | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device. line, uploaded_s: its newest line, and when the storage got it, in seconds since 1970.
+
+    missing, missing_first: lines that never came, counted from the first of each series. Of the last days: period_s,
+    the median time from one line to the next by its clock, None if no two are there (less than 0.1 s is none);
+    rate_hz, requests in a second; idle_w, the mean power less what requests took; answers by family; classes, by family
+    and label; takes, by family and model; served, by the serial of the plan in use, 0 for none.
+    """
+
+    line: Usage
+    uploaded_s: float
+    missing: int
+    missing_first: str | None
+    period_s: float | None
+    rate_hz: float | None
+    idle_w: float | None
+    answers: Mapping[str, int]
+    classes: Mapping[str, Mapping[str, int]]
+    takes: Mapping[str, Mapping[str, Takes]]
+    served: Mapping[int, ServedPlan]
+
+
+def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device]:
+    """Return every device that ever told, by its name. days: of what is added up, before its newest upload.
+
+    Raises RepositoryError.
+    """
+    table.query(_RISE)
+    table.query(_LINES, days)
+    table.query(_FAMILIES)
+    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
+    missing, periods, means = (_nested(table.query(sql), 1) for sql in (_MISSING, _PERIOD, _MEANS))
+    answers, served = (_nested(table.query(sql), 2) for sql in (_ANSWERS, _SERVED))
+    classes, takes = (_nested(table.query(sql), 3) for sql in (_CLASSES, _TAKES.format(", ".join(figures))))
+    found = {}
+    for name, uploaded_s, line in sorted(table.query(_NEWEST)):
+        (period_s,), (asked, watts, energy_j) = periods.get(name, (None,)), means[name]
+        count, first = missing[name]
+        idle_w = None if None in (period_s, watts, energy_j) else max(0.0, watts - energy_j / period_s)
+        found[name] = Device(
+            line=msgspec.json.decode(line, type=Usage),
+            uploaded_s=uploaded_s,
+            missing=int(count),
+            missing_first=first,
+            period_s=period_s,
+            rate_hz=None if period_s is None else asked / period_s,
+            idle_w=idle_w,
+            answers={family: int(count) for family, (count,) in answers.get(name, {}).items()},
+            classes={
+                family: {label: int(count) for label, (count,) in counted.items()}
+                for family, counted in classes.get(name, {}).items()
+            },
+            takes={
+                family: {model: Takes(*told) for model, told in models.items()}
+                for family, models in takes.get(name, {}).items()
+            },
+            served={
+                plan: ServedPlan(int(asked), int(failed), p95) for plan, (asked, failed, p95) in served[name].items()
+            },
+        )
+    return found
+
+
+def _nested(rows: list[Any], keys: int) -> dict[Any, Any]:
+    """Return the rows by their first columns, one mapping in the other; innermost is a tuple of the columns left."""
+    found: dict[Any, Any] = {}
+    for row in rows:
+        inner = found
+        for key in row[: keys - 1]:
+            inner = inner.setdefault(key, {})
+        inner[row[keys - 1]] = row[keys:]
+    return found

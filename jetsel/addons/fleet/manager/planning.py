@@ -1,0 +1,233 @@
+"""What each device should hold, against what its plan in force has it hold, and why."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from jetsel.addons.fleet.documents import PLANS, Plan, PlannedFamily
+from jetsel.addons.fleet.manager.demands import DeviceDemand, ask, options_of
+from jetsel.addons.fleet.manager.devices import Device
+from jetsel.addons.fleet.manager.published import PublishedFamily, read_published
+from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, Selection, solve
+from jetsel.addons.fleet.reading import read_index
+from jetsel.addons.fleet.signing import opened
+from jetsel.addons.fleet.storage import Storage
+from jetsel.base.errors import RepositoryError
+
+GAIN = 0.005
+"""Of expected accuracy, that a device is given another plan for: times that are measured again differ by more."""
+
+_CLEARLY = 1e-4
+
+
+class ExpectedResult(Struct, frozen=True):
+    """What a choice of models is expected to give. accuracy: share of all answers, right and in time; see options_of.
+
+    mean_ms, energy_mj: of an answer, the latter None if it is not known. cascades: by family.
+    """
+
+    accuracy: float
+    mean_ms: float
+    energy_mj: float | None
+    cascades: dict[str, tuple[str, ...]]
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """One device. serial: of its plan in force, 0 for none. families: what it should hold; none if nothing fits.
+
+    before, after: of the models that it has, and of those proposed; None if that is nothing. binds: what accuracy
+    would be expected without one limit. dropped: models that go, and why. notes: what is not known, or stands against.
+    """
+
+    device: str
+    serial: int
+    families: tuple[PlannedFamily, ...] = ()
+    changes: bool = False
+    before: ExpectedResult | None = None
+    after: ExpectedResult | None = None
+    binds: dict[str, float] = {}
+    dropped: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+    @property
+    def because(self) -> str:
+        """Why, in one sentence."""
+        if self.after is None:
+            return "; ".join(self.notes)
+        was = "an unknown share" if self.before is None else f"{self.before.accuracy:.3f}"
+        without = "".join(f"; without the limit of {name}: {share:.3f}" for name, share in self.binds.items())
+        expected = f"{self.after.accuracy:.3f} of its answers are expected to be right and in time"
+        return f"{expected}, {was} with its present models{without}"
+
+
+@dataclass(frozen=True)
+class _Solved:
+    families: tuple[PlannedFamily, ...]  # none if nothing fits
+    before: ExpectedResult | None
+    after: ExpectedResult | None
+    keeps: bool  # what it has fits, and is about as good
+    binds: dict[str, float]
+    stops: str | None  # the limit under which nothing fits
+
+
+class Planner:
+    """Plans devices of one repository; equal ones are solved once."""
+
+    def __init__(
+        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
+    ) -> None:
+        """deadline_ms: of devices that tell none. gain: of accuracy, for which plans change. Raises RepositoryError."""
+        self._storage, self._trusted = storage, trusted
+        self._deadline_ms, self._gain = deadline_ms, gain
+        index, _ = read_index(storage, trusted)
+        self._entries = {entry.family: entry for entry in index.bundles}
+        self.plans = read_plans(storage, trusted)
+        self._families: dict[str, PublishedFamily] = {}
+        self._known: dict[DeviceDemand, _Solved] = {}
+
+    @property
+    def solved(self) -> int:
+        """How many devices were unlike all others."""
+        return len(self._known)
+
+    def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
+        """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
+
+        Raises RepositoryError for a family that cannot be planned.
+        """
+        plan = self.plans.get(name)
+        held = {one.name: tuple(model.name for model in one.models) for one in device.line.families}
+        held |= {one.bundle.family: one.models for one in (() if plan is None else plan.families)}
+        wanted = families or [*held] or [*self._entries]
+        notes = [f"{family} is not published" for family in wanted if family not in self._entries]
+        published = {family: self._published(family) for family in wanted if family in self._entries}
+        serial = 0 if plan is None else plan.serial
+        if not published:
+            return Proposal(device=name, serial=serial, notes=tuple(notes))
+        asked, unknown = ask(device, published, held, self._deadline_ms)
+        if asked not in self._known:
+            self._known[asked] = self._solve(asked)
+        solved, notes = self._known[asked], [*notes, *unknown]
+        if not solved.families:
+            notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
+            return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
+        same = plan is not None and {one.bundle for one in plan.families} == {one.entry for one in published.values()}
+        kept = plan.families if plan is not None and same and solved.keeps else None
+        return Proposal(
+            device=name,
+            serial=serial,
+            families=solved.families if kept is None else kept,
+            changes=kept is None,
+            before=solved.before,
+            after=solved.after if kept is None else solved.before,
+            binds=solved.binds,
+            dropped=_dropped(held, solved) if kept is None else {},
+            notes=tuple(notes),
+        )
+
+    def _published(self, family: str) -> PublishedFamily:
+        if family not in self._families:
+            with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+                entry = self._entries[family]
+                self._families[family] = read_published(self._storage, entry, self._trusted, Path(scratch))
+        return self._families[family]
+
+    def _solve(self, asked: DeviceDemand) -> _Solved:
+        options = self._options(asked, asked.deadline_ms)
+        chosen = solve(options, asked.room)
+        own = [_within(one, held) for one, held in zip(options, asked.held, strict=True)]
+        before = solve(own, Room(busy=asked.room.busy))
+        whole = [_within(one, held, all_of_it=True) for one, held in zip(own, asked.held, strict=True)]
+        fits = solve(whole, asked.room)
+        limits = {"storage": "storage_bytes", "memory": "memory_mb", "power": "watts", "time": "busy"}
+        if chosen is None:
+            alone = {name: replace(Room(), **{field: getattr(asked.room, field)}) for name, field in limits.items()}
+            stops = [name for name, room in alone.items() if solve(options, room) is None]
+            return _Solved((), _expected(asked, own, before), None, False, {}, " and ".join(stops or limits))
+        free = {name: solve(options, replace(asked.room, **{field: None})) for name, field in limits.items()}
+        if asked.deadline_ms is not None:
+            free["deadline"] = solve(self._options(asked, None), asked.room)
+        return _Solved(
+            families=self._planned(asked, options, chosen),
+            before=_expected(asked, own, before),
+            after=_expected(asked, options, chosen),
+            keeps=fits is not None and fits.accuracy > chosen.accuracy - self._gain,
+            binds={
+                name: round(one.accuracy, 4)
+                for name, one in free.items()
+                if one is not None and one.accuracy > chosen.accuracy + _CLEARLY
+            },
+            stops=None,
+        )
+
+    def _options(self, asked: DeviceDemand, deadline_ms: float | None) -> list[CascadeOptions]:
+        return [options_of(self._published(demand.family), demand, deadline_ms) for demand in asked.demands]
+
+    def _planned(
+        self, asked: DeviceDemand, options: Sequence[CascadeOptions], chosen: Selection
+    ) -> tuple[PlannedFamily, ...]:
+        return tuple(
+            PlannedFamily(
+                bundle=self._entries[demand.family],
+                models=one.models[row],
+                cascade=one.models[row],
+                accuracy=round(float(one.accuracy[row]) * served, 4),
+                mean_ms=round(float(one.ms[row]), 3),
+            )
+            for demand, one, row, served in zip(asked.demands, options, chosen.rows, chosen.served, strict=True)
+        )
+
+
+def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
+    """Return the plan in force of every device that has one; raises RepositoryError if one is not to be trusted."""
+    names = storage.names(PLANS)
+    contents = storage.contents(names) if names else {}
+    if lost := {*names} - contents.keys():
+        raise RepositoryError(f"{min(lost)}: cannot be read: try again when the repository can be reached")
+    try:
+        plans = [opened(content, Plan, trusted, name)[0] for name, content in contents.items()]
+    except RepositoryError as fault:
+        raise RepositoryError(f"{fault}; or remove it to plan the device anew") from fault
+    return {plan.device: plan for plan in plans}
+
+
+def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
+    """Return the cascades over these models, or those alone that need each of them."""
+    rows = [
+        row
+        for row, models in enumerate(options.models)
+        if {*models} <= {*held} and not (all_of_it and {*models} != {*held})
+    ]
+    return options.take(np.array(rows, int))
+
+
+def _expected(
+    asked: DeviceDemand, options: Sequence[CascadeOptions], choice: Selection | None
+) -> ExpectedResult | None:
+    if choice is None:
+        return None
+    chosen = list(zip(asked.demands, options, choice.rows, strict=True))
+    energies = [one.share * float(one.mj[row]) for _, one, row in chosen if one.mj is not None]
+    return ExpectedResult(
+        accuracy=round(choice.accuracy, 4),
+        mean_ms=round(sum(one.share * float(one.ms[row]) for _, one, row in chosen), 3),
+        energy_mj=round(sum(energies), 3) if len(energies) == len(chosen) else None,
+        cascades={demand.family: one.models[row] for demand, one, row in chosen},
+    )
+
+
+def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, str]:
+    """Why models go that the device has."""
+    assert solved.after is not None
+    limits = ", ".join(solved.binds)
+    why = f"within the limit of {limits}, other models are right more often" if limits else "it improves no cascade"
+    kept = solved.after.cascades
+    return {
+        f"{family}/{name}": why for family, names in held.items() for name in names if name not in kept.get(family, ())
+    }

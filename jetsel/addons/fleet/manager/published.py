@@ -1,0 +1,142 @@
+"""A family as it is published, and every cascade of up to three of its models on what they said of photographs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from jetsel.addons.fleet.documents import Bundle, Entry
+from jetsel.addons.fleet.reading import fetch, read_bundle
+from jetsel.addons.fleet.sources import Source
+from jetsel.base.errors import JetselError, RepositoryError
+from jetsel.calibrate.condensed import read_condensed, read_labels
+from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.coding import read
+from jetsel.premodel.cascades import judge, tried_cascades
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.manifest import read_manifest
+
+RUNGS = 3
+GRID = math.log(1.1)  # costs are told apart by a tenth if thresholds are fitted to them: they hardly depend on it
+
+
+@dataclass(frozen=True, eq=False)
+class Cascades:
+    """c cascades of a family's models, on n photographs.
+
+    models: of each, cheapest first. rungs: (c, RUNGS) their columns, -1 behind the last. stops: (c, n) the place of the
+    rung whose answer was taken. right: (c, n) whether it is right.
+    """
+
+    models: Sequence[tuple[str, ...]]
+    rungs: NDArray[np.int64]
+    stops: NDArray[np.int8]
+    right: NDArray[np.bool_]
+
+    @cached_property
+    def alike(self) -> list[NDArray[np.int64]]:
+        """The rows of each set of models."""
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for row, models in enumerate(self.models):
+            rows.setdefault(models, []).append(row)
+        return [np.array(each) for each in rows.values()]
+
+    @cached_property
+    def uniform(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The shares if all photographs weigh the same."""
+        return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))
+
+    def shares(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return which share of the photographs stops at each rung, and stops there and is right: both (c, RUNGS).
+
+        weights: (n,) of the photographs, which add up to 1.
+        """
+        at = [self.stops == place for place in range(RUNGS)]
+        return (
+            np.stack([stopped @ weights for stopped in at], axis=1),
+            np.stack([(stopped & self.right) @ weights for stopped in at], axis=1),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedFamily:
+    """One family. recording: of the models that can be planned, with the calibration's times; energies_mj: also its.
+
+    labels: (n,) the class number of each photograph, None if that is not known; classes: class numbers by label.
+    files: bytes by SHA-256, of each model and of what every device gets.
+    """
+
+    entry: Entry
+    recording: Recording
+    energies_mj: Mapping[str, float]
+    labels: NDArray[np.int64] | None
+    classes: Mapping[str, int]
+    files: Mapping[str, Mapping[str, int]]
+    always: Mapping[str, int]
+    _fitted: dict[tuple[int, ...], Cascades] = field(default_factory=dict)
+
+    def cascades(self, costs_ms: Sequence[float]) -> Cascades:
+        """Return the cascades with thresholds for these times, one a model of the recording, see jetsel.premodel."""
+        key = tuple(round(math.log(cost / max(costs_ms)) / GRID) for cost in costs_ms)
+        if key not in self._fitted:
+            self._fitted[key] = self._fit([math.exp(GRID * step) for step in key])
+        return self._fitted[key]
+
+    def _fit(self, costs_ms: Sequence[float]) -> Cascades:
+        models = self.recording.models
+        timed = replace(self.recording, costs_ms=dict(zip(models, costs_ms, strict=True)))
+        ordered = timed.of_models(models)  # another device may have another model for the cheapest
+        outputs = ordered.table("top1", dict.fromkeys(models, 1.0)).outputs(averaged=False)
+        tried = tried_cascades(outputs, RUNGS)
+        judged = [judge(one, outputs) for one in tried]
+        names = [tuple(ordered.models[rung] for rung in one.rungs) for one in tried]
+        return Cascades(
+            names,
+            np.array([[*map(models.index, one), *[-1] * (RUNGS - len(one))] for one in names]),
+            np.array([ran.sum(axis=1) - 1 for _, ran in judged], np.int8),
+            np.array([correct for correct, _ in judged]),
+        )
+
+
+def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
+    """Read what planning needs of a bundle; scratch: a folder for it. Raises RepositoryError."""
+    bundle, _ = read_bundle(source, entry, trusted)
+    manifest_name = next(name for name in bundle.models[0].files if name.endswith(".json"))
+    calibrated = {file.name for file in bundle.files if file.name.startswith("calibration/")}
+    try:
+        folder = _fetch(source, bundle, {manifest_name, *calibrated}, scratch / "calibrated")
+        calibration = read(folder / "calibration")
+        manifest = read_manifest(folder / manifest_name)
+        labels = Labels.read(_fetch(source, bundle, {manifest.labels}, scratch / "labels") / manifest.labels)
+        names = {model.name for model in bundle.models}
+        costs_ms = {name: cost for name, cost in calibration.costs_ms.items() if name in names}
+        recording = read_condensed(folder / "calibration", costs_ms)
+        numbers = read_labels(folder / "calibration")
+    except JetselError as fault:
+        raise RepositoryError(
+            f"family {entry.family} cannot be planned ({fault}): calibrate it, and publish it again"
+        ) from fault
+    bytes_of = {file.name: (file.sha256, file.bytes) for file in bundle.files}
+    of_any = {name for model in bundle.models for name in model.files}
+    return PublishedFamily(
+        entry=entry,
+        recording=recording,
+        energies_mj=calibration.energies_mj,
+        labels=numbers,
+        classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
+        files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
+        always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),
+    )
+
+
+def _fetch(source: Source, bundle: Bundle, names: set[str], into: Path) -> Path:
+    """Return the folder of some of a bundle's files."""
+    into.mkdir(parents=True, exist_ok=True)
+    return fetch(source, structs.replace(bundle, files=tuple(f for f in bundle.files if f.name in names)), into)

@@ -1,0 +1,255 @@
+"""Plans go out in waves, each after the one before has proved itself on the devices' own figures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from msgspec import structs
+
+from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
+from jetsel.addons.fleet.manager.devices import Device, ServedPlan
+from jetsel.addons.fleet.manager.planning import Proposal, read_plans
+from jetsel.addons.fleet.publishing import read_rollout, write_plan
+from jetsel.addons.fleet.signing import public_key, sign
+from jetsel.addons.fleet.storage import Storage
+from jetsel.base.errors import ConfigError, RepositoryError
+from jetsel.base.files import read_bounded, repair_of
+from jetsel.base.files import replace as replace_file
+
+WAVES = "1,10%,100%"
+MAX_SERIALS_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may happen without a stop. failed: share of the devices that refuse the plan or roll it back.
+
+    errors: by how much the share of requests that fail may rise; slower: times that the 95th percentile of the latency
+    may be what it was: both against the same devices' own lines under their plan before.
+    """
+
+    failed: float = 0.0
+    errors: float = 0.01
+    slower: float = 1.5
+
+
+@dataclass(frozen=True)
+class RollOutStep:
+    """What became of a call. released: devices whose plan is written now. waiting, against: in words."""
+
+    rollout: Rollout
+    released: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every device has its plan."""
+        return self.rollout.released == len(self.rollout.waves) and not self.waiting and not self.against
+
+
+class Rolling:
+    """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it.
+
+    Anybody who may write the repository could put an earlier signed state back, and so undo a stop. So the last serial
+    is kept on this machine too, and an earlier state is rejected.
+    """
+
+    def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str], serials: Path) -> None:
+        """keys: private ones to sign with; trusted: public ones that may have signed, beside theirs.
+
+        serials: the file that keeps the last serial of each repository; it may not exist yet.
+        """
+        self._storage, self._keys, self._serials = storage, keys, serials
+        self._address = storage.address("").rstrip("/")
+        self._trusted = {*trusted, *map(public_key, keys)}
+
+    def begin(self, proposals: Sequence[Proposal], devices: Mapping[str, Device], waves: str) -> Rollout:
+        """Write the state of a new one: no wave is out. Raises RepositoryError if another is under way."""
+        old = self._read()
+        if old is not None and old.stopped is None and old.released < len(old.waves):
+            raise RepositoryError("a roll-out is under way: go on with it, or run `jetsel fleet stop` first")
+        plans = read_plans(self._storage, self._trusted)
+        changing = [one for one in proposals if one.changes]
+        if not changing:
+            raise RepositoryError("the proposals change no device: there is nothing to roll out")
+        rolled = []
+        for one in sorted(changing, key=lambda one: hashlib.sha256(one.device.encode()).digest()):
+            plan = plans.get(one.device)
+            last = 0 if plan is None else plan.serial
+            if last != one.serial:
+                raise RepositoryError(f"the plan of {one.device} has changed since the proposal: plan again")
+            serial = max(last, _reported(devices.get(one.device))) + 1
+            new = Plan(device=one.device, serial=serial, families=one.families, because=one.because)
+            rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
+        return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
+
+    def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
+        """Release the next wave if all that are out stand well; raises RepositoryError if none is under way."""
+        rollout = self._read()
+        if rollout is None or rollout.stopped is not None:
+            why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
+            raise RepositoryError(f"no roll-out is under way, {why}: begin one with --plans FILE")
+        step = judged(rollout, devices, allowed)
+        if not step.waiting and not step.against and rollout.released < len(rollout.waves):
+            step = replace(step, rollout=self._write(structs.replace(rollout, released=rollout.released + 1)))
+        plans = read_plans(self._storage, self._trusted)
+        out = () if step.against else step.rollout.out
+        unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or a killed call's
+        for one in unwritten:
+            write_plan(self._storage, one.plan, self._keys)
+        waiting = (*step.waiting, *(f"{one.plan.device} has not reported yet" for one in unwritten))
+        return replace(step, released=tuple(one.plan.device for one in unwritten), waiting=waiting)
+
+    def stop(self, why: str, *, revert: bool) -> list[str]:
+        """Release no further wave; revert: devices get their families of before again. Return whose plan changed."""
+        rollout = self._read()
+        if rollout is None:
+            raise RepositoryError("there is no roll-out to stop: see jetsel fleet status")
+        self._write(structs.replace(rollout, stopped=why))
+        if not revert:
+            return []
+        plans, changed = read_plans(self._storage, self._trusted), []
+        for one in rollout.out:
+            if one.before and _serial(plans, one) == one.plan.serial:
+                back = Plan(device=one.plan.device, serial=one.plan.serial + 1, families=one.before, because=why)
+                write_plan(self._storage, back, self._keys)
+                changed.append(back.device)
+        return changed
+
+    def _read(self) -> Rollout | None:
+        """Return the last roll-out; raises RepositoryError if this machine has seen a later state of it."""
+        rollout, last = read_rollout(self._storage, self._trusted), self._known().get(self._address, 0)
+        if rollout is not None and rollout.serial < last:
+            raise RepositoryError(
+                f"{ROLLOUT}: its serial is {rollout.serial}, and this machine has seen {last}: somebody put an earlier "
+                f"state back. Restore the file; if the repository was made anew, remove {self._serials}"
+            )
+        if rollout is not None and rollout.serial > last:
+            self._keep(rollout.serial)
+        return rollout
+
+    def _write(self, rollout: Rollout) -> Rollout:
+        old = self._read()
+        serial = max(0 if old is None else old.serial, self._known().get(self._address, 0)) + 1
+        rollout = structs.replace(rollout, serial=serial)
+        self._storage.write(ROLLOUT, sign(rollout, self._keys))
+        self._keep(serial)
+        return rollout
+
+    def _known(self) -> dict[str, int]:
+        try:
+            return msgspec.json.decode(read_bounded(self._serials, MAX_SERIALS_BYTES), type=dict[str, int])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
+            raise RepositoryError(f"{self._serials}: cannot be read ({fault}): restore it, or remove it") from fault
+
+    def _keep(self, serial: int) -> None:
+        try:
+            replace_file(self._serials, msgspec.json.encode({**self._known(), self._address: serial}))
+        except OSError as fault:
+            raise RepositoryError(
+                f"{self._serials}: not written ({fault.strerror}): {repair_of(fault)}, and run the command again"
+            ) from fault
+
+
+def _reported(device: Device | None) -> int:
+    """Return the highest serial that a device reports, as far as it can be one of ours.
+
+    A thief's key may have signed the highest of all, or the device reports nonsense; a next one must exist.
+    """
+    if device is None:
+        return 0
+    found = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
+    return max((serial for serial in found if serial <= MAX_SERIAL // 2), default=0)
+
+
+def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
+    """Say whom a roll-out waits for, and what stands against going on."""
+    waiting, failed, changes = [], [], []
+    for one in rollout.out:
+        name, device = one.plan.device, devices.get(one.plan.device)
+        trial = None if device is None else device.line.trial
+        if device is None or trial is None or trial.serial != one.plan.serial or trial.outcome == "waiting":
+            waiting.append(
+                f"{name}: {trial.reason}" if trial is not None and trial.reason else f"{name} has not reported yet"
+            )
+        elif trial.outcome != "installed":
+            failed.append(f"{name}: {trial.outcome}: {trial.reason}")
+        else:
+            changes.append(_before_and_after(device, one.plan.serial))
+    against = failed if len(failed) > allowed.failed * len(rollout.out) else []
+    return RollOutStep(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
+
+
+def _before_and_after(device: Device, serial: int) -> tuple[list[ServedPlan], list[ServedPlan]]:
+    return (
+        [served for plan, served in device.served.items() if plan != serial],
+        [served for plan, served in device.served.items() if plan == serial],
+    )
+
+
+def _worse(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]], allowed: Allowed) -> list[str]:
+    """What has become worse on the devices that were asked both before and after."""
+    both = [(before, after) for before, after in changes if _requests(before) and _requests(after)]
+    if not both:
+        return []
+    found = []
+    if (rise := _largest_rise(both)) > allowed.errors:
+        found.append(f"requests fail more often by {100 * rise:.1f} points")
+    ratios = []
+    for pair in both:
+        before, after = ([one.p95_ms for one in side if one.p95_ms and one.p95_ms > 0] for side in pair)
+        if before and after:
+            ratios.append(median(after) / median(before))
+    slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
+    if slower > allowed.slower:
+        found.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
+    return found
+
+
+def _largest_rise(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]]) -> float:
+    """Return by how much the share of failed requests rose, without the device that hides most of it.
+
+    So no device alone can have a roll-out go on.
+    """
+    counts = [[count(served) for served in pair for count in (_failures, _requests)] for pair in changes]
+    total = [sum(column) for column in zip(*counts, strict=True)]  # exact, however many requests one device reports
+    rises: list[float] = []
+    for own in counts:
+        others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
+        rises.append(others[2] / others[3] - others[0] / others[1])
+    return max(rises)
+
+
+def _failures(served: Sequence[ServedPlan]) -> int:
+    return sum(one.failed for one in served)
+
+
+def _requests(served: Sequence[ServedPlan]) -> int:
+    return sum(one.requests for one in served)
+
+
+def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:
+    plan = plans.get(one.plan.device)
+    return 0 if plan is None else plan.serial
+
+
+def waves_of(text: str, devices: int) -> tuple[int, ...]:
+    """Return how many devices have their plan after each wave; raises ConfigError if the text says no such thing."""
+    try:
+        counts = [
+            max(1, int(float(part[:-1]) / 100 * devices)) if part.endswith("%") else min(int(part), devices)
+            for part in text.split(",")
+        ]
+    except ValueError:
+        counts = []
+    if not counts or not text.endswith("100%") or counts != sorted(counts) or counts[0] < 1:
+        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in {WAVES}")
+    return tuple(dict.fromkeys(counts))

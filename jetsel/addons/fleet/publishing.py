@@ -1,0 +1,184 @@
+"""Writes a family to a repository: blobs, the bundle, the index last: a killed writer leaves garbage at most."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from jetsel.addons.fleet.documents import (
+    INDEX,
+    MAX_FILE_BYTES,
+    PLANS,
+    ROLLOUT,
+    Bundle,
+    BundledModel,
+    Entry,
+    File,
+    Index,
+    Plan,
+    Rollout,
+    plan_path,
+)
+from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index, read_plan
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
+from jetsel.addons.fleet.storage import Storage, Stored
+from jetsel.base.errors import RepositoryError
+from jetsel.policies import installed
+from jetsel.policies.calibration import ANSWERS
+from jetsel.policies.coding import ARRAYS, MANIFEST
+from jetsel.zoo import Family
+from jetsel.zoo.store import verify
+
+
+def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tuple[BundledModel, ...]]:
+    """Return the content of each file by its path in the folder that a device gets, and the models with their files.
+
+    `scan` reads that folder as this family.
+    calibrations: the folder of the owner's; the one that came with the models is taken if none of them is in use.
+    Raises ManifestError, CalibrationError or RepositoryError for what a device would refuse.
+    """
+    found: dict[str, bytes] = {}
+    models = []
+    for model in family.models:
+        theirs = {
+            model.manifest_path.name: model.manifest_path.read_bytes(),
+            model.manifest.file: verify(model),
+            model.manifest.labels: (model.directory / model.manifest.labels).read_bytes(),
+            **model.others(),
+        }
+        models.append(BundledModel(name=model.manifest.name, files=tuple(theirs)))
+        for name, content in theirs.items():
+            if found.setdefault(name, content) != content:
+                raise RepositoryError(
+                    f"family {family.name}: two of its folders have a file {name}, and they differ: remove one of the "
+                    "models, and add it again under another name"
+                )
+    shipped = installed.shipped(family.calibration, family.labels.sha256)
+    used = installed.current(calibrations, family.name) or shipped
+    if used is not None:
+        used.usable()
+        names = [
+            name for name in (MANIFEST, ARRAYS, ANSWERS) if name != ANSWERS or (used.directory / ANSWERS).is_file()
+        ]
+        found |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
+    return found, tuple(models)
+
+
+def sha256_by_name(files: dict[str, bytes]) -> dict[str, str]:
+    """Return the SHA-256 of each content, in hexadecimal."""
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+
+
+YOUNG_S = 3600.0
+"""What is younger may belong to a publication that is under way."""
+
+
+def init(storage: Storage, keys: Sequence[str]) -> None:
+    """Write an index of no bundles, signed by these private keys; raises RepositoryError if there is one already."""
+    if storage.size(INDEX) is not None:
+        raise RepositoryError(f"{INDEX}: there is a repository already: publish into it, or name another place")
+    storage.write(INDEX, sign(Index(serial=1), keys))
+
+
+def publish(
+    storage: Storage,
+    family: str,
+    models: Sequence[BundledModel],
+    files: Mapping[str, bytes],
+    keys: Sequence[str],
+    trusted: Collection[str],
+) -> Bundle | None:
+    """Write a family's next version and return it; None if these very files, signed by these keys, are there.
+
+    trusted: the public keys, beside those of `keys`, that may have signed what is there. One at a time may publish into
+    a repository. Raises RepositoryError.
+    """
+    own = {public_key(key) for key in keys}
+    trusted = own.union(trusted)
+    index, _ = read_index(storage, trusted)
+    before = {entry.family: read_bundle(storage, entry, trusted) for entry in index.bundles}
+    hashes, last = sha256_by_name(dict(files)), before.get(family)
+    if last is not None and set(last[1]) == own:
+        same = {file.name: file.sha256 for file in last[0].files} == hashes
+        if same and all(_is_there(storage, file) for file in last[0].files):
+            return None
+    known = {file.sha256: file for bundle, _ in before.values() for file in bundle.files}
+    bundle = Bundle(
+        family=family,
+        version=1 if last is None else last[0].version + 1,
+        models=tuple(models),
+        files=tuple(_put(storage, name, files[name], hashes[name], known) for name in sorted(files)),
+    )
+    document = sign(bundle, keys)
+    if len(document) > MAX_DOCUMENT_BYTES:
+        raise RepositoryError(f"family {family}: too many files for one bundle: publish fewer models")
+    entry = Entry(family=family, version=bundle.version, sha256=hashlib.sha256(document).hexdigest())
+    storage.write(entry.path, document)
+    bundles = {old.family: old for old in index.bundles} | {family: entry}
+    storage.write(INDEX, sign(Index(serial=index.serial + 1, bundles=tuple(bundles.values())), keys))
+    return bundle
+
+
+def write_plan(storage: Storage, plan: Plan, keys: Sequence[str]) -> None:
+    """Write a device's plan, signed by these private keys; raises RepositoryError."""
+    storage.write(plan_path(plan.device), sign(plan, keys))
+
+
+def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
+    """Return the last roll-out, None if there was none; raises RepositoryError if it is not to be trusted."""
+    if storage.size(ROLLOUT) is None:
+        return None
+    with storage.open(ROLLOUT) as (stream, _):
+        return opened(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
+
+
+def garbage(
+    storage: Storage, trusted: Collection[str], young_s: float = YOUNG_S, now_s: float | None = None
+) -> list[Stored]:
+    """Return what no bundle of the index, of a plan or of the last roll-out names, and is not younger than this.
+
+    now_s: seconds since 1970; None: as the storage's clock has it.
+    Raises RepositoryError.
+    """
+    stored, now_s = storage.list(), storage.now_s() if now_s is None else now_s
+    index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
+    plans = [read_plan(storage, Path(path).stem, trusted)[0] for path in storage.names(PLANS)]
+    families = [one for plan in plans for one in plan.families]
+    if (rollout := read_rollout(storage, trusted)) is not None:  # those that it may go back to, and those to come
+        families += [one for rolled in rollout.devices for one in (*rolled.before, *rolled.plan.families)]
+    entries = {*index.bundles, *(one.bundle for one in families)}
+    named = {entry.path for entry in entries}
+    for entry in entries:
+        named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
+    return [one for one in stored if one.name not in named and now_s - one.modified_s >= young_s]
+
+
+def _put(storage: Storage, name: str, content: bytes, sha256: str, known: Mapping[str, File]) -> File:
+    """Write a file's blob unless it is there, and return what a bundle says of it."""
+    if len(content) > MAX_FILE_BYTES:
+        raise RepositoryError(f"{name}: larger than {MAX_FILE_BYTES} bytes: leave its model out")
+    old = known.get(sha256)
+    if old is not None and _is_there(storage, old):  # as it was compressed then, maybe by another zlib
+        return msgspec.structs.replace(old, name=name)
+    packed = gzip.compress(content, mtime=0)
+    file = File(name=name, sha256=sha256, bytes=len(content), compressed_bytes=len(packed))
+    if not _is_there(storage, file):
+        storage.write(file.blob, packed)
+    return file
+
+
+def _is_there(storage: Storage, file: File) -> bool:
+    """Whether the repository has this very content: a blob of the right size may be damaged, and is written again."""
+    if storage.size(file.blob) != file.compressed_bytes:
+        return False
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        try:
+            check_blob(storage, file, Path(scratch))
+        except RepositoryError:
+            return False
+    return True

@@ -1,0 +1,227 @@
+"""Read a repository: what it offers, and a bundle's files, resumed, bounded, and verified before they are in place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
+from jetsel.addons.fleet.sources import Source
+from jetsel.base.errors import RepositoryError
+from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
+from jetsel.base.http_client import CUT
+
+ATTEMPTS = 5  # in a row that bring no byte
+
+_CHUNK_BYTES = 1 << 20
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def read_index(source: Source, trusted: Collection[str]) -> tuple[Index, list[str]]:
+    """Return the index and who of the trusted public keys signed it.
+
+    Raises RepositoryError if it is missing, unsigned or altered.
+    """
+    return opened(_document(source, INDEX), Index, trusted, INDEX)
+
+
+def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
+    """Return the bundle that the index means and who signed it; raises RepositoryError if it is another."""
+    content = _document(source, entry.path)
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise RepositoryError(f"{entry.path}: altered, or truncated: publish {entry.family} again")
+    bundle, signers = opened(content, Bundle, trusted, entry.path)
+    if (bundle.family, bundle.version) != (entry.family, entry.version):
+        raise RepositoryError(f"{entry.path}: does not match the index: publish {entry.family} again")
+    return bundle, signers
+
+
+def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> tuple[Plan, list[str]]:
+    """Return the plan of a device and who signed it; seen: the serial of the last one that it read.
+
+    Raises RepositoryError if it is missing, unsigned, altered, another device's, or older than what was seen.
+    """
+    path = plan_path(device)
+    plan, signers = opened(_document(source, path), Plan, trusted, path)
+    if plan.device != device:
+        raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
+    if plan.serial < seen:
+        raise RepositoryError(
+            f"{path}: replayed: serial {plan.serial}, and {seen} was seen before: plan {device} again"
+        )
+    return plan, signers
+
+
+def fetch(
+    source: Source,
+    bundle: Bundle,
+    into: Path,
+    models: Collection[str] | None = None,
+    here: Mapping[str, Path] | None = None,
+) -> Path:
+    """Return a folder `FAMILY-VERSION` in `into` with the bundle's files, each verified; jetsel.zoo.scan reads it.
+
+    models: whose files are wanted; None: all models'. here: by SHA-256 files on the same disk, which are linked.
+    The folder has these files and no others, whatever an earlier call left. What was interrupted goes on with the same
+    call. Raises RepositoryError, and then there is no such folder.
+    """
+    files = bundle.files if models is None else bundle.files_for(models)
+    done = into / f"{bundle.family}-{bundle.version}"
+    work = into / f"{TEMPORARY}{done.name}"
+    try:
+        if done.is_dir():
+            if not _others(done, files) and all(_is_whole(done / file.name, file) for file in files):
+                return done
+            shutil.rmtree(work, ignore_errors=True)
+            done.rename(work)
+        (work / "calibration").mkdir(parents=True, exist_ok=True)
+        for other in _others(work, files):
+            other.unlink()
+        for file in files:
+            target = work / file.name
+            if not _is_whole(target, file) and not _linked(file, target, here or {}):
+                part = into / f"{TEMPORARY}{file.sha256}.gz"
+                _download(source, file, part)
+                _expand(part, file, target)
+        if not any((work / "calibration").iterdir()):
+            (work / "calibration").rmdir()
+        else:
+            flush(work / "calibration")
+        flush(work)
+        work.rename(done)
+        flush(into)
+    except OSError as fault:
+        raise RepositoryError(f"{into}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+    return done
+
+
+def _others(folder: Path, files: Sequence[File]) -> list[Path]:
+    """Return what is in a folder and none of these files, such as models of an earlier plan."""
+    named = {folder / file.name for file in files}
+    return [path for path in folder.rglob("*") if path.is_file() and path not in named]
+
+
+def check_blob(source: Source, file: File, scratch: Path) -> None:
+    """Download one file's blob into a folder and verify it; nothing of it stays. Raises RepositoryError, OSError."""
+    part, target = scratch / "blob.gz", scratch / "file"
+    _download(source, file, part)
+    _expand(part, file, target)
+    target.unlink()
+
+
+def _document(source: Source, name: str) -> bytes:
+    content, failures = b"", 0
+    while True:
+        try:
+            with source.open(name) as (stream, _):
+                content = b""
+                while len(content) <= MAX_DOCUMENT_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
+                    content += chunk
+        except CUT as fault:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise _away(name, fault) from fault
+            continue
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise RepositoryError(f"{name}: larger than {MAX_DOCUMENT_BYTES} bytes: publish it again")
+        return content
+
+
+def _download(source: Source, file: File, part: Path) -> None:
+    """Have `part` hold the whole blob, from the byte on that it holds already."""
+    failures = 0
+    while (have := _size(part)) != file.compressed_bytes:
+        if have > file.compressed_bytes:
+            part.unlink()
+            have = 0
+        fault = _resume(source, file, part, have)
+        failures = 0 if _size(part) > have else failures + 1
+        if failures == ATTEMPTS:
+            raise _away(file.blob, fault)
+
+
+def _resume(source: Source, file: File, part: Path, have: int) -> Exception | None:
+    """Write what arrives behind the bytes that are there; return why no more came, None if it simply ended."""
+    with part.open("ab") as out:
+        try:
+            opening = source.open(file.blob, have)
+        except CUT as fault:
+            return fault
+        with opening as (stream, held):
+            out.truncate(held)
+            while True:
+                try:
+                    chunk = stream.read(min(_CHUNK_BYTES, file.compressed_bytes - held + 1))
+                except CUT as fault:
+                    return fault
+                held += len(chunk)
+                if held > file.compressed_bytes:
+                    raise RepositoryError(f"{file.blob}: larger than its bundle states: publish {file.name} again")
+                if not chunk:
+                    return None
+                out.write(chunk)
+
+
+def _expand(part: Path, file: File, target: Path) -> None:
+    """Write the content of a blob, never more than the bundle says; the blob goes in any case."""
+    try:
+        with part.open("rb") as blob, target.open("wb") as out:
+            _gunzip(blob, file, out)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+    finally:
+        part.unlink()
+
+
+def _gunzip(blob: BinaryIO, file: File, out: BinaryIO) -> None:
+    expanding, digest, written = zlib.decompressobj(_GZIP), hashlib.sha256(), 0
+    packed = blob.read(_CHUNK_BYTES)
+    try:
+        while packed and not expanding.eof:
+            content = expanding.decompress(packed, _CHUNK_BYTES)
+            written += len(content)
+            if written > file.bytes:
+                raise RepositoryError(f"{file.blob}: expands to more than its bundle states: publish {file.name} again")
+            digest.update(content)
+            out.write(content)
+            packed = expanding.unconsumed_tail or (blob.read(_CHUNK_BYTES) if not expanding.eof else b"")
+    except zlib.error as fault:
+        raise _altered(file) from fault
+    if not expanding.eof or digest.hexdigest() != file.sha256:
+        raise _altered(file)
+
+
+def _is_whole(path: Path, file: File) -> bool:
+    return path.is_file() and path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
+
+
+def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
+    """Link a file that is on the disk already, if it still is what it was."""
+    known = here.get(file.sha256)
+    if known is None:
+        return False
+    target.unlink(missing_ok=True)
+    target.hardlink_to(known)
+    return _is_whole(target, file)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _altered(file: File) -> RepositoryError:
+    return RepositoryError(f"{file.blob}: altered, its sha256 does not match its name: publish {file.name} again")
+
+
+def _away(name: str, fault: Exception | None) -> RepositoryError:
+    why = fault or "it ends too early each time"
+    return RepositoryError(f"{name}: cannot be downloaded ({why}): try again when the repository can be reached")

@@ -1,0 +1,142 @@
+"""A repository that can be written: any folder or object store that fsspec opens."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jetsel.addons.fleet.sources import Stream, missing
+from jetsel.base.errors import ConfigError, RepositoryError, pip_install
+from jetsel.base.files import TEMPORARY, replace
+
+EXTRA = pip_install("fleet")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One object. name: from the repository's root on. modified_s: seconds since 1970."""
+
+    name: str
+    bytes: int
+    modified_s: float
+
+
+class Storage:
+    """The objects of one repository; also a Source to read it by. Every method raises RepositoryError."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ConfigError if the address cannot be opened, or its library is not installed."""
+        if url.startswith(("http://", "https://")):
+            raise ConfigError(f"{url}: is read-only: name the folder or object store behind it")
+        try:
+            import fsspec
+            from fsspec.implementations.local import LocalFileSystem
+        except ModuleNotFoundError:
+            raise ConfigError(f"{url}: writing a repository needs fsspec: {EXTRA}") from None
+        try:
+            self._fs, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+        except ImportError as fault:
+            raise ConfigError(f"{url}: {fault}: {EXTRA}") from None
+        except ValueError as fault:
+            raise ConfigError(f"{url}: {fault}: name a folder, or an address such as s3://BUCKET/FOLDER") from None
+        self._url = url
+        self._is_folder = isinstance(self._fs, LocalFileSystem)
+
+    @contextmanager
+    def open(self, name: str, offset: int = 0) -> Iterator[tuple[Stream, int]]:
+        """See jetsel.addons.fleet.sources.Source; the object is read whole, as object stores have it."""
+        with self._faults(name):
+            content = self._fs.cat_file(self._path(name))
+        yield io.BytesIO(content[offset:]), offset
+
+    def size(self, name: str) -> int | None:
+        """Return an object's bytes, None if there is none."""
+        with self._faults(name):
+            try:
+                return int(self._fs.info(self._path(name))["size"])
+            except FileNotFoundError:
+                return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Have an object hold these bytes, or what it held before: one put, in a folder written aside and renamed."""
+        with self._faults(name):
+            if self._is_folder:
+                path = Path(self._path(name))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace(path, content)
+            else:
+                self._fs.pipe_file(self._path(name), content)
+
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        with self._faults(name):
+            self._fs.rm_file(self._path(name))
+
+    def now_s(self) -> float:
+        """Return the time by the clock that stamps what is written here: ours may differ from it."""
+        name = f"{TEMPORARY}clock"
+        self.write(name, b"")
+        with self._faults(name):
+            written_s = self._modified_s(self._path(name), self._fs.info(self._path(name)))
+        self.remove(name)
+        return written_s
+
+    def list(self) -> list[Stored]:
+        """Return every object of blobs/ and bundles/, and what a killed writer left aside."""
+        return [one for one in self.stored("") if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Return the name of every object of a folder, and of the folders in it, sorted."""
+        return tuple(sorted(one.name for one in self.stored(folder) if TEMPORARY not in one.name))
+
+    def stored(self, folder: str) -> Sequence[Stored]:
+        """Return every object of a folder, and of the folders in it."""
+        with self._faults(folder):
+            found: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
+            return [
+                Stored(path[len(self._root) :].lstrip("/"), int(about["size"]), self._modified_s(path, about))
+                for path, about in found.items()
+            ]
+
+    def contents(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return what these objects hold, read side by side; those that cannot be read are left out."""
+        with self._faults(names[0] if names else ""):
+            found: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
+            return {path[len(self._root) :].lstrip("/"): content for path, content in found.items()}
+
+    def address(self, name: str) -> str:
+        """Return an object's path in a folder, or its address in `filesystem`."""
+        path = self._path(name)
+        return path if self._is_folder else str(self._fs.unstrip_protocol(path))
+
+    @property
+    def filesystem(self) -> Any:
+        """What fsspec opened; None for a folder."""
+        return None if self._is_folder else self._fs
+
+    def _modified_s(self, path: str, about: dict[str, Any]) -> float:
+        """When an object was written: as the listing says it, else asked for this one, which costs a request."""
+        told = about.get("mtime") or about.get("LastModified")
+        if isinstance(told, (int, float)):
+            return float(told)
+        return float((told or self._fs.modified(path)).timestamp())
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def _faults(self, name: str) -> Iterator[None]:
+        botocore = sys.modules.get("botocore.exceptions")  # S3's own, which are no OSError
+        theirs = () if botocore is None else (botocore.BotoCoreError, botocore.ClientError)
+        try:
+            yield
+        except FileNotFoundError:
+            raise missing(name, self._url) from None
+        except (OSError, NotImplementedError, *theirs) as fault:
+            repair = "check the address, its credentials and the space there"
+            raise RepositoryError(f"{self._url}: {name}: {fault}: {repair}") from fault

@@ -1,0 +1,235 @@
+"""What the owner wants of a policy, which of several operating points gives it, and when one replaces another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.record.recording import Objective
+
+MAY_LOSE_POINTS = 0.5  # of accuracy, to halve the cost (theta of section 3.2)
+SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
+LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
+SURE = 1.645  # standard errors: 95 % one-sided
+SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What one way to choose gives on n photographs.
+
+    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured.
+    """
+
+    correct: NDArray[np.bool_]
+    time_ms: NDArray[np.float64]
+    energy_mj: NDArray[np.float64] | None = None
+
+    def of(self, rows: NDArray[np.bool_]) -> Outcomes:
+        """The same on some of the photographs."""
+        return Outcomes(
+            self.correct[rows], self.time_ms[rows], None if self.energy_mj is None else self.energy_mj[rows]
+        )
+
+    def cost(self, objective: Objective) -> NDArray[np.float64]:
+        """What is to be saved, (n,); energy, if that is wanted, was measured: `calibrate` sees to it."""
+        if objective == "time":
+            return self.time_ms
+        assert self.energy_mj is not None
+        return self.energy_mj
+
+    def excess(self, goal: Goal, errors: float = 0.0) -> float:
+        """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one.
+
+        errors: standard errors that are added to the mean.
+        """
+        limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
+        return max((_mean(self.cost(what), errors) / most for what, most in limits if most is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Least of the objective, time or energy, for nearly the rival's accuracy, unless a limit is given.
+
+    max_time_ms, max_energy_mj: the most accurate within this mean time, energy, or both. min_accuracy: that which costs
+    least of the objective, of at least this share of right answers. With limits of both kinds: what costs least of
+    those that keep them all. may_lose_points: the margin of accuracy that a policy may lose if it halves the cost or
+    better; it may lose less if it saves less, as `worth` says.
+    """
+
+    objective: Objective = "time"
+    max_time_ms: float | None = None
+    min_accuracy: float | None = None
+    max_energy_mj: float | None = None
+    may_lose_points: float = MAY_LOSE_POINTS
+
+    @property
+    def needs_energy(self) -> bool:
+        """Whether nothing can be chosen before energy is measured."""
+        return self.objective == "energy" or self.max_energy_mj is not None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a mean is limited: then accuracy is what is wanted, unless that has a limit of its own."""
+        return self.max_time_ms is not None or self.max_energy_mj is not None
+
+    def keeps(self, outcomes: Outcomes) -> bool:
+        """Whether these keep every limit."""
+        accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
+        return accurate and outcomes.excess(self) <= 1
+
+    def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
+        """The place of the point that serves the goal best; the rival is the best single model.
+
+        Limits, and accuracy if it is wanted, are best kept by half a standard error: what was barely enough here is
+        barely too little on other photographs half of the time. Without limits, points that are surely right more
+        often than the rival, and cost no more, come before those that only cost less.
+        """
+        accuracy = np.array([point.correct.mean() for point in points])
+        cost = np.array([point.cost(self.objective).mean() for point in points])
+        excess = np.array([point.excess(self) for point in points])
+        if not (excess <= 1).any():
+            return int(excess.argmin())
+        sure = np.array([point.excess(self, SPARE) <= 1 for point in points])
+        allowed = sure if sure.any() else excess <= 1
+        if self.is_limited and self.min_accuracy is None:
+            return _first_best(allowed, accuracy, -cost)
+        if self.min_accuracy is None:
+            gains = [difference(point.correct, rival.correct) for point in points]
+            # Nothing is as accurate as a model that gave the labels: a little disagreement is tolerated then.
+            tolerated = self.may_lose_points / 100 if rival.correct.all() else 0.0
+            is_better = np.array([mean > SURE * error for mean, error in gains])
+            better = np.where(is_better & (cost <= rival.cost(self.objective).mean()), 0.0, -1.0)
+            spare = np.array([mean + tolerated - SPARE * error for mean, error in gains])
+            margins = [better, spare, np.array([mean + tolerated for mean, _ in gains])]
+        else:
+            enough = accuracy - self.min_accuracy
+            margins = [enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct)), enough]
+        for margin in margins:
+            if (allowed & (margin >= 0)).any():
+                return _first_best(allowed & (margin >= 0), -cost, accuracy)
+        return _first_best(allowed, accuracy, -cost)
+
+    def compare(self, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
+        """Whether the candidate may take the rival's place, and the reason in words.
+
+        Without a limit it may in two cases. It costs less and is not inferior: it saves 5 % or more of the cost, beyond
+        the noise; it is at most `may_lose_points` less accurate, and that only if it halves the cost; and with 95 %
+        confidence, one-sided, it loses at most twice `may_lose_points` (a test of non-inferiority: Schuirmann,
+        J. Pharmacokinet. Biopharm. 15, 1987). Or it is surely more accurate, and does not surely cost more.
+
+        The error of the accuracy is at least 1/n: that no answer differed on n images does not say that none ever will.
+        """
+        gain, error = _gain(candidate, rival)
+        ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
+        saving, saving_error = difference(theirs, ours)
+        ratio = float(ours.mean() / theirs.mean())
+        said = _in_words(gain, error, ratio, self.objective)
+        if not self.keeps(candidate):
+            return False, f"{said}; it exceeds your limit of {self._allowed()}"
+        if not self.keeps(rival):
+            return True, f"it is the only one within your limit of {self._allowed()}; {said}"
+        is_right_more = gain > SURE * error
+        if is_right_more and (self.is_limited or not saving < -SURE * saving_error):
+            return True, said
+        if saving > SURE * saving_error:
+            if ratio > 1 - LEAST_SAVING:
+                return False, f"{said}; a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
+            if self.min_accuracy is not None:
+                return True, said
+            most = self.may_lose_points * min(1, -np.log2(ratio))
+            if 100 * gain < -most:
+                return False, f"{said}; for this saving it may lose {most:.2f} points (--may-lose)"
+            spare = gain + SURELY_LOST * self.may_lose_points / 100
+            if spare >= SURE * error:
+                return True, said
+            lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
+            too_few = f"{len(rival.correct):,} images are not enough to rule out {lost}"
+            return False, f"{said}; {too_few}{_more(rival, spare, error)}"
+        if is_right_more:  # surely, and surely slower: more images would not decide between the two
+            limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
+            return False, f"{said}; set --min-accuracy or {limit} to choose between the two"
+        return False, f"{said}, which may be chance{_more(rival, gain, error)}"
+
+    def worth(self, candidate: Outcomes, rival: Outcomes) -> float:
+        """How good a trade the candidate is for the rival: `may_lose_points` of accuracy are worth half of the cost.
+
+        0 for the rival itself, 1 for half of its cost at its accuracy. Such values add up, so a series of calibrations
+        gives accuracy away at this price alone.
+        A loss counts with a standard error more, a gain by as much as is sure: of several policies the luckiest
+        does not win by its luck (`python -m calibration.papers.install` shows what it would do without).
+        """
+        gain, error = _gain(candidate, rival)
+        counted = max(gain - SURE * error, min(0.0, gain - error))
+        ratio = float(candidate.cost(self.objective).mean() / rival.cost(self.objective).mean())
+        return 100 * counted / max(self.may_lose_points, 1e-9) - float(np.log2(ratio))
+
+    def choose(self, candidates: Mapping[str, Outcomes], rival: Outcomes) -> str | None:
+        """The best trade of those that may take the rival's place, None if none may."""
+        may = [name for name, one in candidates.items() if self.compare(one, rival)[0]]
+        return max(may, key=lambda name: self.worth(candidates[name], rival), default=None)
+
+    def reference(self, models: Sequence[Outcomes]) -> int:
+        """The place of the single model that a family without a calibration is judged by: no luck chooses it.
+
+        That is the most expensive one, which answers before a calibration is made, unless another is surely more
+        accurate: with 95 % confidence in all comparisons together (Bonferroni). The most accurate of several on the
+        same images would be the luckiest of those that are equal: its accuracy is too high by the optimism of a
+        maximum, and too high a bar for all others.
+        """
+        sure = NormalDist().inv_cdf(1 - 0.05 / max(1, len(models) - 1))
+        costs = [float(model.cost(self.objective).mean()) for model in models]
+        gains = [[_gain(other, model) for other in models] for model in models]
+        fair = [max(gain - sure * error for gain, error in of_one) <= 0 for of_one in gains]
+        return max(range(len(models)), key=lambda place: (fair[place], costs[place]))
+
+    def _allowed(self) -> str:
+        limits = (self.max_time_ms, "ms"), (self.max_energy_mj, "mJ")
+        accuracy = [] if self.min_accuracy is None else [f"at least {100 * self.min_accuracy:g} % right"]
+        return " and ".join([*(f"{limit:g} {unit}" for limit, unit in limits if limit is not None), *accuracy])
+
+
+def _gain(candidate: Outcomes, rival: Outcomes) -> tuple[float, float]:
+    """The gain of accuracy, a share, and its standard error, which is at least 1/n."""
+    gain, error = difference(candidate.correct, rival.correct)
+    return gain, max(error, 1 / len(rival.correct))
+
+
+def _in_words(gain: float, error: float, ratio: float, objective: Objective) -> str:
+    """Say how far one is from another: gain and standard error, as shares; ratio: of the mean costs."""
+    saved, low = round(100 * (1 - ratio)), 100 * (gain - SURE * error)
+    cost = f"{abs(saved)} % {'less' if saved > 0 else 'more'}" if saved else "as much"
+    points = f"{abs(100 * gain):.2f} points {'less' if gain < 0 else 'more'} accurate on these images"
+    surely = f"gains at least {low:.2f} points" if low > 0 else f"loses at most {-low:.2f} points"
+    return f"it takes {cost} {objective}, is {points}, and {surely} (95 % confidence)"
+
+
+def _more(rival: Outcomes, gain: float, error: float) -> str:
+    """Say how many more images would make this gain sure if it stays: errors fall as 1 / sqrt(n)."""
+    if gain <= 0:
+        return ""
+    photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
+    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f}"
+
+
+def _mean(values: NDArray[np.float64], errors: float) -> float:
+    """The mean, plus this number of its standard errors."""
+    return float(values.mean()) + (errors * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0)
+
+
+def difference(
+    ours: NDArray[np.bool_] | NDArray[np.float64], theirs: NDArray[np.bool_] | NDArray[np.float64]
+) -> tuple[float, float]:
+    """Mean and standard error of the difference, photograph by photograph: both (n,)."""
+    each = ours.astype(np.float64) - theirs.astype(np.float64)
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
+
+
+def _first_best(allowed: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:
+    """The place of the largest first key, of equals the largest second, among those allowed."""
+    places: list[int] = np.flatnonzero(allowed).tolist()
+    return max(places, key=lambda place: tuple(float(key[place]) for key in keys))

@@ -1,0 +1,1 @@
+"""Which policy wins, by how much, and what it may promise."""

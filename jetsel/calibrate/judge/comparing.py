@@ -1,0 +1,255 @@
+"""One criterion's comparison for the report: results, bounds, models, chain, and what they mean in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.fit.cross_validation import CrossValidated
+from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Multiplexing, Reliability, Result, Staying
+from jetsel.calibrate.judge.metrics import area_under_curve, mean_interval, undominated
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.judge.words import joined
+from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.multiplexer import HELD_OUT
+from jetsel.policies.multiplexer import NAME as MULTIPLEXER
+from jetsel.policies.multiplexer_edge import fit_margin
+from jetsel.policies.registry import KINDS
+from jetsel.wire import Criterion
+
+LEARNED = tuple(kind.name for kind in KINDS)
+
+
+def sentences(
+    policies: Mapping[str, Result],
+    bounds: Mapping[str, Result],
+    best_single: str,
+    chain: FittedChain,
+    criterion: Criterion,
+    labels_from: str | None,
+    multiplexing: Multiplexing | None = None,
+) -> list[str]:
+    """Return the findings of one criterion, the most useful first.
+
+    labels_from: the model whose answers stood for labels; then what is right is what agrees with it.
+    """
+    said = [_beside_single(policies[name], best_single, criterion) for name in LEARNED if name in policies]
+    better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"], criterion)]
+    if better:
+        said.append(f"{joined(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain.")
+    said += _beside_coin([policies[name] for name in LEARNED if name in policies], criterion)
+    single, oracle = bounds["best single"], bounds["oracle"]
+    said.append(
+        f"A perfect choice of the cheapest correct model would be right on {100 * oracle.share(criterion):.1f} % "
+        f"in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
+        f"in {_costs(single)}."
+    )
+    said.append(_chooser(chain))
+    if chain.lift is not None:
+        said.append(_lift(chain.lift))
+    if multiplexing is not None:
+        said.append(_of_multiplexer(multiplexing))
+    if labels_from is not None:
+        said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
+    return said
+
+
+def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
+    """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
+    gains = [(result.name, result.points_over_coin(criterion)) for result in results]
+    listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
+    return [f"Points of accuracy against a random mix of two models at equal cost: {joined(listed)}."] if listed else []
+
+
+def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
+    if result.always is not None:
+        return f"{always_in_words(result)}."
+    against = result.vs_best_single
+    gained = against.points(criterion)
+    said = [
+        _saving(
+            against.time_ratio,
+            f"of {best_single}'s time",
+            f"more time than {best_single}",
+            f"as much time as {best_single}",
+        )
+    ]
+    if against.energy_ratio is not None:
+        said.append(_saving(against.energy_ratio, "of its energy", "more energy", "as much energy"))
+    points = f"{'gains' if gained > 0 else 'loses'} {abs(gained):.1f} points"
+    said.append("is as accurate" if abs(gained) < 0.05 else points)
+    return f"On your images, {result.name} {joined(said)}."
+
+
+def always_in_words(result: Result) -> str:
+    """Say of a policy that asked one model about everything that it did no more than that model."""
+    return f"{result.name} always runs {result.always}, so it only adds the cost of choosing"
+
+
+def _saving(ratio: float, of: str, more: str, same: str) -> str:
+    """What a ratio to the best single model says, in whole hundredths."""
+    saved = round(100 * (1 - ratio))
+    if saved == 0:
+        return f"takes {same}"
+    return f"saves {saved} % {of}" if saved > 0 else f"takes {-saved} % {more}"
+
+
+def _costs(result: Result) -> str:
+    energy = "" if result.energy_mj is None else f" and {result.energy_mj.mean:.2f} mJ"
+    return f"{result.time_ms.mean:.2f} ms{energy}"
+
+
+def _chooser(chain: FittedChain) -> str:
+    energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
+    return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
+
+
+def _lift(lift: Lift) -> str:
+    """Whether the premodel adds anything to chance, and what follows from it."""
+    gives = (
+        f"choosing models by features changes the accuracy by {lift.points:+.1f} points, compared with a random choice "
+        f"with the same shares of models (standard error {lift.error_points:.1f}); larger models would gain "
+        f"{lift.cost_points:.1f} points with the time that the features take; the premodel is in doubt on "
+        f"{100 * lift.doubt:.0f} % of the images"
+    )
+    if lift.offered:
+        return f"The premodel: {gives}."
+    return f"The premodel adds nothing here, so chain is not offered: {gives}."
+
+
+def _of_multiplexer(found: Multiplexing) -> str:
+    """How much the multiplexer knows, what it costs, and whether it pays beside the cascade and before an edge."""
+    knows = ""
+    if found.area is not None and found.own_area is not None:
+        knows = (
+            f" The multiplexer predicts whether {found.reads} is right with an area under the curve of "
+            f"{found.area:.3f} (0.5 is guessing); {found.reads}'s own confidence reaches {found.own_area:.3f}."
+        )
+    cost = (
+        f"the cascade begins with {found.first}, and even a perfect multiplexer saves time only if it takes less than "
+        f"{found.pays_below_ms:.3f} ms"
+    )
+    if found.first == found.reads:
+        cost = "the cascade begins with the same model, so this adds no cost"
+    near = list(found.stays)[-1]
+    stays, interval = found.stays[near], found.points_interval
+    return (
+        f"The multiplexer reads the output of {found.reads}, which takes {found.cost_ms:.3f} ms for each image; "
+        f"{cost}.{knows} Compared with the cascade, it changes the accuracy by {found.points:+.2f} points "
+        f"({interval.low:+.2f} to {interval.high:+.2f}) and takes {found.time_ratio:.2f} times as long. If the most "
+        f"expensive model ran on an edge server, {near} on the device could answer {100 * stays.share:.1f} % of the "
+        f"images; the accuracy would change by {stays.points:+.2f} points "
+        f"({stays.points_interval.low:+.2f} to {stays.points_interval.high:+.2f})."
+    )
+
+
+def _dominates(result: Result, other: Result, criterion: Criterion) -> bool:
+    faster = result.time_ms.mean < other.time_ms.mean
+    return result.name != other.name and faster and result.share(criterion) > other.share(criterion)
+
+
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Comparison:
+    """Return everything about one criterion.
+
+    draft: what was fitted on all photographs, not decided on yet. lift: of the chain, under the criterion that decides.
+    """
+    recording, criterion = judge.recording, judge.criterion
+    results = {name: judge.result(name, run) for name, run in tried.runs.items()}
+    bounds = judge.bounds()
+    chain = _chain(judge, tried, draft, lift)
+    multiplexing = _multiplexing(judge, tried, draft, chain)
+    return Comparison(
+        criterion=criterion,
+        best_single=judge.best_single,
+        policies=results,
+        bounds=bounds,
+        chain=chain,
+        front=undominated(
+            (float(one.time_ms.mean()), float(one.correct.mean()), way)
+            for way, points in tried.points.items()
+            for one in points
+        ),
+        reliability=reliability(recording, criterion, draft.temperatures),
+        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from, multiplexing),
+        multiplexing=multiplexing,
+    )
+
+
+def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> FittedChain:
+    """What the premodel was fitted to, what it costs, and below what cost one can pay.
+
+    One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
+    go on from it, and on no other.
+    """
+    recording, spent_ms = judge.recording, judge.chooser_ms(tried.runs["chain"])
+    first, *later = draft.parts["cascade"].facts[judge.criterion]
+    confidence = recording.confidences(judge.criterion, draft.temperatures)[:, recording.models.index(first.model)]
+    goes_on = float((confidence < first.threshold).mean()) if later else 0.0
+    return FittedChain(
+        k=draft.k,
+        links=list(draft.parts["chain"].facts[judge.criterion].models),
+        chooser_ms=spent_ms,
+        chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
+        pays_below_ms=goes_on * recording.costs_ms[first.model],
+        lift=lift,
+    )
+
+
+def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: FittedChain) -> Multiplexing | None:
+    """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade."""
+    recording, criterion = judge.recording, judge.criterion
+    part = draft.parts.get(MULTIPLEXER)
+    if part is None:
+        return None
+    cheapest, right = recording.models[0], judge.right
+    chances = part.arrays[f"{criterion}.{HELD_OUT}"]
+    ours, theirs = (judge.outcomes(tried.runs[name]) for name in (MULTIPLEXER, "cascade"))
+    gained = 100 * (ours.correct.astype(float) - theirs.correct)
+    return Multiplexing(
+        reads=cheapest,
+        cost_ms=recording.costs_ms[cheapest],
+        area=area_under_curve(right[:, 0], chances[:, 0]),
+        own_area=area_under_curve(right[:, 0], recording.confidences(criterion, draft.temperatures)[:, 0]),
+        first=draft.parts["cascade"].facts[criterion][0].model,
+        pays_below_ms=chain.pays_below_ms,
+        points=float(gained.mean()),
+        points_interval=mean_interval(gained),
+        time_ratio=float(ours.time_ms.mean() / theirs.time_ms.mean()),
+        stays={name: _staying(chances, right, place) for place, name in enumerate(recording.models[:-1])},
+    )
+
+
+def _staying(chances: NDArray[np.float32], right: NDArray[np.bool_], place: int) -> Staying:
+    """How many images the model at this place may answer if the last one runs on an edge server."""
+    local, edge = right[:, place], right[:, -1]
+    _, stays = fit_margin(chances[:, place], chances[:, -1], local, edge)
+    gained = 100 * (np.where(stays, local, edge).astype(float) - edge)
+    return Staying(float(stays.mean()), float(gained.mean()), mean_interval(gained))
+
+
+BINS = 15
+
+
+def reliability(recording: Recording, criterion: Criterion, temperatures: Mapping[str, float]) -> list[Reliability]:
+    """Return the error of each model's confidences over the whole recording."""
+    right = recording.right(criterion)
+    before = recording.confidences(criterion, dict.fromkeys(recording.models, 1.0))
+    after = recording.confidences(criterion, temperatures)
+    found = []
+    for i, model in enumerate(recording.models):
+        errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]
+        found.append(Reliability(model, temperatures[model], *errors))
+    return found
+
+
+def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:
+    """Expected calibration error: the mean gap of confidence and accuracy over equal bins (Guo et al., eq. 3).
+
+    confidences, right: (n,).
+    """
+    which = np.minimum((confidences * bins).astype(int), bins - 1)
+    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times the photographs in it
+    return float(np.abs(gaps).sum() / len(right))

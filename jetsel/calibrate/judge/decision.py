@@ -1,0 +1,195 @@
+"""Which policy is the best choice on held-out images, and whether it replaces what is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jetsel.base.errors import CalibrationError
+from jetsel.calibrate.fit.cross_validation import CrossValidated
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.record import LoadedRecording
+from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.policies.kind import Kind
+from jetsel.policies.registry import CRITERIA, KINDS, catalogue, no_such
+from jetsel.site.family_calibrations import Incumbent
+from jetsel.wire import Criterion
+
+TOP = 5  # answers of top5, which tells nothing of fewer classes
+
+
+@dataclass(frozen=True, eq=False)
+class InstallRequest:
+    """What the owner asked for. decides: the criterion by which installing is decided.
+
+    in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
+    report. choice_factor: how much slower than here the board's processor makes a choice. machine:
+    what the board said of itself when times and energies were measured, empty if that is not known. offers_chain:
+    even if it adds nothing, as the family that ships does to show it. wrong_at_most: what the family's requests ask for
+    unless they say; None: nothing. kinds: the policies that are fitted.
+    """
+
+    names: tuple[str, ...]
+
+    goal: Goal = field(default_factory=Goal)
+    decides: Criterion = "top1"
+    theta_points: float = 0.5
+    in_use: Incumbent | None = None
+    policy: str | None = None
+    choice_factor: float = 1.0
+    offers_chain: bool = False
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    wrong_at_most: float | None = None
+    kinds: Sequence[Kind] = KINDS
+
+    @property
+    def has_top5(self) -> bool:
+        """Whether the family has enough classes for top5 to mean something."""
+        return len(self.names) > TOP
+
+
+@dataclass(frozen=True, eq=False)
+class InstallDecision:
+    """What is to be installed, and why.
+
+    defaults: the policy of each criterion. outcomes: what the winner of the criterion that decides gives, held out.
+    rival, rival_run: what it was compared with. is_better: whether it is to replace that; always if nobody chose it.
+    """
+
+    defaults: dict[Criterion, str]
+    outcomes: Outcomes
+    rival: str
+    rival_run: Run
+    is_better: bool
+    verdict: str
+
+
+def decide(
+    order: InstallRequest,
+    loaded: LoadedRecording,
+    tried: Mapping[Criterion, CrossValidated],
+    judges: Mapping[Criterion, Judge],
+    goals: Mapping[Criterion, Goal],
+    withheld: Sequence[str],
+) -> InstallDecision:
+    """Choose each criterion's default, and compare that of the deciding one with what is in use.
+
+    withheld: policies that are not offered. Raises CalibrationError if the owner asks for a policy that is not there.
+    """
+    judge, runs = judges[order.decides], tried[order.decides].runs
+    in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried[order.decides])
+    incumbent = judge.outcomes(in_use[1]) if in_use and order.in_use and order.in_use.is_chosen else None
+    winners = {
+        criterion: _winner(
+            _without(tried[criterion], withheld),
+            judges[criterion],
+            goals[criterion],
+            incumbent if criterion == order.decides else None,
+        )
+        for criterion in CRITERIA
+    }
+    reference = winners[order.decides].reference
+    if order.policy is not None:
+        winners[order.decides] = _named(order.policy, tried[order.decides], judge, reference)
+    if not order.has_top5:
+        winners["top5"] = winners["top1"]
+    winner = winners[order.decides]
+    rival, rival_run = in_use or (reference, runs[reference])
+    is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
+    defaults = {criterion: one.name for criterion, one in winners.items()}
+    return InstallDecision(defaults, winner.outcomes, rival, rival_run, is_better, verdict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Winner:
+    """The policy to install for one criterion, what it gives, and the single model that it was judged by.
+
+    said: of another one that comes nearest to taking that model's place, and why it does not; None if one does.
+    """
+
+    name: str
+    outcomes: Outcomes
+    reference: str
+    said: str | None = None
+
+
+def _winner(tried: CrossValidated, judge: Judge, goal: Goal, incumbent: Outcomes | None) -> _Winner:
+    """The policy that serves the goal best on held-out images.
+
+    Without a limit that is the best trade for the incumbent, whether or not it may replace it. Without an incumbent it
+    is the best trade for the reference among the single models, or that model if nothing may replace it.
+    """
+    runs = {name: run for name, run in tried.runs.items() if name.startswith("single:") or judge.always(run) is None}
+    outcomes = {name: judge.outcomes(run) for name, run in runs.items()}
+    singles = {name: outcomes[name] for name in outcomes if name.startswith("single:")}
+    if goal.is_limited or goal.min_accuracy is not None:
+        best = singles[f"single:{judge.best_single}"]
+        reference = list(singles)[goal.best(list(singles.values()), best)]
+        name = list(outcomes)[goal.best(list(outcomes.values()), best)]
+        if goal.is_limited or goal.compare(outcomes[name], outcomes[reference])[0]:
+            return _Winner(name, outcomes[name], reference)
+    else:
+        reference = list(singles)[goal.reference(list(singles.values()))]
+        against = outcomes[reference] if incumbent is None else incumbent
+        chosen = goal.choose(outcomes, against)
+        if chosen is None and incumbent is not None:  # the owner may still take the best trade, with --force
+            chosen = max(outcomes, key=lambda name: goal.worth(outcomes[name], against))
+        if chosen is not None:
+            return _Winner(chosen, outcomes[chosen], reference)
+    rival = outcomes[reference]
+    others = {name: goal.worth(one, rival) for name, one in outcomes.items() if name != reference}
+    if not others:
+        return _Winner(reference, rival, reference)
+    nearest = max(others, key=others.__getitem__)
+    said = f"{nearest}: {goal.compare(outcomes[nearest], rival)[1]}"
+    return _Winner(reference, rival, reference, said)
+
+
+def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
+    """The same less what these policies gave."""
+    return replace(tried, runs={name: run for name, run in tried.runs.items() if name not in names})
+
+
+def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:
+    """The policy that the owner asks for; raises CalibrationError if nothing was fitted for one of this name."""
+    if name not in tried.runs:
+        raise CalibrationError(f"--policy: the family has {no_such(name, tried.runs)}")
+    return _Winner(name, judge.outcomes(tried.runs[name]), reference)
+
+
+def _run_of(in_use: Incumbent, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
+    """What is in use, by name, and what it gives on these photographs."""
+    name, calibration = in_use.policy, in_use.calibration
+    if calibration is None:
+        return name, tried.runs[name]
+    recording = judge.recording
+    policy = catalogue(recording.models, calibration)[judge.criterion][name]
+    rows = range(len(recording.classes))
+    run = replay_all(policy, recording, rows, judge.criterion, calibration.temperatures, recording.models[-1])
+    return f"the {name} of {calibration.created}", run
+
+
+def _verdict(
+    order: InstallRequest, loaded: LoadedRecording, winner: _Winner, rival: str, outcomes: Outcomes
+) -> tuple[bool, str]:
+    """Whether the winner is to be installed, and the sentence that says why and on which images."""
+    under = f"{order.decides}, on held-out images"
+    if loaded.learned:
+        learned = f"{100 * loaded.learned:.0f} %"
+        trained = f"on images of which {learned} were used to train the models"
+        under = f"{order.decides}, {trained}: all accuracies are too high"
+    if loaded.labels_from is not None:
+        under += f"; right means agreement with {loaded.labels_from}"
+    is_chosen = order.in_use is not None and order.in_use.is_chosen
+    in_use = f"{rival}, the policy in use" if is_chosen else rival
+    if winner.name == rival:
+        nearest = "" if winner.said is None else f". The nearest is {winner.said}"
+        return not is_chosen, f"no policy is shown to be a better choice than {in_use}{nearest} ({under})"
+    is_better, said = order.goal.compare(winner.outcomes, outcomes)
+    if order.policy is not None or not is_chosen:
+        why = "the best choice" if order.policy is None else "what you asked for"
+        return is_better or not is_chosen, f"{winner.name} is {why}. Compared with {in_use}, {said} ({under})"
+    word = "a better choice" if is_better else "not shown to be a better choice"
+    return is_better, f"{winner.name} is {word} than {in_use}: {said} ({under})"

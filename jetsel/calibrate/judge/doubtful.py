@@ -1,0 +1,107 @@
+"""Images whose label should be looked at again: the models contradict it, or other images do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.judge.findings import DoubtfulFindings, DoubtfulImage, DoubtfulSample
+from jetsel.calibrate.record.recording import Recording
+from jetsel.premodel.cascades import log_softmax
+
+MOST_SHOWN = 12  # of a kind
+CONTRADICTED = 0.05
+"""Of the label's probability, the mean over the models: below it they agree that the label is another one. Northcutt et
+al. (Confident learning, JAIR 2021) rank by the same probability; at 5 % most of what is listed first is mislabelled."""
+SAME = 0.95  # cosine of two embeddings: the same thing photographed twice, or a copy in another size
+FAR = 3.5
+"""Of the robust standard score of an image's distance from the middle of its class, by the median and the median
+absolute deviation (Iglewicz and Hoaglin, 1993, who advise 3.5)."""
+_ROBUST = 1.4826  # the median absolute deviation of a normal distribution, in its standard deviations
+_FEWEST = 5  # images of a class, for a middle and a spread
+_BLOCK = 1024  # images at a time, of which distances to all others are held
+
+
+def doubtful(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> DoubtfulFindings:
+    """Return what to look at again. names: of the classes. temperatures: of each model's logits."""
+    contradicted = _contradicted(recording, names, temperatures)
+    if recording.embeddings is None:
+        nothing = DoubtfulSample(0, [])
+        return DoubtfulFindings(contradicted, nothing, nothing, "the cheapest model has no embedding")
+    vectors = recording.embeddings.astype(np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return DoubtfulFindings(contradicted, _near(recording, vectors, names), _far(recording, vectors, names))
+
+
+def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> DoubtfulSample:
+    """Rank by the label's mean probability over all models, the least first."""
+    rows = np.arange(len(recording.classes))
+    mean = np.zeros((len(rows), recording.logits.shape[2]), np.float32)
+    for model, logits in zip(recording.models, recording.logits, strict=True):
+        mean += np.exp(log_softmax(logits.astype(np.float32), temperatures[model])) / len(recording.models)
+    due, guesses = mean[rows, recording.classes], mean.argmax(axis=1)
+    found = np.flatnonzero((due < CONTRADICTED) & (guesses != recording.classes) & (mean.max(axis=1) > 0.5))
+    ranked = found[np.argsort(due[found], kind="stable")]
+    words = "the models say {guess} ({most:.0%}), and its label has {least:.1%}"
+    why = {
+        int(row): words.format(guess=names[guesses[row]], most=mean[row].max(), least=due[row])
+        for row in ranked[:MOST_SHOWN]
+    }
+    return _sample(recording, names, len(ranked), why)
+
+
+def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> DoubtfulSample:
+    """Rank by the likeness to the nearest image of another class, the most first; of a pair, the first alone."""
+    classes, pairs = recording.classes, []
+    for start in range(0, len(classes), _BLOCK):
+        alike = vectors[start : start + _BLOCK] @ vectors.T
+        alike[classes[start : start + _BLOCK, None] == classes[None, :]] = -1.0
+        other = alike.argmax(axis=1)
+        best = alike[np.arange(len(other)), other]
+        pairs += [(float(best[i]), start + i, int(other[i])) for i in np.flatnonzero(best >= SAME)]
+    kept: dict[tuple[int, int], float] = {}
+    for likeness, row, other_row in sorted(pairs, reverse=True):
+        kept.setdefault((min(row, other_row), max(row, other_row)), likeness)
+    paths = recording.paths
+    why = {
+        one: f"nearly the same as {paths[other_row] if paths else other_row}, labelled {names[classes[other_row]]}"
+        for one, other_row in list(kept)[:MOST_SHOWN]
+    }
+    return _sample(recording, names, len(kept), why)
+
+
+def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> DoubtfulSample:
+    """Rank by the robust standard score of the distance from the middle of the class, the most first."""
+    classes = recording.classes
+    scores = np.zeros(len(classes), np.float32)
+    for number in np.unique(classes):
+        rows = np.flatnonzero(classes == number)
+        if len(rows) < _FEWEST:
+            continue
+        distances = 1 - vectors[rows] @ _middle(vectors[rows])
+        spread = _ROBUST * np.median(np.abs(distances - np.median(distances)))
+        scores[rows] = (distances - np.median(distances)) / max(float(spread), 1e-6)
+    ranked = np.argsort(-scores, kind="stable")
+    ranked = ranked[scores[ranked] > FAR]
+    words = "unlike the other images of {name}: {score:.1f} times their usual deviation"
+    why = {int(row): words.format(name=names[classes[row]], score=scores[row]) for row in ranked[:MOST_SHOWN]}
+    return _sample(recording, names, len(ranked), why)
+
+
+def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the direction of the median, which a few strangers do not move."""
+    median = np.median(vectors, axis=0)
+    found: NDArray[np.float32] = median / max(float(np.linalg.norm(median)), 1e-12)
+    return found
+
+
+def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> DoubtfulSample:
+    """Return the images of these rows, in their order, each with its reason."""
+    paths = recording.paths
+    images = [
+        DoubtfulImage(paths[row] if paths else f"image {row}", names[recording.classes[row]], reason)
+        for row, reason in why.items()
+    ]
+    return DoubtfulSample(total, images)

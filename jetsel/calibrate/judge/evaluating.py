@@ -1,0 +1,109 @@
+"""What a calibration gives on photographs that it was not made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.base.errors import UnknownPolicyError
+from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
+from jetsel.calibrate.judge.metrics import share_interval
+from jetsel.calibrate.judge.promises import is_given
+from jetsel.calibrate.judge.results import Judge
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.policy import Policy
+from jetsel.policies.promise import Promises
+from jetsel.policies.registry import catalogue, no_such
+from jetsel.wire import Criterion
+
+
+class Evaluation(NamedTuple):
+    """The results of policies and bounds, by name, and whether the promises of these policies hold."""
+
+    policies: dict[str, Result]
+    bounds: dict[str, Result]
+    promises: list[PromiseCheck]
+
+
+def evaluate(
+    recording: Recording,
+    calibration: Calibration | None,
+    criterion: Criterion,
+    policies: Mapping[str, Policy],
+    features_ms: TimeFeatures,
+    energy_reason: str | None = None,
+) -> Evaluation:
+    """Replay policies of the calibration, None for none, on a recording, and judge them.
+
+    A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
+    knows no energy, if it does not.
+    """
+    objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
+    recording = replace(recording, objective=objective)
+    rows = range(len(recording.classes))
+    judge = Judge(recording, criterion, features_ms, energy_reason=energy_reason)
+    known = {} if calibration is None else calibration.temperatures
+    temperatures = {model: known.get(model, 1.0) for model in recording.models}
+    promises = {} if calibration is None else calibration.promises.get(criterion, {})
+    promises = {name: one for name, one in promises.items() if name in policies}
+    results, checks = {}, []
+    for name, policy in policies.items():
+        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
+        results[name] = judge.result(name, run)
+        if name in promises:
+            checks += check_promises(name, promises[name], run, ~judge.outcomes(run).correct, recording.groups)
+    return Evaluation(results, judge.bounds(), checks)
+
+
+def check_promises(
+    policy: str, promises: Promises, run: Run, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
+) -> list[PromiseCheck]:
+    """Return whether each promise of a policy holds on other images.
+
+    wrong: (n,), which answers are wrong. groups: (n,), see `share_interval`.
+    """
+    checks = []
+    for promise in promises.kept:
+        given = is_given(run, promise)
+        is_any = bool(given.any())
+        ends = share_interval(wrong[given], None if groups is None else groups[given]) if is_any else None
+        checks.append(
+            PromiseCheck(
+                policy=policy,
+                wrong_at_most=promise.wrong_at_most,
+                answered=float(given.mean()),
+                wrong=float(wrong[given].mean()) if is_any else None,
+                wrong_interval=ends,
+                is_kept=_is_kept(float(wrong[given].mean()) if is_any else 0.0, ends, promise.wrong_at_most),
+            )
+        )
+    return checks
+
+
+def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | None:
+    if wrong <= level:
+        return True
+    return False if interval is not None and interval.low > level else None
+
+
+def asked(
+    models: Sequence[str],
+    calibration: Calibration | None,
+    criterion: Criterion,
+    wanted: Sequence[str],
+) -> dict[str, Policy]:
+    """Return the policies with these names, all for none.
+
+    Raises UnknownPolicyError for one that is not.
+    """
+    policies = catalogue(models, calibration)[criterion]
+    unknown = [name for name in wanted if name not in policies]
+    if unknown:
+        raise UnknownPolicyError(f"the family has {no_such(unknown[0], policies)}")
+    return {name: policies[name] for name in wanted or policies}

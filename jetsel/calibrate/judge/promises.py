@@ -1,0 +1,276 @@
+"""What each policy can promise of its errors, by images that it was not fitted on; what the report shows of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.base.errors import CalibrationError
+from jetsel.calibrate.judge.findings import PromiseFindings, RefusedClass
+from jetsel.calibrate.judge.learn_then_test import (
+    DELTA,
+    LEVELS,
+    early_thresholds,
+    images_needed,
+    naive_threshold,
+    refused_early,
+    safe_threshold,
+)
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.promise import Missing, Promise, Promises
+from jetsel.policies.registry import catalogue
+from jetsel.wire import Criterion
+
+AIMING_FOLDS = 2
+"""Of ten: on these early refusal is aimed; the other eight test the promise. So of five unknown images one helps to
+aim, and the mix of known and unknown ones is the same in both parts."""
+SEED = 2021
+AIM = 1.5  # times the level
+POINTS = 50  # of a curve in the report
+MOST_CLASSES = 20
+SHOWN_LEVEL = 0.05
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The images of a recording: some aim early refusal, others test promises, (n,) each; `recorded` count in all.
+
+    Of images that are nearly the same, one alone tests and counts.
+    """
+
+    aiming: Bools
+    testing: Bools
+    recorded: int
+
+    @classmethod
+    def of(cls, fold_of: NDArray[np.int64], groups: NDArray[np.int64] | None) -> Split:
+        """Return that of ten folds. fold_of: (n,), the fold of each image; groups: (n,), see Recording."""
+        is_first = np.ones(len(fold_of), bool)
+        if groups is not None:
+            is_first[:] = False
+            is_first[np.unique(groups, return_index=True)[1]] = True
+        aiming = fold_of < AIMING_FOLDS
+        return cls(aiming, ~aiming & is_first, int(is_first.sum()))
+
+
+def aiming_unknown(n: int) -> Bools:
+    """Return which of n unknown images aim early refusal, (n,); the others test the promise."""
+    aiming: Bools = np.random.default_rng(SEED).permutation(n) % 5 == 0
+    return aiming
+
+
+def aligned(unknown: Recording, recording: Recording) -> Recording:
+    """Return a recording with the models of another in its order, and with its times; of near-duplicates the first.
+
+    Raises CalibrationError if it lacks one of the models.
+    """
+    missing = [model for model in recording.models if model not in unknown.models]
+    if missing:
+        raise CalibrationError(f"--unknown: {' and '.join(missing)} did not run on these images: run this again")
+    if unknown.groups is not None:
+        unknown = unknown.take(np.sort(np.unique(unknown.groups, return_index=True)[1]))
+    rows = [unknown.models.index(model) for model in recording.models]
+    has_same = unknown.models[0] == recording.models[0]
+    return replace(
+        unknown,
+        models=recording.models,
+        logits=unknown.logits[rows],
+        costs_ms=recording.costs_ms,
+        energies_mj=recording.energies_mj,
+        groups=None,
+        embeddings=unknown.embeddings if has_same else None,
+    )
+
+
+def replay_unknown(
+    recording: Recording, unknown: Recording, draft: Calibration, criterion: Criterion
+) -> dict[str, Run]:
+    """Replay every policy, by name, on images of nothing that the family knows, as fitted on the whole recording."""
+    unknown = aligned(unknown, recording)
+    rows, last = range(len(unknown.classes)), recording.models[-1]
+    policies = catalogue(recording.models, draft)[criterion]
+    return {
+        name: replay_all(policy, unknown, rows, criterion, draft.temperatures, last)
+        for name, policy in policies.items()
+    }
+
+
+def promises_by_policy(
+    runs: Mapping[str, Run],
+    wrong: Mapping[str, Bools],
+    split: Split,
+    unknown: Mapping[str, Run],
+    default: str,
+    rivals: int,
+) -> dict[str, Promises]:
+    """Return what each policy can promise, see `promises_of`.
+
+    default: the policy that these same images chose among `rivals`. unknown: the runs on unknown images; empty if there
+    are none.
+    """
+    return {
+        name: promises_of(run, wrong[name], split, unknown[name] if unknown else None, rivals if name == default else 1)
+        for name, run in runs.items()
+    }
+
+
+def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None, chosen_among: int = 1) -> Promises:
+    """Return what one policy can promise.
+
+    run: on images that it was not fitted on; wrong: (n,), which of its answers are. If there are unknown images, every
+    answer to one of them is wrong, and the promise is kept among the known images alone as well as among all of them.
+    A level that cannot be promised says how many images would be needed.
+
+    chosen_among: policies among which the same images chose this one. The luckiest of several seems better than it is,
+    so that each of them is allowed its part of DELTA (Bonferroni): the promise holds whichever was chosen.
+    """
+    delta = DELTA / chosen_among
+    kept, missing = [], []
+    for level in LEVELS:
+        early = _early_refusal(run, wrong, split, unknown, level)
+        tests = _tests(run, wrong, split, unknown, early)
+        thresholds = [safe_threshold(scores, is_wrong, level, delta) for scores, is_wrong in tests]
+        passed = [threshold for threshold in thresholds if threshold is not None]
+        if len(passed) < len(tests):
+            missing.append(Missing(level, _needed(tests, split.recorded, level, delta)))
+            continue
+        threshold, (scores, is_wrong) = max(passed), tests[0]
+        given = scores >= threshold
+        kept.append(
+            Promise(
+                wrong_at_most=level,
+                threshold=threshold,
+                early=early,
+                answered=float(given.mean()),
+                wrong=float(is_wrong[given].mean()),
+                saved=saved_by(run, early),
+                unknown_refused=None if unknown is None else _refused_share(unknown, early, threshold),
+            )
+        )
+    return Promises(tuple(kept), tuple(missing), split.recorded)
+
+
+def _tests(
+    run: Run, wrong: Bools, split: Split, unknown: Run | None, early: Sequence[float | None]
+) -> list[tuple[Floats, Bools]]:
+    """Return what tests a threshold: scores and wrong answers of known images, and of these and unknown ones."""
+    known = scores_of(run, early)[split.testing], wrong[split.testing]
+    if unknown is None:
+        return [known]
+    return [known, _with_unknown(*known, scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))])]
+
+
+def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats, Bools]:
+    """Return scores and wrong answers of known and unknown images together."""
+    return np.concatenate([scores, strange]), np.concatenate([wrong, np.ones(len(strange), bool)])
+
+
+def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, level: float) -> tuple[float | None, ...]:
+    """Return the thresholds of early refusal, for about the threshold that the aiming images alone would get.
+
+    They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
+    """
+    final = scores_of(run, ())
+    seen = final[split.aiming], wrong[split.aiming]
+    if unknown is not None:
+        seen = _with_unknown(*seen, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
+    aim, looks = naive_threshold(*seen, AIM * level), _looks(run)
+    while looks and np.isnan(looks[-1]).all():
+        looks.pop()
+    return () if aim is None or not looks else early_thresholds(looks, final, aim)
+
+
+def _looks(run: Run) -> list[Floats]:
+    """Return the scores at each rung before the last, (n,) each."""
+    assert run.scores is not None
+    return list(run.scores.looks.T)
+
+
+def scores_of(run: Run, early: Sequence[float | None]) -> Floats:
+    """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
+    assert run.scores is not None
+    refused = run.in_doubt.copy()
+    if early:
+        refused |= refused_early(_looks(run), early)
+    return np.where(refused, -np.inf, np.nan_to_num(run.scores.final, nan=-np.inf))
+
+
+def is_given(run: Run, promise: Promise) -> Bools:
+    """Return which images (n,) get an answer under a promise."""
+    given: Bools = scores_of(run, promise.early) >= promise.threshold
+    return given
+
+
+def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, delta: float) -> int | None:
+    """Return how many images a promise would need in all, None if no number is likely to do."""
+    shares = [(images_needed(scores, wrong, level, delta), len(scores)) for scores, wrong in tests]
+    times = [needed / n for needed, n in shares if needed is not None]
+    return math.ceil(max(times) * recorded) if len(times) == len(tests) else None
+
+
+def saved_by(run: Run, early: Sequence[float | None]) -> float:
+    """Return the share of the models' mean time that early refusal saves on these images."""
+    assert run.scores is not None
+    looks = _looks(run)
+    spent_ms = run.models_ms.copy()
+    for place in reversed(range(len(early))):
+        limit = early[place]
+        if limit is not None:
+            stops = looks[place] < limit
+            spent_ms[stops] = run.scores.looks_ms[stops, place]
+    return float(1 - spent_ms.mean() / run.models_ms.mean())
+
+
+def _refused_share(unknown: Run, early: Sequence[float | None], threshold: float) -> float:
+    """Return the share of the unknown images that is refused, of those that aimed nothing."""
+    given = scores_of(unknown, early) >= threshold
+    return float(1 - given[~aiming_unknown(len(given))].mean())
+
+
+def promise_findings(
+    promises: Mapping[str, Promises],
+    runs: Mapping[str, Run],
+    wrong: Mapping[str, Bools],
+    classes: NDArray[np.int64],
+    names: Sequence[str],
+    unknown_images: int,
+) -> PromiseFindings:
+    """Return what the report shows. promises: by policy, the default first. classes: (n,); names: of the classes."""
+    default = next(iter(promises))
+    kept = promises[default].kept
+    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
+    return PromiseFindings(
+        by_policy=dict(promises),
+        curves={name: _curve(scores_of(runs[name], ()), wrong[name]) for name in promises},
+        level=None if nearest is None else nearest.wrong_at_most,
+        classes=[] if nearest is None else _refused_classes(is_given(runs[default], nearest), classes, names),
+        unknown_images=unknown_images,
+    )
+
+
+def _refused_classes(given: Bools, classes: NDArray[np.int64], names: Sequence[str]) -> list[RefusedClass]:
+    """Return the classes that are refused most."""
+    found = []
+    for number in np.unique(classes).tolist():
+        of_class = classes == number
+        found.append(RefusedClass(names[number], int(of_class.sum()), float(1 - given[of_class].mean())))
+    return sorted(found, key=lambda one: (-one.refused, -one.images, one.name))[:MOST_CLASSES]
+
+
+def _curve(scores: Floats, wrong: Bools) -> list[tuple[float, float]]:
+    """Return shares of the images that are answered, and of these answers that are wrong, from few to all."""
+    order = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]
+    if not len(order):
+        return []
+    errors, n = np.cumsum(wrong[order]), len(scores)
+    ends = np.unique(np.linspace(max(1, len(order) // POINTS), len(order), POINTS).astype(int))
+    return [(float(end / n), float(errors[end - 1] / end)) for end in ends]

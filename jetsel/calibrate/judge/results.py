@@ -1,0 +1,229 @@
+"""What each policy and each bound comes to, with intervals, and where the policies are wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.fit.cross_validation import best_single
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.judge.findings import (
+    ClassFinding,
+    Guess,
+    ImageFinding,
+    ImageSample,
+    Mistakes,
+    PolicyDifference,
+    Result,
+    Spread,
+)
+from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, TimeFeatures
+from jetsel.wire import Criterion
+
+RANDOM_SEED = 2018
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What every result is judged against: one recording, one criterion.
+
+    features_ms: of extracting the features of these names. choice_factor: how much slower than here a choice is on the
+    machine that the times are of. energy_reason: why energies are unknown, if they are.
+    """
+
+    recording: Recording
+    criterion: Criterion
+    features_ms: TimeFeatures
+    choice_factor: float = 1.0
+    energy_reason: str | None = None
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Which model is right on which photograph, (n, m)."""
+        return self.recording.right(self.criterion)
+
+    def outcomes(self, run: Run) -> Outcomes:
+        """Right or wrong by the criterion, and the whole time and energy: models, choice and features."""
+        return Outcomes(self._correct(run, self.criterion), self.time_ms(run), self.energy_mj(run))
+
+    def time_ms(self, run: Run) -> NDArray[np.float64]:
+        """The whole time of each photograph, (n,)."""
+        return run.models_ms + self.chooser_ms(run)
+
+    def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
+        """The whole energy of each photograph above idle power, (n,); None if it was not measured."""
+        if not self.recording.knows_energy:
+            return None
+        models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
+        return models_mj + self.chooser_mj(run)
+
+    def chooser_ms(self, run: Run) -> float:
+        """The time of choosing for one photograph, features included."""
+        return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
+
+    def chooser_mj(self, run: Run) -> float:
+        """The energy of the same. Raises CalibrationError if it was not measured."""
+        return self.recording.chooser_mj(self.chooser_ms(run))
+
+    def result(self, name: str, run: Run) -> Result:
+        """Describe one policy."""
+        top1, top5 = self._correct(run, "top1"), self._correct(run, "top5")
+        groups, time_ms = self.recording.groups, self.time_ms(run)
+        precision, recall, f1 = macro(self.recording.classes, run.answered)
+        energy_mj = self.energy_mj(run)
+        return Result(
+            name=name,
+            top1=float(top1.mean()),
+            top5=float(top5.mean()),
+            top1_interval=share_interval(top1, groups),
+            top5_interval=share_interval(top5, groups),
+            precision=precision,
+            recall=recall,
+            f1=f1,
+            time_ms=_spread(time_ms),
+            time_interval=mean_interval(time_ms),
+            energy_mj=None if energy_mj is None else _spread(energy_mj),
+            energy_reason=self.energy_reason if energy_mj is None else None,
+            runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
+            in_doubt=float(run.in_doubt.mean()),
+            always=self.always(run),
+            coin=best_mix(self.recording.costs("time"), self.right.mean(axis=0), float(time_ms.mean())),
+            vs_best_single=self._against(run, self._single),
+            vs_oracle=self._against(run, self._oracle),
+        )
+
+    def bounds(self) -> dict[str, Result]:
+        """Cheapest, best single, random and oracle: what any policy lies between."""
+        return {
+            "cheapest": self.result("cheapest", self.single(self.recording.models[0])),
+            "best single": self.result("best single", self._single),
+            "random": self.result("random", self.random()),
+            "oracle": self.result("oracle", self._oracle),
+        }
+
+    def single(self, model: str) -> Run:
+        """One model, always, without a chooser."""
+        return self._of_columns(np.full(len(self.recording.classes), self.recording.models.index(model)))
+
+    def random(self) -> Run:
+        """A model drawn evenly for each photograph."""
+        draw = np.random.default_rng(RANDOM_SEED)
+        return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
+
+    def always(self, run: Run) -> str | None:
+        """The one model that a run asks on every photograph, and no other; None if there is none such."""
+        used = np.flatnonzero(run.ran.any(axis=0))
+        return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
+
+    @cached_property
+    def best_single(self) -> str:
+        """The most accurate model on these photographs, of equals the cheapest."""
+        return best_single(self.recording, self.criterion)[0]
+
+    @cached_property
+    def _single(self) -> Run:
+        return self.single(self.best_single)
+
+    @cached_property
+    def _oracle(self) -> Run:
+        """The cheapest model that is right (section 3.3), the cheapest of all if none is, chosen at no cost."""
+        priced = np.where(self.right, self.recording.costs(), np.inf)
+        return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
+
+    def _of_columns(self, columns: NDArray[np.int64]) -> Run:
+        logits = self.recording.logits[columns, np.arange(len(columns))]
+        top5 = self.recording.right("top5")[np.arange(len(columns)), columns]
+        costs = self.recording.costs("time")
+        ran = np.zeros((len(columns), len(costs)), bool)
+        ran[np.arange(len(columns)), columns] = True
+        doubt = np.zeros(len(columns), bool)
+        return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
+
+    def _correct(self, run: Run, criterion: Criterion) -> NDArray[np.bool_]:
+        correct: NDArray[np.bool_] = run.is_top5 if criterion == "top5" else run.answered == self.recording.classes
+        return correct
+
+    def _against(self, run: Run, rival: Run) -> PolicyDifference:
+        points = {
+            criterion: 100 * float(self._correct(run, criterion).mean() - self._correct(rival, criterion).mean())
+            for criterion in ("top1", "top5")
+        }
+        ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
+        ours, theirs = self.energy_mj(run), self.energy_mj(rival)
+        of_energy = None if ours is None or theirs is None else float(ours.mean() / theirs.mean())
+        return PolicyDifference(points["top1"], points["top5"], ratio, of_energy)
+
+
+def _spread(values: NDArray[np.float64]) -> Spread:
+    p50, p95 = np.quantile(values, [0.5, 0.95])
+    return Spread(float(values.mean()), float(p50), float(p95))
+
+
+REFUSED = "refused"
+MOST_CLASSES = 100  # that are listed, those with the smallest shares first
+MOST_IMAGES = 48  # that a sample shows
+
+
+def mistakes(
+    recording: Recording,
+    runs: Mapping[str, Run],
+    winner: str,
+    names: Sequence[str],
+    temperatures: Mapping[str, float],
+) -> Mistakes:
+    """Return what the winner answers to each class that has images, and the images on which every policy is wrong."""
+    answered, due = runs[winner].answered, recording.classes
+    found = []
+    for number in np.unique(due):
+        said = answered[due == number]
+        wrong = Counter(said[said != number].tolist()).most_common(3)
+        instead = {names[other] if other >= 0 else REFUSED: count for other, count in wrong}
+        found.append(ClassFinding(names[number], len(said), float((said == number).mean()), instead))
+    found.sort(key=lambda one: (one.right, -one.photographs, one.name))
+    hopeless = np.all([run.answered != due for run in runs.values()], axis=0)
+    return Mistakes(winner, found[:MOST_CLASSES], _sample(recording, hopeless, runs, names, temperatures))
+
+
+def differing(
+    recording: Recording, runs: Mapping[str, Run], names: Sequence[str], temperatures: Mapping[str, float]
+) -> ImageSample:
+    """Return the images on which policies that choose give different answers; single models differ on too many."""
+    answered = np.stack([run.answered for run in _choosing(runs).values()])
+    return _sample(recording, (answered != answered[0]).any(axis=0), runs, names, temperatures)
+
+
+def _sample(
+    recording: Recording,
+    are_meant: NDArray[np.bool_],
+    runs: Mapping[str, Run],
+    names: Sequence[str],
+    temperatures: Mapping[str, float],
+) -> ImageSample:
+    """Describe up to 48 of the images that are meant, (n,), evenly spread over the recording and thus its classes."""
+    rows = np.flatnonzero(are_meant)
+    spread = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).astype(np.int64)].tolist()
+    some = recording.take(np.array(spread, np.int64))
+    first, confidence = some.logits.argmax(axis=2), some.confidences("top1", temperatures)
+    images = []
+    for place, row in enumerate(spread):
+        guesses = {
+            model: Guess(names[first[column, place]], float(confidence[place, column]))
+            for column, model in enumerate(recording.models)
+        }
+        given = {name: int(run.answered[row]) for name, run in _choosing(runs).items()}
+        answers = {name: names[number] if number >= 0 else REFUSED for name, number in given.items()}
+        path = recording.paths[row] if recording.paths else f"image {row}"
+        images.append(ImageFinding(path, names[recording.classes[row]], guesses, answers))
+    return ImageSample(len(rows), images)
+
+
+def _choosing(runs: Mapping[str, Run]) -> dict[str, Run]:
+    """Those of policies that choose between models."""
+    return {name: run for name, run in runs.items() if not name.startswith("single:")}

@@ -1,0 +1,123 @@
+"""How the report writes numbers, and what it calls being right and what is unknown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from jetsel.calibrate.judge.findings import Interval
+from jetsel.policies.promise import Missing, Promises
+from jetsel.wire import Criterion
+
+SPACE = "\u00a0"  # does not break: a number stays with its unit
+UNKNOWN = "unknown"
+# What neither HTML nor XML can carry (controls, the surrogates of a path that is no UTF-8), and what turns the
+# direction of the text around it.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """Return the text with a replacement character for each one that a page cannot carry."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def short(name: str, most: int = 22) -> str:
+    """Return a name of at most this number of characters: the beginning and the end of a long one."""
+    name = clean(name).replace("\n", " ")
+    return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2) :]}"
+
+
+def significant(value: float | None) -> str:
+    """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' if there is no number."""
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 12)}f}"
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1 in hundredths, one decimal, without the sign: 0.6213 is '62.1'."""
+    return f"{100 * share:.1f}"
+
+
+def in_percent(share: float) -> str:
+    """The same with its sign, for a sentence: '62.1 %'."""
+    return f"{percent(share)}{SPACE}%"
+
+
+def signed(points: float | None) -> str:
+    """Points with their sign and one decimal: '+1.2', '\u22120.3'."""
+    if points is None:
+        return UNKNOWN
+    if abs(points) < 0.05:
+        return "0.0"
+    return f"{points:+.1f}".replace("-", "\u2212")
+
+
+def change(value: float | None) -> str:
+    """A ratio as what it changes: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
+    if value is None:
+        return UNKNOWN
+    return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
+
+
+def interval(ends: Interval, written: Callable[[float], str] = percent) -> str:
+    """The ends of an interval: of a share in hundredths, unless it is written otherwise."""
+    return f"{written(ends.low)} to {written(ends.high)}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def number_of(count: int, noun: str) -> str:
+    """A count with its noun: '1 image', '2,000 images'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def level(wrong_at_most: float) -> str:
+    """A promised share of wrong answers: '5 %'."""
+    return f"{100 * wrong_at_most:g} %"
+
+
+def why_missing(missing: Missing) -> str:
+    """Why a level cannot be promised: 'it needs about 480 images in all', by two digits, rounded up."""
+    if missing.images is None:
+        return "too many of the surest answers are wrong, and more images would not help"
+    step = 10 ** max(0, len(str(missing.images)) - 2)
+    return f"it needs about {math.ceil(missing.images / step) * step:,} images in all"
+
+
+def promises_in_words(policy: str, found: Promises) -> str:
+    """What a policy promises, in one sentence; if nothing, what the mildest level needs."""
+    if not found.kept:
+        mildest = found.missing[-1]
+        return (
+            f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
+        )
+    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in found.kept]
+    answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
+    return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
+
+
+class Words(Struct, frozen=True):
+    """What 'right' means in this report. labels_from: the model whose answers stood for labels."""
+
+    labels_from: str | None
+
+    @property
+    def is_right(self) -> str:
+        """The verb: 'is right', or 'agrees with m'."""
+        return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
+
+    def score(self, criterion: Criterion) -> str:
+        """What is counted under a criterion: 'Top-1 accuracy', or 'Top-1 agreement with m'."""
+        name = "Top-1" if criterion == "top1" else "Top-5"
+        return f"{name} accuracy" if self.labels_from is None else f"{name} agreement with {self.labels_from}"

@@ -1,0 +1,165 @@
+"""Replays a policy's own generator against a recording: what it would have answered, run and cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.base.errors import JetselError
+from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
+from jetsel.policies.policy import Run as Asked
+from jetsel.policies.promise import log_odds
+from jetsel.wire import Criterion
+
+TimeFeatures = Callable[[tuple[str, ...]], float]
+"""Names of features -> the milliseconds that extracting them takes on one photograph; the same at each call."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One photograph under one policy. decision is None if the policy refused.
+
+    ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
+    score: of the decision, see `log_odds`. looks: of a cascade, the same each time that it went on, with the time spent
+    until then.
+    """
+
+    decision: Decision | None
+    ran: tuple[str, ...]
+    models_ms: float
+    choice_ms: float
+    score: float | None
+    looks: tuple[tuple[float, float], ...]
+
+
+def replay(
+    policy: Policy,
+    recording: Recording,
+    photograph: int,
+    criterion: Criterion,
+    temperatures: Mapping[str, float],
+    fallback: str | None,
+) -> Replayed:
+    """Run the policy on one recorded photograph; every model is available and time never runs out."""
+    features = recording.features_of(photograph, policy.features) if policy.features else None
+    steps = policy(Evidence(features, fallback))
+    ran: list[str] = []
+    models_ms = choice_ms = 0.0
+    predictions: tuple[Prediction, ...] | None = None
+    seen: list[Prediction] = []
+    looks: list[tuple[float, float]] = []
+    while True:
+        began = time.perf_counter()
+        moved = _move(steps, predictions)
+        choice_ms += (time.perf_counter() - began) * 1e3
+        if not isinstance(moved, Asked):
+            score = None if moved is None else float(log_odds(moved.seen.confidence))
+            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, tuple(looks))
+        if seen and isinstance(policy, Cascade):
+            looks.append((float(log_odds(policy.answer(seen).confidence)), models_ms))
+        ran += moved.models
+        models_ms += sum(recording.costs_ms[model] for model in moved.models)
+        predictions = tuple(
+            recording.prediction(model, photograph, criterion, temperatures[model]) for model in moved.models
+        )
+        seen += predictions
+
+
+def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | Decision | None:
+    """Let the policy go on: what it asks for, what it decided, or None if it refused."""
+    try:
+        return next(steps) if predictions is None else steps.send(predictions)
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
+    except JetselError:
+        return None
+
+
+LOOKS = 3  # at most: a cascade has up to four rungs
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How sure n answers are, see `log_odds`. final: (n,), NaN if the policy refused.
+
+    looks: (n, LOOKS), of a cascade's rungs before the last, NaN for images that did not go on from there. looks_ms:
+    (n, LOOKS), the time of the models until then.
+    """
+
+    final: NDArray[np.float64]
+    looks: NDArray[np.float64]
+    looks_ms: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, replayed: Sequence[Replayed]) -> Scores:
+        """Put together those of single images."""
+        n = len(replayed)
+        found = cls(np.full(n, np.nan), np.full((n, LOOKS), np.nan), np.zeros((n, LOOKS)))
+        for row, one in enumerate(replayed):
+            if one.score is not None:
+                found.final[row] = one.score
+            for place, (look, spent_ms) in enumerate(one.looks):
+                found.looks[row, place], found.looks_ms[row, place] = look, spent_ms
+        return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
+        """Put together those of several sets of images, in another order."""
+        names = ("final", "looks", "looks_ms")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One policy over n photographs.
+
+    answered: (n,) class numbers, -1 if it refused. is_top5: (n,), whether the true class is among the first five of
+    the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
+    rest is the machine's noise. features: those that must be extracted first, by name. scores: None if this is no
+    policy's.
+    """
+
+    answered: NDArray[np.int64]
+    is_top5: NDArray[np.bool_]
+    models_ms: NDArray[np.float64]
+    ran: NDArray[np.bool_]
+    in_doubt: NDArray[np.bool_]
+    choice_ms: float
+    features: tuple[str, ...]
+    scores: Scores | None = None
+
+
+def replay_all(
+    policy: Policy,
+    recording: Recording,
+    photographs: Iterable[int],
+    criterion: Criterion,
+    temperatures: Mapping[str, float],
+    fallback: str | None,
+) -> Run:
+    """Replay the policy on these photographs, in their order."""
+    rows = list(photographs)
+    column = {model: i for i, model in enumerate(recording.models)}
+    answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    models_ms, choice_ms = np.zeros(len(rows)), np.zeros(len(rows))
+    ran = np.zeros((len(rows), len(column)), bool)
+    replayed = []
+    for place, photograph in enumerate(rows):
+        one = replay(policy, recording, photograph, criterion, temperatures, fallback)
+        replayed.append(one)
+        models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
+        ran[place, [column[model] for model in one.ran]] = True
+        if one.decision is not None:
+            odds, true = one.decision.seen.probabilities, int(recording.classes[photograph])
+            answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
+            above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
+            is_top5[place] = above < 5
+    spent_ms = float(np.median(choice_ms))
+    return Run(answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), Scores.of(replayed))

@@ -1,0 +1,182 @@
+"""The newest picture of a folder, and one that is still being written."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jetsel.addons.cameras import source as module
+from jetsel.addons.cameras.source import Folder, SourceGoneError
+from jetsel.image import Limits
+from tests.system.daemons import drawn, encoded
+from tests.waiting import until
+
+LIMITS = Limits(10**6, 10**6)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.0)
+
+
+def opened(path: Path, told: list[str]) -> Folder:
+    return Folder(str(path), LIMITS, threading.Event(), told.append)
+
+
+def width_of(folder: Folder) -> int:
+    frame = folder.retrieve()
+    assert frame is not None
+    return frame.shape[1]
+
+
+def write(path: Path, width: int) -> Path:
+    """Write a picture that changed after all that lies beside it: a file system's clock ticks in milliseconds."""
+    before = max((one.stat().st_ctime_ns for one in path.parent.iterdir()), default=0)
+    until(lambda: path.write_bytes(encoded(drawn(width=width), ".png")) and path.stat().st_ctime_ns > before)
+    return path
+
+
+def test_the_picture_that_came_last_is_taken_once(tmp_path: Path) -> None:
+    folder = opened(tmp_path, [])
+    assert not folder.grab()
+    write(tmp_path / "z.png", 60)
+    write(tmp_path / "a.png", 70)
+    assert folder.grab()
+    assert width_of(folder) == 70
+    assert not folder.grab()
+    write(tmp_path / "a.png", 80)  # overwritten: a new one
+    until(folder.grab)
+    assert width_of(folder) == 80
+
+
+def test_a_picture_that_is_moved_there_counts_from_then_on(tmp_path: Path) -> None:
+    inside, aside = tmp_path / "in", tmp_path / "aside"
+    inside.mkdir()
+    aside.mkdir()
+    old = write(aside / "old.png", 60)
+    os.utime(old, (0, 0))
+    new = write(inside / "new.png", 70)
+    folder = opened(inside, [])
+    assert folder.grab()
+    until(lambda: (old.chmod(0o600), old.stat().st_ctime_ns > new.stat().st_ctime_ns)[1])
+    old.rename(inside / "old.png")
+    assert folder.grab()
+    assert width_of(folder) == 60
+
+
+@pytest.mark.parametrize("kind", [".jpg", ".png"])
+def test_a_picture_that_is_being_written_is_waited_for(tmp_path: Path, kind: str) -> None:
+    told: list[str] = []
+    folder, whole = opened(tmp_path, told), encoded(drawn(), kind)
+    path = tmp_path / f"one{kind}"
+    for share in (0.0, 0.3, 0.9):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        assert not folder.grab()
+    path.write_bytes(whole)
+    assert folder.grab()
+    assert width_of(folder) == 160
+    assert told == []
+
+
+def test_what_stays_unreadable_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_UNFINISHED_S", 0.0)
+    told: list[str] = []
+    folder = opened(tmp_path, told)
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    until(lambda: folder.grab() or told)
+    assert not folder.grab()
+    assert len(told) == 1
+    assert "bad.png" in told[0]
+
+
+def test_a_broken_file_does_not_hide_a_whole_one_that_came_just_before(tmp_path: Path) -> None:
+    folder = opened(tmp_path, [])
+    write(tmp_path / "whole.png", 60)
+    write(tmp_path / "broken.png", 70).write_bytes(b"no picture")
+    assert folder.grab()
+    assert width_of(folder) == 60
+    assert not folder.grab()
+
+
+def test_a_broken_file_is_named_although_newer_images_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_UNFINISHED_S", 0.0)
+    told: list[str] = []
+    folder = opened(tmp_path, told)
+    write(tmp_path / "broken.png", 60).write_bytes(b"no picture")
+    assert not folder.grab()
+    write(tmp_path / "whole.png", 70)
+    assert folder.grab()
+    until(lambda: folder.grab() or told)
+    assert len(told) == 1
+    assert "broken.png" in told[0]
+
+
+@pytest.mark.parametrize("times", [(3600, 0, 5, 2**40, 3601), (2**40, 7, 6, 5, 4)])
+def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[int, ...]
+) -> None:
+    stamp_of, changed_s = module._stamp, dict(zip("abcde", times, strict=True))
+
+    def by_another_clock(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
+        stamp = stamp_of(entry)
+        return None if stamp is None else (changed_s[entry.name[0]], *stamp[1:])
+
+    monkeypatch.setattr(module, "_stamp", by_another_clock)
+    folder = opened(tmp_path, [])
+    for number, name in enumerate(changed_s):
+        (tmp_path / f"{name}.png").write_bytes(encoded(drawn(width=60 + number), ".png"))
+        assert folder.grab(), name
+        assert width_of(folder) == 60 + number
+        assert not folder.grab(), name
+
+
+def test_a_file_that_is_replaced_by_an_older_one_of_the_same_size_is_new_and_other_permissions_are_not(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "now.png", 60)
+    folder = opened(tmp_path, [])
+    assert folder.grab()
+    path.chmod(0o600)
+    assert not folder.grab()
+    os.utime(path, (1, 1))
+    assert folder.grab()
+
+
+def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_named_once(tmp_path: Path) -> None:
+    for name in (".a.png", "b.png.part", "Thumbs.db", "c.HEIC", "d.heic", "e.gif", "notes"):
+        (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
+    for name in ("@eaDir", "2026.jpg"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    told: list[str] = []
+    folder = opened(tmp_path, told)
+    assert not folder.grab()
+    (tmp_path / "f.heic").touch()
+    assert not folder.grab()
+    kinds = sorted(words.partition("as are all ")[2].partition(":")[0] for words in told)
+    assert kinds == [".gif files", ".heic files", "files without a suffix", "subfolders"]
+    (tmp_path / "last.png").write_bytes(encoded(drawn(), ".png"))
+    assert folder.grab()
+
+
+def test_the_pause_grows_with_what_a_look_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float | None] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            return False
+
+    clock = iter([100.0, 100.25, 100.25])  # before a look, after it, and as files are given up
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert not Folder(str(tmp_path), LIMITS, Stop(), print).grab()
+    assert pauses == [2.5]  # ten times a quarter of a second
+
+
+def test_a_folder_that_vanished_is_a_source_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(SourceGoneError, match="cannot be read"):
+        opened(tmp_path / "nowhere", []).grab()

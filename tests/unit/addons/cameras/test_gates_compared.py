@@ -1,0 +1,91 @@
+"""The features of gates, and the replay that compares gates: it asks what the live gate asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks.gates import Event, Recorded, Replay, judged, record, replayed
+from jetsel.addons.cameras.gate import FEATURES, Gate, GateSetting, described, difference, gray_copy
+from jetsel.addons.cameras.labels import Labels
+from jetsel.wire import Answer
+from tests.unit.addons.cameras.answers import answer
+
+FPS = 10
+Frame = tuple[float, np.ndarray]
+
+
+def scene(height: int = 240, width: int = 320) -> np.ndarray:
+    """A picture with texture everywhere."""
+    y, x = np.mgrid[0:height, 0:width]
+    return np.repeat((110 + 50 * np.sin(x / 9) * np.cos(y / 7))[:, :, None], 3, 2)
+
+
+def shown(objects: dict[int, int], n_frames: int, side: int = 36, levels: float = 60) -> Iterator[Frame]:
+    """A still, noisy scene, and an object of 1.7 % of it. objects: from which frame on, until which."""
+    drawn = np.random.default_rng(0)
+    for number in range(n_frames):
+        frame = scene() + drawn.normal(0, 4, (240, 320, 3))
+        if any(begin <= number < end for begin, end in objects.items()):
+            frame[100 : 100 + side, 200 : 200 + side] += levels
+        yield number / FPS, np.clip(frame, 0, 255).astype(np.uint8)
+
+
+def sees(frame: np.ndarray) -> Answer:
+    """A model that knows the object by its light, and gets every frame right."""
+    return answer("dog" if frame[105:130, 205:230].mean() > scene()[105:130, 205:230].mean() + 20 else "yard")
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Recorded:
+    return record(shown({30: 60, 90: 98, 150: 250}, 300), sees)
+
+
+def test_a_replay_asks_what_the_live_gate_asks(recorded: Recorded) -> None:
+    for setting in (GateSetting("blocks", 6.0), GateSetting("edges", 12.0), GateSetting("histogram", 5.0)):
+        gate, labels, asked = Gate(setting, 30.0), Labels(3), []
+        for now_s, frame in shown({30: 60, 90: 98, 150: 250}, 300):
+            is_skipped = gate.skips(frame, now_s) and labels.is_settled  # as Watch does
+            if not is_skipped:
+                gate.answered(5.0, None)
+                labels.see(sees(frame), now_s)
+            asked.append(not is_skipped)
+        seen = [described(copy, setting.feature) for copy in recorded.copies]
+        assert replayed(recorded, Gate(setting, 30.0), seen, 3).asked == asked
+
+
+def test_an_event_is_reported_in_time_late_or_missed() -> None:
+    full = Replay([True] * 4, [0, 1, 0, 0], [Event(0, 0), Event(1, 1), Event(3, 0), Event(20, 1)])
+    late = Replay([True] * 4, [0, 0, 0, 0], [Event(0, 0), Event(3.5, 1), Event(3.75, 0), Event(20.5, 1)])
+    result = judged(late, full, 1.0)
+    assert (result.events_missed, result.delays_s, result.agreement) == (1, [0, 0.75, 0.5], 0.75)
+    patient = judged(late, full, 3.0)
+    assert (patient.events_missed, patient.largest_delay_s) == (0, 2.5)
+
+
+def test_each_feature_sees_a_small_object_and_no_noise() -> None:
+    for feature, threshold in (("blocks", 6.0), ("edges", 10.0), ("histogram", 6.0)):
+        still, other, entered = (described(frame, feature) for _, frame in shown({2: 3}, 3))
+        assert difference(still, other, feature) < threshold < difference(still, entered, feature)
+
+
+def test_edges_ignore_light_and_histogram_ignores_what_moves_inside_of_a_cell() -> None:
+    bright, dim = scene().astype(np.uint8), (scene() * 0.75).astype(np.uint8)
+    differing = {
+        feature: difference(described(bright, feature), described(dim, feature), feature) for feature in FEATURES
+    }
+    assert differing["edges"] < 5 < 25 < differing["blocks"]
+    drawn = np.random.default_rng(0)
+    copy = drawn.integers(0, 255, (48, 64)).astype(np.uint8)
+    moved = copy.copy()
+    moved[:8, :8] = drawn.permutation(copy[:8, :8].reshape(-1)).reshape(8, 8)  # leaves
+    assert difference(described(copy, "histogram"), described(moved, "histogram"), "histogram") == 0
+    assert difference(described(copy, "blocks"), described(moved, "blocks"), "blocks") > 20
+
+
+def test_a_copy_is_described_as_its_frame_is() -> None:
+    ((_, frame),) = shown({0: 1}, 1)
+    for feature in FEATURES:
+        assert np.array_equal(described(gray_copy(frame), feature), described(frame, feature))

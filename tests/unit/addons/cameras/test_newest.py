@@ -1,0 +1,249 @@
+"""One frame is kept, the newest; a source that goes away is opened again after growing pauses."""
+
+from __future__ import annotations
+
+import http.server
+import queue
+import threading
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel.addons.cameras import newest as module
+from jetsel.addons.cameras.newest import Newest
+from jetsel.addons.cameras.source import Capture, SourceEndedError, SourceGoneError, StreamEndedError, source_of
+from tests.system.daemons import drawn, encoded
+from tests.waiting import until
+
+
+class Scripted:
+    """A reader that does what is put on its queue: a number is a frame, an exception is raised."""
+
+    def __init__(self) -> None:
+        self.steps: queue.Queue[int | Exception] = queue.Queue()
+        self.n_opened = self.n_closed = self.n_retrieved = 0
+        self.now = 0
+
+    def __call__(self, stop: threading.Event) -> Scripted:
+        self.n_opened += 1
+        return self
+
+    def grab(self) -> bool:
+        try:
+            step = self.steps.get(timeout=0.01)
+        except queue.Empty:
+            return False
+        if isinstance(step, Exception):
+            raise step
+        self.now = step
+        return True
+
+    def retrieve(self) -> np.ndarray:
+        self.n_retrieved += 1
+        return np.full((1, 1, 3), self.now, np.uint8)
+
+    def close(self) -> None:
+        self.n_closed += 1
+
+    def show(self, newest: Newest, *frames: int) -> None:
+        n_read = newest.n_read + len(frames)
+        for frame in frames:
+            self.steps.put(frame)
+        until(lambda: newest.n_read == n_read and self.steps.empty())
+
+
+Told = list[tuple[bool, str, float]]
+
+
+@pytest.fixture
+def told() -> Told:
+    return []
+
+
+@pytest.fixture
+def camera() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def newest(camera: Scripted, told: Told) -> Iterator[Newest]:
+    newest = Newest(camera, lambda *words: told.append(words))
+    yield newest
+    assert newest.close()
+    assert camera.n_closed == camera.n_opened
+
+
+def value(frame: np.ndarray | None) -> int | None:
+    return None if frame is None else int(frame[0, 0, 0])
+
+
+def test_the_newest_frame_is_taken_and_only_once(newest: Newest, camera: Scripted) -> None:
+    camera.show(newest, 1, 2, 3)
+    until(lambda: camera.n_retrieved == 3)
+    camera.show(newest)
+    assert until(lambda: value(newest.take(10.0))) == 3
+    assert newest.take(0.0) is None
+
+
+def test_no_pixels_are_made_of_frames_that_nobody_will_ask_for(newest: Newest, camera: Scripted) -> None:
+    camera.show(newest, 1)
+    assert value(newest.take(10.0, rest_s=3600.0)) == 1
+    camera.show(newest, 2, 3)
+    assert newest.take(0.0) is None
+    assert (newest.n_read, camera.n_retrieved) == (3, 1)
+
+
+def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.03)
+    camera.show(newest, 1)
+    for _ in range(3):
+        camera.steps.put(SourceGoneError("unplugged"))
+    camera.show(newest, 2)
+    camera.steps.put(SourceGoneError("unplugged"))
+    until(lambda: len(told) == 6)
+    assert told == [
+        (True, "", 0.0),
+        *((False, "unplugged", pause_s) for pause_s in (0.01, 0.02, 0.03)),
+        (True, "", 0.0),
+        (False, "unplugged", 0.01),
+    ]
+    assert newest.n_back == 1
+
+
+def test_a_stream_that_ends_after_each_frame_is_one_source_until_it_cannot_be_opened_again(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    for frame in (1, 2, 3):
+        camera.show(newest, frame)
+        camera.steps.put(StreamEndedError("its frames ended"))
+    until(lambda: camera.n_opened == 4)
+    assert told == [(True, "", 0.0)]
+    assert value(newest.take(10.0)) == 3, "the last image is still the newest"
+    camera.steps.put(StreamEndedError("its frames ended"))  # before any frame
+    until(lambda: len(told) == 2)
+    assert told[1][:2] == (False, "its frames ended")
+    assert newest.n_back == 0
+
+
+def test_an_image_by_http_is_one_source(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    requests: list[str] = []
+
+    class Snapshot(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requests.append(self.path)
+            data = encoded(drawn())
+            self.send_response(200)
+            self.send_header("Content-Type", "image/jpeg")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Snapshot) as server:
+        threading.Thread(target=server.serve_forever).start()
+        source = source_of(f"http://127.0.0.1:{server.server_address[1]}/snapshot.jpg")
+        newest = Newest(lambda stop: Capture(source, 60.0, stop), lambda *words: told.append(words))
+        until(lambda: len(requests) >= 5)
+        frame = newest.take(60.0)
+        assert newest.close()
+        server.shutdown()
+    assert frame is not None
+    assert frame.shape == (120, 160, 3)
+    assert told == [(True, "", 0.0)]
+
+
+@pytest.mark.parametrize("step", ["grab", "retrieve"])
+def test_whatever_a_decoder_raises_the_source_is_away_and_opened_again(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    camera.show(newest, 1)
+    with monkeypatch.context() as broken:
+        if step == "retrieve":
+            broken.setattr(camera, "retrieve", lambda: cv2.imdecode(np.zeros(0, np.uint8), 1))  # raises cv2.error
+            camera.steps.put(2)
+        else:
+            camera.steps.put(MemoryError())
+        until(lambda: len(told) == 2)
+        assert told[1][0] is False
+        assert ("MemoryError" if step == "grab" else "empty") in told[1][1]
+        assert newest.take(0.0) is None
+    camera.show(newest, 3)
+    until(lambda: len(told) == 3)
+    assert told[2] == (True, "", 0.0)
+    assert until(lambda: value(newest.take(10.0))) == 3
+
+
+def test_a_source_whose_frames_cannot_be_decoded_is_not_there(
+    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camera, "retrieve", lambda: None)
+    camera.show(newest, 1, 2)
+    assert told == []
+
+
+def test_the_last_frame_of_a_source_that_went_away_is_no_news(newest: Newest, camera: Scripted, told: Told) -> None:
+    camera.show(newest, 1)
+    camera.steps.put(SourceGoneError("unplugged"))
+    until(lambda: len(told) == 2)
+    assert newest.take(0.0) is None
+
+
+def test_the_last_frame_of_a_file_that_is_over_is_still_there(newest: Newest, camera: Scripted) -> None:
+    camera.show(newest, 1)
+    camera.steps.put(SourceEndedError())
+    until(lambda: newest.is_over)
+    assert value(newest.take(10.0)) == 1
+    assert newest.take(10.0) is None  # at once
+
+
+def test_a_frame_that_is_given_back_is_the_newest_until_another_comes(newest: Newest, camera: Scripted) -> None:
+    camera.show(newest, 1)
+    for _ in range(2):
+        frame = newest.take(10.0, rest_s=3600.0)
+        assert value(frame) == 1
+        assert frame is not None
+        newest.give_back(frame)
+    camera.show(newest, 2)
+    until(lambda: camera.n_retrieved == 2)
+    newest.give_back(frame)
+    assert value(newest.take(10.0)) == 2
+
+
+def test_a_frame_is_not_given_back_to_a_source_that_went_away(newest: Newest, camera: Scripted, told: Told) -> None:
+    camera.show(newest, 1)
+    frame = newest.take(10.0)
+    assert frame is not None
+    camera.steps.put(SourceGoneError("unplugged"))
+    until(lambda: len(told) == 2)
+    newest.give_back(frame)
+    assert newest.take(0.0) is None
+
+
+def test_a_frame_that_was_being_made_when_another_was_taken_is_dropped(
+    camera: Scripted, newest: Newest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    camera.show(newest, 1)
+    is_made, go_on, made = threading.Event(), threading.Event(), camera.retrieve
+
+    def slowly() -> np.ndarray:
+        is_made.set()
+        go_on.wait(60)
+        return made()
+
+    monkeypatch.setattr(camera, "retrieve", slowly)
+    camera.steps.put(2)
+    assert is_made.wait(60)
+    assert newest.take(60, rest_s=3600) is not None
+    go_on.set()
+    camera.show(newest, 3)  # it is read after the second was put, or dropped
+    assert newest.take(0) is None

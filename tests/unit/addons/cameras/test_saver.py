@@ -1,0 +1,114 @@
+"""Doubtful pictures are kept where a calibration reads them, within a bound of bytes, and nothing is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jetsel.addons.cameras import saver as module
+from jetsel.addons.cameras.saver import Saver
+from jetsel.calibrate.record.photographs import find
+from jetsel.zoo import Labels
+from tests.system.daemons import drawn
+from tests.unit.addons.cameras.answers import answer
+
+FRAME = drawn()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PAUSE_S", "_LOOK_AGAIN_S"):
+        monkeypatch.setattr(module, name, 0.0)
+
+
+def kept(folder: Path) -> list[str]:
+    return sorted(path.parent.name for path in folder.rglob("*.jpg"))
+
+
+def test_only_doubtful_answers_are_kept(tmp_path: Path) -> None:
+    saver = Saver(tmp_path / "new", 10**6, 0.5, print)
+    for one in (answer("cat", 0.6), answer("dog", 0.4), answer("cow", 0.9, in_doubt=True)):
+        saver.look(FRAME, one)
+    assert (kept(tmp_path / "new"), saver.n_saved) == (["cow", "dog"], 2)
+
+
+def test_a_calibration_reads_what_is_kept(tmp_path: Path) -> None:
+    names = ["n02123045", "tabby cat", ".hidden", "in/out", "x" * 300]
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for name in names:
+        saver.look(FRAME, answer(name, 0.1))
+    labels = Labels.parse("".join(f"{name}\t{name}\n" for name in names).encode(), Path("labels.tsv"))
+    found = find(tmp_path, labels, None, need_labels=True)
+    assert sorted(one.class_number or 0 for one in found.photographs) == [0, 1, 2, 3, 4]
+    assert found.skipped == ()
+
+
+@pytest.mark.parametrize("identifier", ["x" * 300, "\u00e9" * 300, "a\0b", "a/b"])
+def test_a_class_of_any_name_is_kept_and_so_are_those_after_it(tmp_path: Path, identifier: str) -> None:
+    told: list[str] = []
+    saver = Saver(tmp_path, 10**6, 0.5, told.append)
+    for name in (identifier, "cat"):
+        saver.look(FRAME, answer(name, 0.1))
+    assert (saver.n_saved, told) == (2, [])
+    assert "cat" in kept(tmp_path)
+
+
+def test_two_classes_never_share_a_folder_and_images_are_for_the_group_alone(tmp_path: Path) -> None:
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for name in ("a/b", "a_b", "x" * 300, "x" * 301):
+        saver.look(FRAME, answer(name, 0.1))
+    assert len(set(kept(tmp_path))) == 4
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.jpg")} == {0o640}
+
+
+def test_cameras_with_one_folder_share_its_bound(tmp_path: Path) -> None:
+    size = len(cv2.imencode(".jpg", FRAME, module._JPEG)[1])
+    savers = [Saver(folder, 3 * size, 0.5, print) for folder in (tmp_path / "kept", tmp_path / "x" / ".." / "kept")]
+    for saver in (*savers, *savers):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert len(kept(tmp_path)) == 3
+
+
+def test_a_full_folder_takes_no_more_says_so_once_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "others.bin").write_bytes(bytes(9_990))
+    saver = Saver(tmp_path, 10_000, 0.5, told.append)
+    for _ in range(3):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert kept(tmp_path) == []
+    assert len(told) == 1
+    assert "--save-mb" in told[0]
+    (tmp_path / "others.bin").unlink()
+    saver.look(FRAME, answer("cat", 0.1))
+    assert kept(tmp_path) == ["cat"]
+    assert len(told) == 2
+
+
+def test_the_bound_holds_over_many_pictures(tmp_path: Path) -> None:
+    saver = Saver(tmp_path, 20_000, 0.5, print)
+    noise = np.random.default_rng(0)
+    for _ in range(10):
+        saver.look(noise.integers(0, 255, (40, 40, 3), np.uint8), answer("cat", 0.1))
+    assert 2 <= saver.n_saved < 10
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.jpg")) <= 20_000
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "file").write_bytes(b"")
+    saver = Saver(tmp_path / "file", 10**6, 0.5, told.append)
+    for _ in range(2):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert len(told) == 1
+    assert "--save" in told[0]
+
+
+def test_at_most_one_picture_is_kept_in_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PAUSE_S", 3600.0)
+    saver = Saver(tmp_path, 10**6, 0.5, print)
+    for _ in range(3):
+        saver.look(FRAME, answer("cat", 0.1))
+    assert saver.n_saved == 1

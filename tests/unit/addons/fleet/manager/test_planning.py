@@ -1,0 +1,201 @@
+"""What is planned for one device, worked out by hand, and which limit is said to bind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.documents import Plan
+from jetsel.addons.fleet.manager.devices import read_devices
+from jetsel.addons.fleet.manager.metadata import Metadata
+from jetsel.addons.fleet.manager.planning import Planner, Proposal
+from jetsel.addons.fleet.publishing import write_plan
+from jetsel.addons.fleet.storage import Storage
+from jetsel.addons.fleet.usage import DeviceLimits, Usage
+from jetsel.base.errors import RepositoryError
+from tests.unit.addons.fleet.managed import repository, told, upload
+from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return pair(tmp_path_factory.mktemp("keys"), "key")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory, key: Pair) -> Storage:
+    folder = tmp_path_factory.mktemp("fleet")
+    return repository(str(folder / "repository"), folder, key)
+
+
+def proposed(storage: Storage, key: Pair, *lines: Usage, deadline_ms: float | None = None) -> Proposal:
+    """What is proposed for a device that told these lines."""
+    name = f"device-{len(storage.names('usage'))}"
+    upload(storage, *(structs.replace(line, device=name) for line in lines))
+    table = Metadata(storage)
+    assert table.gather() == {}
+    planner = Planner(storage, [key.public], deadline_ms=deadline_ms)
+    return planner.propose(name, read_devices(table)[name])
+
+
+def lines(a_second: float, **changes: object) -> list[Usage]:
+    """Two minutes of so many requests in a second."""
+    return [told("any", sequence, int(60 * a_second), **changes) for sequence in (1, 2)]
+
+
+def test_without_a_limit_the_cascade_is_chosen(published: Storage, key: Pair) -> None:
+    found = proposed(published, key, *lines(1))
+    (pets,) = found.families
+    assert (pets.cascade, pets.accuracy, pets.mean_ms) == (("small", "large"), 0.8, 5.0)
+    assert found.after is not None
+    assert found.after.energy_mj == 10.0
+    assert (found.binds, found.dropped, found.changes) == ({}, {}, True)
+    assert found.before == found.after, "both models are there already"
+
+
+WEIGHED = tuple(  # 30 and 40 MB, so that the daemon alone has 30 of its 100
+    structs.replace(
+        family,
+        models=tuple(
+            structs.replace(model, memory_mb=mb) for model, mb in zip(family.models, (30.0, 40.0), strict=True)
+        ),
+    )
+    for family in told("any", 1, 60).families
+)
+POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
+
+
+@pytest.mark.parametrize(
+    ("a_second", "limits", "changes", "expected", "binds"),
+    [
+        (1, DeviceLimits(storage_mb=0.007), {}, ("small", 0.6), {"storage": 0.8}),
+        (1, DeviceLimits(storage_mb=100, memory_mb=0.003), {}, ("small", 0.6), {"memory": 0.8}),
+        (
+            1,
+            DeviceLimits(storage_mb=100, memory_mb=90),
+            {"memory_mb": 100.0, "families": WEIGHED},
+            ("small", 0.6),
+            {"memory": 0.8},
+        ),
+        (1, DeviceLimits(storage_mb=100, deadline_ms=10.5), {}, ("small", 0.6), {"deadline": 0.8}),
+        (100, DeviceLimits(storage_mb=100, budget_w=2.5), POWER, ("small", 0.6), {"power": 0.8}),
+        (100, DeviceLimits(storage_mb=100, budget_w=3.0), POWER, ("small large", 0.8), {}),
+        (250, DeviceLimits(storage_mb=100), {}, ("small large", 0.64), {"time": 0.8}),  # 1.25 s of work in a second
+        (400, DeviceLimits(storage_mb=100), {}, ("small", 0.6), {"time": 0.8}),
+    ],
+)
+def test_a_limit_that_binds_is_kept_and_named(
+    published: Storage,
+    key: Pair,
+    a_second: float,
+    limits: DeviceLimits,
+    changes: dict[str, object],
+    expected: tuple[str, float],
+    binds: dict[str, float],
+) -> None:
+    found = proposed(published, key, *lines(a_second, limits=limits, **changes))
+    (pets,) = found.families
+    assert (" ".join(pets.cascade), pets.accuracy) == expected
+    assert found.binds == binds
+    assert found.dropped.keys() == ({"pets/large"} if expected[0] == "small" else set())
+
+
+def test_where_nothing_fits_nothing_is_planned_and_the_limit_is_named(published: Storage, key: Pair) -> None:
+    found = proposed(published, key, *lines(1, limits=DeviceLimits(storage_mb=0.001)))
+    assert (found.families, found.after, found.changes) == ((), None, False)
+    assert "storage is too small" in found.notes[-1]
+
+
+TINY, HUGE = 5e-324, 1e12
+ABSURD = {
+    "times": [{"cost_ms": TINY, "p95_ms": HUGE}, {"cost_ms": HUGE, "p95_ms": TINY}],
+    "energies": [{"energy_mj": TINY}, {"energy_mj": HUGE}],
+    "small figures": [dict.fromkeys(("cost_ms", "energy_mj", "memory_mb"), TINY)] * 2,
+    "large figures": [dict.fromkeys(("cost_ms", "energy_mj", "memory_mb"), HUGE)] * 2,
+    "negative figures": [dict.fromkeys(("cost_ms", "p95_ms", "energy_mj", "memory_mb"), -HUGE)] * 2,
+}
+
+
+@pytest.mark.parametrize("kind", list(ABSURD))
+def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair, kind: str) -> None:
+    limits = DeviceLimits(storage_mb=100, memory_mb=50, budget_w=3, deadline_ms=20)
+    families = tuple(
+        structs.replace(
+            family,
+            models=tuple(structs.replace(one, **new) for one, new in zip(family.models, ABSURD[kind], strict=True)),
+        )
+        for family in told("any", 1, 60).families
+    )
+    first, second = lines(1, limits=limits, families=families, watts=HUGE, energy_j=-HUGE, memory_mb=1.0)
+    for next_s in (TINY, 60.0):
+        proposed(published, key, structs.replace(first, at_s=0.0), structs.replace(second, at_s=next_s))
+
+
+def test_what_is_not_known_is_said(published: Storage, key: Pair) -> None:
+    budget = DeviceLimits(storage_mb=100, budget_w=2.5, memory_mb=50)
+    found = proposed(published, key, told("any", 1, 0, families=(), limits=budget))
+    said = "; ".join(found.notes)
+    for words in (
+        "no traffic",
+        "fewer than two reports",
+        "reported no times",
+        "power cannot be predicted",
+        "memory of small, large is estimated as 1 times",
+    ):
+        assert words in said
+    assert found.before is None
+
+
+def test_classes_that_a_device_sees_weigh_its_photographs(published: Storage, key: Pair) -> None:
+    def seeing(**classes: int) -> Usage:
+        line = told("any", 1, 200)
+        family = structs.replace(
+            line.families[0], classes={f"n{int(name[1:]):08d}": count for name, count in classes.items()}
+        )
+        return structs.replace(line, families=(family,))
+
+    large = proposed(published, key, seeing(c0=100, c2=100, c5=50))  # of class 5 there is no photograph
+    assert large.after is not None
+    assert large.after.accuracy == 1.0
+    small = proposed(published, key, seeing(c4=150, c3=50))
+    assert (small.families[0].cascade, small.families[0].accuracy) == (("small",), 0.75)
+    few = proposed(published, key, seeing(c4=50))
+    assert few.after is not None
+    assert few.after.accuracy == 0.8
+    assert "50 answers" in few.notes[-1]
+
+
+def test_times_that_a_device_did_not_tell_are_scaled_by_those_it_did(published: Storage, key: Pair) -> None:
+    line = told("any", 1, 10)
+    family = structs.replace(line.families[0], models=(structs.replace(line.families[0].models[0], cost_ms=3.0),))
+    found = proposed(published, key, structs.replace(line, families=(family,)))
+    assert found.families[0].mean_ms == 15.0
+
+
+def test_a_plan_stays_unless_another_is_clearly_better_or_it_does_not_fit(published: Storage, key: Pair) -> None:
+    proposal = proposed(published, key, *lines(1))
+    (pets,) = proposal.families
+    both, wide, tight = ("small", "large"), DeviceLimits(storage_mb=100), DeviceLimits(storage_mb=0.007)
+    cases = ((both, wide, False, 0.8), (("small",), wide, True, 0.6), (both, tight, True, 0.8))
+    for number, (models, limits, changes, before) in enumerate(cases):
+        name = f"planned-{number}"
+        upload(published, told(name, 1, 60, limits=limits), told(name, 2, 60, limits=limits))
+        planned = structs.replace(pets, models=models, cascade=models)
+        write_plan(published, Plan(device=name, serial=4, families=(planned,)), [key.private])
+        table = Metadata(published)
+        table.gather()
+        found = Planner(published, [key.public]).propose(name, read_devices(table)[name])
+        assert (found.serial, found.changes) == (4, changes)
+        assert found.before is not None
+        assert found.before.accuracy == before
+
+
+def test_a_family_without_answers_is_refused_by_name(tmp_path: Path, key: Pair) -> None:
+    storage = Storage(str(tmp_path / "repository"))
+    publishing.init(storage, [key.private])
+    publish(storage, family_folder(tmp_path / "models", "small"), key)
+    with pytest.raises(RepositoryError, match=r"family pets cannot be planned.*publish it again"):
+        proposed(storage, key, *lines(1))

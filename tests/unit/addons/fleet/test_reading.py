@@ -1,0 +1,148 @@
+"""A device's side against a hostile repository and a bad way to it: nothing unverified is ever in place."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.documents import INDEX, Bundle, File
+from jetsel.addons.fleet.reading import fetch, read_bundle, read_index
+from jetsel.addons.fleet.sources import FolderSource, HttpSource, source_of
+from jetsel.addons.fleet.storage import Storage
+from jetsel.base.errors import ConfigError, RepositoryError
+from jetsel.zoo import scan
+from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish, served
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Pair:
+    return pair(tmp_path, "key")
+
+
+@pytest.fixture
+def repository(key: Pair, tmp_path: Path) -> Path:
+    """A repository of one family in a folder."""
+    storage = Storage(str(tmp_path / "repository"))
+    publishing.init(storage, [key.private])
+    publish(storage, family_folder(tmp_path / "models", "small", "large"), key)
+    return tmp_path / "repository"
+
+
+def bundle_of(repository: Path, key: Pair) -> Bundle:
+    source = FolderSource(repository)
+    index, _ = read_index(source, [key.public])
+    return read_bundle(source, index.bundles[0], [key.public])[0]
+
+
+def one_file(repository: Path, content: bytes, blob: bytes, *, size: int | None = None) -> Bundle:
+    """A bundle of one file with this content, as it is announced, and this blob in its place."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    file = File(name="a", sha256=sha256, bytes=len(content), compressed_bytes=len(blob) if size is None else size)
+    (repository / file.blob).write_bytes(blob)
+    return Bundle(family="one", version=1, models=(), files=(file,))
+
+
+def test_a_download_that_is_cut_again_and_again_goes_on_where_it_was(
+    repository: Path, key: Pair, tmp_path: Path
+) -> None:
+    with served(repository) as (server, url):
+        server.cuts_after = 97
+        source = HttpSource(url)
+        index, _ = read_index(source, [key.public])
+        bundle, _ = read_bundle(source, index.bundles[0], [key.public])
+        folder = fetch(source, bundle, tmp_path / "device")
+        assert "bytes=97-" in server.ranges
+    assert list(scan([folder]).families) == ["pets"]
+    assert fetch(FolderSource(tmp_path / "gone"), bundle, tmp_path / "device") == folder  # nothing is fetched again
+
+
+def test_a_cut_at_every_byte_of_a_blob_is_gone_on_from(repository: Path, key: Pair, tmp_path: Path) -> None:
+    bundle = one_file(repository, b"hello" * 9, gzip.compress(b"hello" * 9, mtime=0))
+    file = bundle.files[0]
+    whole = (repository / file.blob).read_bytes()
+    for cut in range(len(whole)):
+        into = tmp_path / f"device{cut}"
+        (repository / file.blob).write_bytes(whole[:cut])
+        with pytest.raises(RepositoryError, match="too early"):
+            fetch(FolderSource(repository), bundle, into)
+        assert not (into / "one-1").exists()
+        (repository / file.blob).write_bytes(whole)
+        assert (fetch(FolderSource(repository), bundle, into) / "a").read_bytes() == b"hello" * 9
+
+
+def test_a_server_without_ranges_is_asked_for_the_whole(repository: Path, key: Pair, tmp_path: Path) -> None:
+    bundle = bundle_of(repository, key)
+    with served(repository) as (server, url):
+        server.knows_ranges = False
+        server.cuts_after = 10
+        with pytest.raises(RepositoryError, match="try again"):
+            fetch(HttpSource(url), bundle, tmp_path / "device")
+        server.cuts_after = None
+        assert scan([fetch(HttpSource(url), bundle, tmp_path / "device")]).families
+
+
+@pytest.mark.parametrize(
+    ("blob", "size", "words"),
+    [
+        (gzip.compress(b"jello", mtime=0), None, "altered"),
+        (gzip.compress(bytes(50_000_000)), None, "expands to more"),
+        (gzip.compress(b"hello", mtime=0) + bytes(1000), 25, "larger"),
+        (b"no gzip at all", None, "altered"),
+        (gzip.compress(b"hello", mtime=0)[:-4], None, "altered"),
+    ],
+    ids=["altered", "bomb", "longer", "no gzip", "cut short"],
+)
+def test_a_blob_that_is_not_what_was_signed_is_refused(
+    repository: Path, tmp_path: Path, blob: bytes, size: int | None, words: str
+) -> None:
+    bundle = one_file(repository, b"hello", blob, size=size)
+    with pytest.raises(RepositoryError, match=words):
+        fetch(FolderSource(repository), bundle, tmp_path / "device")
+    assert not (tmp_path / "device" / "one-1").exists()
+
+
+def test_a_document_that_is_altered_or_cut_is_refused(repository: Path, key: Pair) -> None:
+    index = repository / INDEX
+    whole = index.read_bytes()
+    for place in range(0, len(whole) - 2, 7):
+        index.write_bytes(whole[:place])
+        with pytest.raises(RepositoryError, match="truncated"):
+            read_index(FolderSource(repository), [key.public])
+        index.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(RepositoryError, match=INDEX):
+            read_index(FolderSource(repository), [key.public])
+    index.write_bytes(whole)
+    entry = read_index(FolderSource(repository), [key.public])[0].bundles[0]
+    (repository / entry.path).write_bytes(whole)  # signed, but not what the index means
+    with pytest.raises(RepositoryError, match="altered"):
+        read_bundle(FolderSource(repository), entry, [key.public])
+
+
+def test_who_has_no_trusted_key_is_refused(repository: Path, key: Pair, tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match="not by a trusted key"):
+        read_index(FolderSource(repository), [pair(tmp_path, "other").public])
+    index = repository / INDEX
+    index.write_bytes(index.read_bytes().replace(key.public.encode(), b""))
+    with pytest.raises(RepositoryError, match="not by a trusted key"):
+        read_index(FolderSource(repository), [key.public])
+
+
+def test_a_bundle_names_no_file_outside_of_its_folder() -> None:
+    import msgspec
+
+    file = {"name": "../a", "sha256": "0" * 64, "bytes": 1, "compressed_bytes": 1}
+    with pytest.raises(msgspec.ValidationError, match="name"):
+        msgspec.convert(file, File)
+
+
+def test_other_addresses_are_refused() -> None:
+    with pytest.raises(ConfigError, match="http"):
+        source_of("ftp://host/folder")
+    with pytest.raises(ConfigError, match="read-only"):
+        Storage("https://host/folder")
+    with pytest.raises(RepositoryError, match="jetsel repo init"):
+        read_index(source_of("/nonexistent"), [])

@@ -1,0 +1,200 @@
+"""Cross-validation: nothing is judged by what it was fitted on, and operating points are what policies then give."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.cross_validation import best_single, cross_validate
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.record.recording import Objective, Recording
+from jetsel.calibrate.record.replay import replay_all
+from jetsel.features import PAPER_SEVEN
+from jetsel.features.near_duplicates import assign_folds
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.front import NAME as FRONT
+from jetsel.policies.kind import ChainPlan
+from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
+from jetsel.premodel import select_models
+from tests.unit.calibrate.recorded import (
+    CHOOSER_W,
+    COSTS_MS,
+    ENERGIES_MJ,
+    drawn,
+)
+from tests.unit.premodel.fitted import fit_chain
+
+CHAINS = ("chain", "chain-paper")
+FOLDS = 4
+PLAN = ChainPlan(("contrast", "hue1"), k=5, features_ms=0.5)
+GOALS = dict.fromkeys(CRITERIA, Goal())
+HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
+IDENTITY = Identity("drawn", "d" * 64, HASHES, "t", 64, 4096)
+
+
+def recorded(photographs: int = 120) -> Recording:
+    draw = np.random.default_rng(3)
+    embeddings = draw.normal(size=(photographs, 4)).astype(np.float16)
+    return dataclasses.replace(drawn(11, photographs), embeddings=embeddings)
+
+
+def parted(recording: Recording) -> tuple[Learned, Recording]:
+    """What three quarters taught under top1, and the fourth that it has not seen."""
+    rows = np.arange(len(recording.classes))
+    train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
+    return learn(train, "top1", PLAN, fit_temperatures(train)), held
+
+
+def put_together(learned: Learned, **places: int) -> Calibration:
+    chosen: dict[str, Any] = dict.fromkeys((kind.name for kind in KINDS if kind.name not in CHAINS), 0)
+    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | {FRONT: [0]} | places})
+
+
+def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
+    """What the policy gives, its features included and the choice left out."""
+    policy = catalogue([], calibration)["top1"][name]
+    run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
+    features_ms = PLAN.features_ms * bool(run.features)
+    energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
+    return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
+
+
+@pytest.mark.parametrize(
+    ("way", "objective"),
+    [
+        ("cascade", "time"),
+        ("cascade-averaged", "energy"),
+        ("embedding", "energy"),
+        ("multiplexer", "energy"),
+    ],
+)
+def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
+    way: str, objective: Objective
+) -> None:
+    metered = dataclasses.replace(recorded(), energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W, objective=objective)
+    learned, held = parted(metered)
+    points = try_out(KIND[way], learned, held)
+    assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
+    for place in range(0, len(points), max(1, len(points) // 7)):
+        given = replayed(put_together(learned, **{way: place}), way, held)
+        np.testing.assert_array_equal(given.correct, points[place].correct)
+        np.testing.assert_allclose(given.time_ms, points[place].time_ms)
+        assert given.energy_mj is not None
+        assert points[place].energy_mj is not None
+        np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
+
+
+def test_a_multiplexer_wins_where_the_cheapest_models_embedding_tells_which_model_is_right() -> None:
+    """Two numbers decide by their product whether s or m is right; l is right as often, and no model is sure."""
+    draw = np.random.default_rng(8)
+    embeddings = draw.normal(size=(1200, 2)).astype(np.float16)
+    of_s = embeddings[:, 0] * embeddings[:, 1] > 0
+    right = np.stack([of_s, ~of_s, draw.random(1200) < 0.5])
+    logits = np.stack([np.where(one, 1.0, -1.0) for one in right])[..., None] * np.array([0.5, -0.5], np.float32)
+    labelled = dataclasses.replace(
+        drawn(1, 1200), logits=logits.astype(np.float32), classes=np.zeros(1200, np.int64), embeddings=embeddings
+    )
+    learned, held = parted(labelled)
+    multiplexer, cascade = (
+        max(float(one.correct.mean()) for one in try_out(KIND[name], learned, held))
+        for name in ("multiplexer", "cascade")
+    )
+    assert multiplexer > 0.85
+    assert cascade < 0.7
+
+
+def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links() -> None:
+    """Whatever the plan says of features, neighbours and theta; with photographs that lie apart, those vote."""
+    draw = np.random.default_rng(5)
+    four = dataclasses.replace(recorded(), models=("s", "m", "l", "xl"), costs_ms=COSTS_MS | {"xl": 30.0})
+    extra = four.logits[:1] + draw.normal(size=four.logits[:1].shape).astype(np.float32)
+    names = ("another", *reversed(PAPER_SEVEN))
+    seven = draw.random((len(four.classes), 8), dtype=np.float32)
+    told = dataclasses.replace(four, logits=np.concatenate([four.logits, extra]), features=seven, feature_names=names)
+    plan = ChainPlan(("another",), k=1, theta_points=50.0)
+    learned = learn(told, "top1", plan, fit_temperatures(told))
+    identity = dataclasses.replace(IDENTITY, identities=dict.fromkeys(four.models, "a" * 64))
+    calibration = assemble(
+        identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {FRONT: [0], "chain": None, "chain-paper": None}}
+    )
+    policy = catalogue([], calibration)["top1"]["chain-paper"]
+    assert isinstance(policy, ChainPolicy)
+    assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
+    assert len(catalogue([], calibration)["top1"]["chain"].models) == 1  # theta is 50 points
+    links, _ = select_models(told.right("top1"), told.costs(), told.models, -1.0)
+    assert policy.models == links[:3]
+    columns = [told.models.index(model) for model in links[:3]]
+    own = fit_chain(links[:3], told.features[:, :0:-1], told.right("top1")[:, columns], told.costs()[columns], 5)
+    for row in range(20):
+        x = told.features_of(row, PAPER_SEVEN)
+        assert policy.chain.choose(x) == own.choose(x)
+    assert learn(recorded(), "top1", PLAN, fit_temperatures(recorded())).policies["chain-paper"] is None  # two features
+
+
+def test_a_fold_is_judged_by_what_the_others_taught() -> None:
+    """With the labels of one fold changed, what is learned for it, and so what it costs, stays as it was."""
+    recording = recorded()
+    fold_of = assign_folds(np.arange(120), FOLDS, 0)
+    shuffled = recording.classes.copy()
+    shuffled[fold_of == 2] = (shuffled[fold_of == 2] + 1) % 7
+    one, other = (
+        cross_validate(
+            dataclasses.replace(recording, classes=classes),
+            fold_of,
+            nearest_in_other_folds(recording.features, fold_of, PLAN.k),
+            PLAN,
+            GOALS,
+            IDENTITY,
+            lambda *_: None,
+        )["top1"]
+        for classes in (recording.classes, shuffled)
+    )
+    for way, points in one.points.items():
+        for point, of_shuffled in zip(points, other.points[way], strict=True):
+            np.testing.assert_array_equal(point.time_ms[fold_of == 2], of_shuffled.time_ms[fold_of == 2])
+    chain, of_shuffled_chain = one.runs["chain"], other.runs["chain"]
+    np.testing.assert_array_equal(chain.ran[fold_of == 2], of_shuffled_chain.ran[fold_of == 2])
+    assert any(
+        (point.time_ms != of_shuffled.time_ms).any()
+        for way in ("cascade", "embedding")
+        for point, of_shuffled in zip(one.points[way], other.points[way], strict=True)
+    ), "the other folds have learned from it"
+
+
+def test_every_policy_is_replayed_on_every_photograph_once() -> None:
+    recording = recorded(40)
+    fold_of = assign_folds(np.arange(40), FOLDS, 0)
+    steps: list[tuple[str, int, int]] = []
+    near = nearest_in_other_folds(recording.features, fold_of, PLAN.k)
+    found = cross_validate(recording, fold_of, near, PLAN, GOALS, IDENTITY, lambda *step: steps.append(step))
+    assert set(found) == {"top1", "top5"}
+    for one in found.values():
+        for model in recording.models:
+            run = one.runs[f"single:{model}"]
+            alone = recording.logits[recording.models.index(model)].argmax(axis=1)
+            np.testing.assert_array_equal(run.answered, alone)
+            np.testing.assert_array_equal(run.models_ms, np.full(40, COSTS_MS[model]))
+    assert [step[1] for step in steps] == sorted(step[1] for step in steps)
+    assert steps[-1][1] == steps[-1][2]
+
+
+def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
+    recording = recorded(40)
+    same = dataclasses.replace(recording, logits=np.stack([recording.logits[0], *2 * [recording.logits[2]]]))
+    model, outcomes = best_single(same, "top1")
+    assert model == "m"
+    np.testing.assert_array_equal(outcomes.time_ms, np.full(40, 3.0))
+
+
+def test_a_model_that_is_always_right_has_the_temperature_one() -> None:
+    recording = drawn(3, photographs=60)
+    agreed = dataclasses.replace(recording, classes=recording.logits[1].argmax(axis=1))
+    temperatures = fit_temperatures(agreed)
+    assert temperatures["m"] == 1.0
+    assert temperatures["s"] != 1.0

@@ -1,0 +1,175 @@
+"""What the owner wants, on operating points small enough to judge by hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.fit.goal import Goal, Outcomes, difference
+
+
+def of(
+    right: int, time_ms: float, photographs: int = 1000, *, from_end: bool = False, energy_mj: float | None = None
+) -> Outcomes:
+    """So many right answers, all of them first, or last."""
+    correct = np.zeros(photographs, bool)
+    correct[photographs - right if from_end else 0 : None if from_end else right] = True
+    energies = None if energy_mj is None else np.full(photographs, energy_mj)
+    return Outcomes(correct, np.full(photographs, time_ms), energies)
+
+
+RIVAL = of(600, 10.0)
+RIVAL_METERED = of(600, 10.0, energy_mj=50.0)
+
+
+@pytest.mark.parametrize(
+    ("goal", "points", "place"),
+    [
+        (Goal(), [of(590, 1), of(600, 4), of(610, 3), of(640, 8)], 2),  # 610: surely as good
+        (Goal(), [of(590, 1), of(600, 4, from_end=True), of(640, 8)], 2),  # as good by chance: the surer one
+        (Goal(), [of(580, 1), of(590, 4)], 1),  # none as accurate: the most accurate
+        (Goal(), [of(602, 3), of(660, 8)], 1),  # surely better at less time comes before what only saves time
+        (Goal(), [of(602, 3), of(660, 11)], 0),  # but not at more time
+        (Goal(max_time_ms=0.5), [of(590, 1), of(600, 4)], 0),  # none fast enough: the fastest
+        (Goal(min_accuracy=0.5), [of(400, 1), of(590, 2), of(640, 8)], 1),
+        (Goal(min_accuracy=0.5, max_time_ms=3), [of(400, 1), of(590, 2), of(600, 4)], 1),
+    ],
+)
+def test_the_best_point(goal: Goal, points: list[Outcomes], place: int) -> None:
+    assert goal.best(points, RIVAL) == place
+
+
+@pytest.mark.parametrize(
+    ("goal", "candidate", "is_better", "reason"),
+    [
+        (Goal(), of(600, 5), True, r"50 % less time, is 0.00 points more .* and loses at most 0.16 points"),
+        (Goal(), of(597, 5), True, "0.30 points less accurate .* and loses at most 0.58 points"),
+        (Goal(), of(594, 5), False, r"for this saving it may lose 0.50 points \(--may-lose\)"),
+        (Goal(may_lose_points=1.0), of(594, 5), True, "0.60 points less accurate"),
+        (Goal(), of(597, 7.5), False, "may lose 0.21 points"),
+        (Goal(), of(602, 10), False, r"may be chance; add about 400"),
+        (Goal(), of(700, 10), True, "10.00 points more accurate on these images, and gains at least 8.44 points"),
+        (Goal(), of(600, 9.7), False, "a saving below 5 %"),
+    ],
+)
+def test_what_takes_the_rivals_place(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:
+    found, said = goal.compare(candidate, RIVAL)
+    assert found is is_better
+    assert re.search(reason, said), said
+
+
+@pytest.mark.parametrize(
+    ("goal", "candidate", "is_better", "reason"),
+    [
+        (
+            Goal(),
+            of(700, 12),
+            False,
+            "set --min-accuracy or --max-time-ms to choose between",
+        ),  # more accurate, but slower
+        (Goal(max_time_ms=20), of(620, 12), True, "takes 20 % more time, is 2.00 points more"),
+        (Goal(max_time_ms=20), of(600, 5), True, "takes 50 % less time"),
+        (Goal(max_time_ms=11), of(620, 12), False, "exceeds your limit of 11 ms"),
+        (Goal(max_time_ms=5), of(560, 4.9), True, "^it is the only one within your limit of 5 ms"),
+    ],
+)
+def test_what_takes_the_rivals_place_under_a_limit(
+    goal: Goal, candidate: Outcomes, is_better: bool, reason: str
+) -> None:
+    found, said = goal.compare(candidate, RIVAL)
+    assert found is is_better
+    assert re.search(reason, said), said
+
+
+def test_a_loss_that_the_images_cannot_exclude_is_not_accepted_and_it_says_how_many_could() -> None:
+    # 600 other images are right: no gain, 2.83 points of standard error, so 4.65 points may be lost, and 1 point is
+    # excluded with 4.65^2 times the images.
+    found, said = Goal().compare(of(600, 5, from_end=True), RIVAL)
+    assert not found
+    assert "more than 1.00 points; add about 20,000" in said
+    assert not Goal().compare(of(6, 5, photographs=12), of(6, 10, photographs=12))[0]  # 12 without a difference
+
+
+def test_the_best_trade_counts_half_of_the_cost_as_the_margin_and_a_gain_by_what_is_sure() -> None:
+    goal = Goal()
+    assert goal.worth(RIVAL, RIVAL) == pytest.approx(-0.2)  # one error, 1/1000 at least
+    assert goal.worth(of(600, 2.5), RIVAL) == pytest.approx(2 - 0.2)
+    error = np.sqrt(0.003 * 0.997 / 999)
+    assert goal.worth(of(597, 2.5), RIVAL) == pytest.approx(2 - 100 * (0.003 + error) / 0.5)
+    assert goal.worth(of(602, 5), RIVAL) == pytest.approx(1), "0.2 points more may be chance"
+    points = {"fast": of(594, 1), "even": of(599, 3), "slow": of(600, 5), "rival": RIVAL}
+    assert goal.choose(points, RIVAL) == "even"  # `slow` saves less; `fast` loses more than the margin
+    assert Goal(may_lose_points=2).choose(points, RIVAL) == "fast"
+    assert goal.choose({"rival": RIVAL, "slower": of(600, 12)}, RIVAL) is None
+
+
+def test_the_reference_is_the_most_expensive_model_unless_another_is_surely_more_accurate() -> None:
+    assert Goal().reference([of(500, 1), of(601, 5), RIVAL]) == 2
+    assert Goal().reference([of(500, 1), of(620, 5), RIVAL]) == 1
+    assert Goal().reference([of(620, 1), of(620, 5), RIVAL]) == 1
+
+
+@pytest.mark.parametrize(("photographs", "expected"), [(200, 5), (100_000, 0)])
+def test_of_equally_accurate_models_the_luckiest_is_not_suggested(photographs: int, expected: int) -> None:
+    """Six models, right on 90 %, each at twice the cost of the one before: few images keep the last."""
+    draw, suggested, luckiest = np.random.default_rng(4), [], []
+    for _ in range(20):
+        models = [Outcomes(draw.random(photographs) < 0.9, np.full(photographs, 2.0**place)) for place in range(6)]
+        reference = Goal().reference(models)
+        name = Goal().choose({str(place): one for place, one in enumerate(models)}, models[reference])
+        suggested.append(reference if name is None else int(name))
+        luckiest.append(int(np.argmax([one.correct.mean() for one in models])))
+    assert np.mean([one == expected for one in suggested]) >= 0.5
+    assert len(set(luckiest)) >= 5  # luck would have suggested any
+
+
+def test_errors_that_fall_on_other_photographs_are_noise() -> None:
+    rival, other = of(600, 10), of(600, 5, from_end=True)
+    assert not Goal().compare(other, rival)[0]
+
+
+def test_beside_a_model_that_gave_the_labels_a_little_disagreement_is_tolerated() -> None:
+    assert Goal().best([of(980, 1), of(997, 3), of(1000, 9)], of(1000, 10.0)) == 1
+
+
+def test_a_difference_by_hand() -> None:
+    # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
+    ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)
+    assert difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))
+
+
+def metered(*points: tuple[int, float, float]) -> list[Outcomes]:
+    return [of(right, time_ms, energy_mj=energy_mj) for right, time_ms, energy_mj in points]
+
+
+@pytest.mark.parametrize(
+    ("goal", "points", "place"),
+    [
+        (Goal("energy"), metered((610, 3, 30), (610, 8, 10), (640, 1, 90)), 1),  # the slower takes less energy
+        (Goal(max_energy_mj=20), metered((590, 1, 5), (600, 9, 20), (640, 1, 90)), 1),
+        (Goal("energy", max_time_ms=5), metered((640, 4, 40), (640, 3, 60), (650, 8, 1)), 0),  # of equals less energy
+        (Goal(max_time_ms=5, max_energy_mj=20), metered((590, 1, 5), (600, 9, 10), (640, 1, 90)), 0),
+        (Goal(max_time_ms=5, max_energy_mj=20), metered((640, 10, 20), (600, 5, 30)), 1),  # 2 and 1.5 times too much
+        (Goal("energy", min_accuracy=0.5, max_time_ms=3), metered((590, 2, 30), (590, 1, 40), (640, 8, 20)), 0),
+    ],
+)
+def test_the_best_point_by_energy(goal: Goal, points: list[Outcomes], place: int) -> None:
+    assert goal.best(points, RIVAL_METERED) == place
+
+
+@pytest.mark.parametrize(
+    ("goal", "candidate", "is_better", "reason"),
+    [
+        (Goal("energy"), of(600, 90, energy_mj=25), True, "takes 50 % less energy"),
+        (Goal("energy"), of(600, 5, energy_mj=60), False, "takes 20 % more energy.* which may be chance"),
+        (Goal(max_time_ms=5, max_energy_mj=20), of(620, 6, energy_mj=1), False, "exceeds your limit of 5 ms and 20 mJ"),
+        (Goal(max_energy_mj=60), of(620, 90, energy_mj=55), True, "takes 800 % more time"),
+        (Goal("energy", min_accuracy=0.5), of(560, 90, energy_mj=25), True, "4.00 points less accurate"),
+    ],
+)
+def test_better_by_energy(goal: Goal, candidate: Outcomes, is_better: bool, reason: str) -> None:
+    found, said = goal.compare(candidate, RIVAL_METERED)
+    assert found is is_better
+    assert re.search(reason, said), said

@@ -1,0 +1,60 @@
+"""What a recording says: who was right, how sure, and the same predictions that the driver makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jetsel.calibrate.record.recording import Recording
+from jetsel.runtime.infer import predict
+from jetsel.wire import Criterion
+from tests.unit.calibrate.recorded import drawn, of_two_classes
+
+TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}
+
+
+def recording(logits: list[list[list[float]]], classes: list[int]) -> Recording:
+    stacked = np.array(logits, np.float32)
+    models = ("s", "m", "l")[: len(stacked)]
+    return Recording(
+        models, stacked, np.array(classes), np.zeros((len(classes), 1), np.float32), dict.fromkeys(models, 1.0)
+    )
+
+
+def test_right_by_hand_under_both_criteria() -> None:
+    found = recording(
+        [
+            [[9, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5]],
+            [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], [5, 4, 3, 2, 1, 0]],
+        ],
+        [0, 1, 5],
+    )
+    assert found.right("top1").tolist() == [[True, False], [False, False], [False, False]]
+    assert found.right("top5").tolist() == [[True, True], [False, True], [True, False]]
+
+
+def test_of_equal_logits_the_lower_class_stands_first_as_in_answers() -> None:
+    found = recording([[[1, 1, 0]] * 3 + [[2, 2, 2]]], [0, 1, 2, 2])
+    assert found.right("top1")[:, 0].tolist() == [True, False, False, False]
+    six = recording([[[1] * 6, [1] * 6]], [4, 5])
+    assert six.right("top5")[:, 0].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("criterion", ["top1", "top5"])
+def test_confidences_are_the_driver_s(criterion: Criterion) -> None:
+    found = drawn(2)
+    table = found.confidences(criterion, TEMPERATURES)
+    assert table.shape == (30, 3)
+    for i in range(30):
+        for column, model in enumerate(found.models):
+            said = predict(model, found.logits[column, i], TEMPERATURES[model], criterion)
+            assert table[i, column] == pytest.approx(said.confidence, abs=1e-6)
+            again = found.prediction(model, i, criterion, TEMPERATURES[model])
+            assert (again.model, again.confidence) == (model, said.confidence)
+            assert np.array_equal(again.probabilities, said.probabilities)
+
+
+def test_with_fewer_than_five_classes_top5_is_certain() -> None:
+    found = of_two_classes([1.0, -1.0], classes=[0, 0])
+    assert found.confidences("top5", {"s": 1.0}) == pytest.approx(np.ones((2, 1)))
+    assert found.right("top5").all()

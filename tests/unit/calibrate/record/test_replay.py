@@ -1,0 +1,133 @@
+"""A replay answers, runs and costs what the driver would; its summary is worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from jetsel.base.errors import InDoubtError
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay, replay_all
+from jetsel.engines import Output
+from jetsel.policies import Decision, Evidence, Policy
+from jetsel.policies.cascade import Cascade, rungs_of
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.single import Single
+from jetsel.runtime import Driver, ModelQueue, RequestRun
+from jetsel.wire import Criterion
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
+from tests.unit.premodel.fitted import fit_chain
+from tests.unit.runtime.driving import TableEngine, finish
+
+TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
+EVEN = dict.fromkeys(TEMPERATURES, 1.0)
+
+
+class RecordedEngine(TableEngine):
+    """Answers what the model said of the photograph whose number is its input."""
+
+    def __init__(self, name: str, logits: NDArray[np.float32]) -> None:
+        super().__init__(name, 0.0)
+        self._logits = logits
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        (batch,) = parts
+        return Output(self._logits[batch[:, 0, 0, 0].astype(int)], None, None)
+
+
+def driven(
+    policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None
+) -> RequestRun:
+    """The photograph under the policy, by the driver."""
+    queues = {
+        model: ModelQueue(model, RecordedEngine(model, logits), TEMPERATURES[model])
+        for model, logits in zip(recording.models, recording.logits, strict=True)
+    }
+    evidence = Evidence(recording.features_of(photograph, policy.features) if policy.features else None, fallback)
+    number = np.full((1, 1, 1, 1), photograph, np.float32)
+    run = RequestRun(policy, evidence, criterion, lambda _: number)
+    finish(Driver(queues), run)
+    return run
+
+
+def chain(recording: Recording) -> ChainPolicy:
+    right, costs = recording.right("top1"), list(COSTS_MS.values())
+    fitted = fit_chain(recording.models, recording.features, right, costs, 3)
+    return ChainPolicy("chain", fitted, recording.feature_names)
+
+
+@pytest.mark.parametrize(("kind", "criterion"), [("single", "top1"), ("cascade", "top5"), ("chain", "top1")])
+@given(seed=st.integers(0, 1000), thresholds=st.lists(st.floats(0, 1), min_size=2, max_size=2))
+def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed: int, thresholds: list[float]) -> None:
+    recording = drawn(seed, photographs=12)
+    policy = {
+        "single": Single("m"),
+        "cascade": Cascade("cascade", rungs_of(recording.models, thresholds)),
+        "chain": chain(recording),
+    }[kind]
+    for photograph in range(12):
+        again = replay(policy, recording, photograph, criterion, TEMPERATURES, "l")
+        run = driven(policy, recording, photograph, criterion, "l")
+        assert isinstance(run.outcome, Decision)
+        assert again.decision is not None
+        assert again.ran == tuple(run.model for run in run.ran)
+        assert again.models_ms == sum(COSTS_MS[model] for model in again.ran)
+        assert again.decision.seen.model == run.outcome.seen.model
+        assert again.decision.because == run.outcome.because
+        assert again.decision.in_doubt == run.outcome.in_doubt
+        assert np.array_equal(again.decision.seen.probabilities, run.outcome.seen.probabilities)
+
+
+def of_four() -> Recording:
+    """Model s is sure of 0 and 1, of which it is wrong about 1; model m is right about all but 3."""
+    return of_two_classes(
+        [margin(0.9), margin(0.9), margin(0.6), margin(0.6)],
+        [margin(0.8), margin(0.2), margin(0.8), margin(0.8)],
+        classes=[0, 1, 0, 1],
+    )
+
+
+def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run:
+    return replay_all(policy, recording, range(len(recording.classes)), "top1", EVEN, fallback)
+
+
+def test_a_cascade_by_hand() -> None:
+    found = run(Cascade("c", rungs_of(["s", "m"], [0.7])), of_four())
+    assert found.answered.tolist() == [0, 0, 0, 0]  # 0 and 1 by s, which is wrong on 1; 2 and 3 by m
+    assert found.is_top5.tolist() == [True] * 4  # of two classes
+    assert found.models_ms.tolist() == [1, 1, 4, 4]
+    assert found.ran.tolist() == [[True, False], [True, False], [True, True], [True, True]]
+    assert not found.in_doubt.any()
+    assert found.choice_ms > 0
+
+
+def doubtful() -> tuple[ChainPolicy, Recording]:
+    """Features tell apart what s knows (0.0), what only m knows (0.5), and what none does (1.0), two of each."""
+    recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
+    features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
+    told = dataclasses.replace(recording, features=features)
+    fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1)
+    return ChainPolicy("chain", fitted, ("contrast",)), told
+
+
+def test_a_chain_in_doubt_by_hand() -> None:
+    found = run(*doubtful())
+    assert found.ran.tolist() == [[True, False]] * 2 + [[False, True]] * 4
+    assert found.models_ms.tolist() == [1, 1, 3, 3, 3, 3]
+    assert found.in_doubt.tolist() == [False] * 4 + [True] * 2
+
+
+def test_a_refusal_is_no_answer_and_runs_nothing() -> None:
+    policy, recording = doubtful()
+    refused = replay(policy, recording, 5, "top1", EVEN, None)
+    assert (refused.decision, refused.ran, refused.models_ms) == (None, (), 0.0)
+    assert isinstance(driven(policy, recording, 5, "top1", None).outcome, InDoubtError)
+    found = run(policy, recording, None)
+    assert found.answered.tolist()[4:] == [-1, -1]
+    assert found.is_top5.tolist()[4:] == [False, False]
+    assert found.models_ms.tolist() == [1, 1, 3, 3, 0, 0]
