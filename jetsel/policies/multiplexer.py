@@ -6,7 +6,7 @@ which runs once, and whose own answer is kept if it is the one to give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,10 +14,10 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
-from jetsel.policies.policy import Policy, Prediction
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import worthiest
 from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
 from jetsel.wire import Criterion
@@ -26,6 +26,48 @@ NAME = "multiplexer"
 HELD_OUT = "held_out"
 PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
 """Of the most expensive model's cost, in chance; from 1 on, only the cheapest model ever answers."""
+
+
+@dataclass(frozen=True)
+class CheapestFirst:
+    """Runs the cheapest model, and lets what it said decide whether and to which model to go on.
+
+    chances: how likely each model is right, (m,); ValueError if the prediction does not say it. costs: see
+    `after_the_cheapest`. price: how much chance a millisecond, or a millijoule if that is the objective, must buy.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    chances: Callable[[Prediction], NDArray[np.float64]]
+    costs: NDArray[np.float64]
+    price: float
+    features: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The cheapest always runs."""
+        return self.models[:1]
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
+        cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
+        seen, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
+        if seen.model != cheapest:
+            return Decision(seen, why)
+        try:
+            chances = self.chances(seen)
+        except ValueError as fault:
+            return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
+        which = int(worthiest(chances, self.costs, self.price))
+        best = self.models[which]
+        because = f"{best} is the best trade of accuracy and cost: right with a probability of {chances[which]:.2f}"
+        if best == cheapest:
+            return Decision(seen, because)
+        try:
+            (better,) = yield Run((best,), because)
+        except ModelUnavailableError:
+            return Decision(seen, f"{best} is unavailable; {seen.model} is the best that ran")
+        return Decision(better, because)
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,9 +165,14 @@ class MultiplexerKind(Kind):
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         return {
             criterion: {
-                self.name: EmbeddingPolicy(
+                self.name: CheapestFirst(
                     self.name, models, Multiplexer.of(part, criterion, calibration).chances, costs, one.price
                 )
             }
             for criterion, one in part.facts.items()
         }
+
+
+def after_the_cheapest(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each model costs once the cheapest has run, (m,)."""
+    return np.where(np.arange(len(costs)) == 0, 0.0, costs)

@@ -133,7 +133,7 @@ def test_a_part_of_a_policy_that_is_not_there_any_more_is_passed_over(saved: Pat
     assert read(saved).parts.keys() == parts.keys()
 
 
-@pytest.mark.parametrize("changes", [{"facts": {}}, {"parts": {"embedding": {"top1": {"price": 1}}}}])
+@pytest.mark.parametrize("changes", [{"facts": {}}, {"parts": {"multiplexer": {"top1": {"price": 1}}}}])
 def test_facts_and_arrays_that_are_missing_are_named(saved: Path, changes: dict[str, Any]) -> None:
     forge(saved, **changes)
-    refused(saved, "labels_sha256|points|family")
+    refused(saved, "labels_sha256|multiplexer|family")

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError, EngineDiedError, ModelUnavailableError
-from jetsel.policies.embedding import EmbeddingPolicy
-from jetsel.policies.multiplexer import Multiplexer, MultiplexerKind
+from jetsel.policies.multiplexer import CheapestFirst, Multiplexer, MultiplexerKind
 from jetsel.policies.multiplexer_edge import Margin, MultiplexerEdge, fit_margin, fit_most, made_for
 from jetsel.policies.policy import Evidence, Prediction, Run, Steps
 from jetsel.policies.registry import CRITERIA, verify
@@ -68,7 +67,7 @@ def after_s(policy: MultiplexerEdge, photo: Evidence = PHOTO) -> tuple[Steps, An
 def test_the_cheapest_runs_once_and_the_model_most_worth_its_cost_after_it(price: float, named: str) -> None:
     # 0.5, 0.7, 0.8 at 0, 3, 10 ms: less 0.02 a ms 0.50, 0.64, 0.60; less 0.11 a ms 0.50, 0.37, -0.3.
     costs = np.array([0.0, 3.0, 10.0])
-    steps = EmbeddingPolicy("multiplexer", MODELS, knows(0.5, 0.7, 0.8).chances, costs, price)(PHOTO)
+    steps = CheapestFirst("multiplexer", MODELS, knows(0.5, 0.7, 0.8).chances, costs, price)(PHOTO)
     assert next(steps).models == ("s",)
     if named == "s":
         assert ended(steps, said("s", 0.6)).seen.model == "s"

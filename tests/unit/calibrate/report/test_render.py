@@ -180,7 +180,7 @@ def test_without_anything_in_use_the_candidate_stands_alone() -> None:
 
 def test_points_of_the_chart_are_named_and_what_is_in_use_is_marked() -> None:
     drawn = re.findall(r"<text[^>]*>([^<]*)</text>", made("full"))
-    assert {"xs", "s", "m", "l", "xl", "chain", "embedding", "oracle"} <= set(drawn)
+    assert {"xs", "s", "m", "l", "xl", "chain", "multiplexer", "oracle"} <= set(drawn)
     assert {"cascade-averaged (in use now)", "in use before"} <= set(drawn)
 
 
