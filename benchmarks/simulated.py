@@ -191,7 +191,7 @@ class Simulation:
         now_s, queues = self.time.now(), self.driver.queues
         ahead = outlook(queues, limit_s, now_s, (0, 0), None, on_device=False, allowed_ms=allowed.ms)
         is_front = isinstance(self.asked, Front)
-        request.policy = self.asked.select(ahead).policy if isinstance(self.asked, Front) else self.asked
+        request.policy = self.asked.select_now(ahead).policy if isinstance(self.asked, Front) else self.asked
         pixels = np.full((1, 1, 1, 1), request.image, np.float32)  # by which the engine finds its recorded answer
         evidence = Evidence(None, None, ahead)
         deadline_s = None if is_front else limit_s

@@ -14,10 +14,10 @@ MEANINGS = Path(__file__).with_name("status_fields.tsv")
 HEAD = """# Fields of the reply to `status`
 
 After reading this page you can find any figure of the daemon in the reply to [`status`](protocol.md#status). For
-example, the median time of recent answers:
+example, how many answers each model gave:
 
 ```bash
-jetsel status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["stages_ms"]["total"])'
+jetsel status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["answers"]["by_model"])'
 ```
 
 Any field but `state` may be null or missing: unknown, if its row says nothing else. Counts are totals since the start;

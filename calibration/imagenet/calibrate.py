@@ -25,7 +25,7 @@ from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
 from jetsel.zoo import scan
 
-TIMED = TimingPlan(photographs=60, most_repeats=10)
+TIMED = TimingPlan(images=60)
 """Times that ship are replaced at the first start on a machine."""
 
 

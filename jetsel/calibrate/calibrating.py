@@ -237,6 +237,7 @@ def _findings(
         objective=order.goal.objective,
         conditions=dict(loaded.times.conditions),
         noisy=loaded.times.noisy,
+        dropped=dict(loaded.dropped),
         costs_ms=dict(calibration.costs_ms),
         energies_mj=dict(calibration.energies_mj),
         energies_half_mj=dict(calibration.energies_half_mj),

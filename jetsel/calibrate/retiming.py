@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 
 import cv2
 import msgspec
@@ -20,8 +20,9 @@ from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, Shown
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record.bench import TimingPlan, features_of, repeat_by_turns
+from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.load import LoadedRecording, Times
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import Recording
@@ -32,6 +33,8 @@ from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
 _WARM_UPS = 3
+LEAST_ROUNDS, MOST_ROUNDS = 10, 100  # of one run of each model
+BUDGET_S = 60.0  # after which no further round begins
 _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
 Progress = Callable[[str, int, int], None]
@@ -138,10 +141,12 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
             for _ in range(_WARM_UPS):
                 work()
         runs[""] = partial(features_of, photograph, data, limits, features_px)
-        taken = {name: fmean(durations_ms) for name, durations_ms in repeat_by_turns(runs, TimingPlan()).items()}
+        durations_ms = run_by_turns(runs, MOST_ROUNDS, BUDGET_S, LEAST_ROUNDS)
         watch.look()
+    taken = {name: median(values) for name, values in durations_ms.items()}
     features_ms = taken.pop("")
-    return Times(taken, features_ms, conditions.described(), watch.reason(), energy_reason=_UNKNOWN_ENERGY)
+    noisy = "; ".join(reason for reason in (watch.reason(), noise(durations_ms)) if reason)
+    return Times(taken, features_ms, conditions.described(), noisy or None, energy_reason=_UNKNOWN_ENERGY)
 
 
 CLEARLY_FASTER = 0.9

@@ -79,14 +79,7 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     from jetsel.cli.status_text import details, headline
 
     if before is not None and before.instance != now.instance:
-        before = None  # another daemon: rates since its start
-    parts = [Text(f"{headline(now)}; {when}", "bold")]
-    parts += [Text(f"the daemon does not reply; this is its last status: {gone}", "bold red")] if gone else []
-    now_s, then_s = now.uptime_s, before.uptime_s if before else 0.0
-    if now_s is not None and then_s is not None:
-        seconds = max(now_s - then_s, 1e-3)
-        done = {code: count - (before.requests.get(code, 0) if before else 0) for code, count in now.requests.items()}
-        ended = ", ".join(f"{count / seconds:.1f} {code}" for code, count in done.items() if count)
-        since = f"over {seconds:.1f} s" if before else "since the start"
-        parts.append(Text(f"now: {sum(done.values()) / seconds:.1f} requests/s {since}{': ' * bool(ended)}{ended}"))
-    return Group(*parts, *(Text(part) if isinstance(part, str) else part for part in details(now)))
+        before = None  # another daemon: load since its start
+    lines = [Text(f"{headline(now)}; {when}", "bold")]
+    lines += [Text(f"the daemon does not reply; this is its last status: {gone}", "bold red")] if gone else []
+    return Group(*lines, *map(Text, details(now, before)))

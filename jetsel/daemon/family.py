@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,9 +13,9 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.metering.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
-from jetsel.daemon.requirements import requirements_policy
 from jetsel.edge.models import runners
 from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
@@ -29,12 +28,11 @@ from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policy, edge_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
-from jetsel.site.calibration_in_use import CalibrationInUse, operating_points
+from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
-from jetsel.wire.status import FamilyStatus, FrontPoint, FrontStatus, ModelStatus, PromiseStatus
 from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
@@ -180,73 +178,6 @@ class ServedFamily:
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
 
-    def status(self, answers: int, escalated: int) -> FamilyStatus:
-        """What `status` tells of this family. escalated: of its answers, those that took more than one model."""
-        return FamilyStatus(
-            name=self.name,
-            classes=len(self.labels.names),
-            models=[self._model_status(name) for name in self.models],
-            policies=list(self.policies["top1"]),
-            default_policy=dict(self.default_policy.items()),
-            because=self.because,
-            fallback=self.fallback if self.on_doubt == "use" else None,
-            calibration=str(self.in_use),
-            objective=self.objective,
-            answers=answers,
-            escalated=escalated,
-            calibration_identity=self.in_use.identity,
-            drift=None if self.drift is None else self.drift.status(),
-            operating_points=None if self.in_use.calibration is None else operating_points(self.in_use.calibration),
-            not_offered=self._not_offered,
-            wrong_at_most=self.promises.wrong_at_most,
-            promises=self._promises,
-            front=self._front_status,
-        )
-
-    @property
-    def _front_status(self) -> FrontStatus | None:
-        """The operating points under top1; None if the default policy has none, or another one stands in for it."""
-        front = self.fronts.get("top1")
-        if front is None or front.points[0].policy.name != self.default_policy["top1"]:
-            return None
-        used = self.points_used["top1"]
-        answers = used.answers()
-        points = [
-            FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))
-            for one in front.points
-        ]
-        return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
-
-    @property
-    def _promises(self) -> list[PromiseStatus]:
-        found = self.promises.of("top1", self.default_policy["top1"])
-        return [] if found is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in found.kept]
-
-    @property
-    def _not_offered(self) -> dict[str, str]:
-        calibration = self.in_use.calibration
-        left_out = {} if calibration is None else calibration.not_offered
-        return {name: reason for name, reason in left_out.items() if name not in self.models}
-
-    def _model_status(self, name: str) -> ModelStatus:
-        queue = self.driver.queues[name]
-        times = queue.record.percentiles_ms(time.monotonic())
-        p50_ms, p95_ms, p99_ms = (None, None, None) if times is None else (round(ms, 4) for ms in times)
-        runs, escalations = queue.record.counts()
-        return ModelStatus(
-            name=name,
-            version=self.models[name].manifest.version,
-            state=queue.state,
-            reason=None if queue.state == "loading" else queue.reason,
-            load_ms=None if queue.load_ms is None else round(queue.load_ms, 3),
-            runs=runs,
-            p50_ms=p50_ms,
-            p95_ms=p95_ms,
-            backend=self.backends[name],
-            p99_ms=p99_ms,
-            escalations=escalations,
-        )
-
 
 def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
     """Load a model from the file that its manifest means. It holds nothing of a family: reloads keep what it loaded."""
@@ -280,7 +211,9 @@ def serve_family(
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
         requirements={
-            criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
+            criterion: requirements_policy(
+                criterion, offered, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
+            )
             for criterion, offered in in_use.policies.items()
         },
         default_policy=dict(configured.default_policy),
@@ -304,12 +237,10 @@ def _offered(
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
-        timed = deadline_policies(
-            criterion, found, in_use.calibration, here, elsewhere, config.edge, config.policy.least_accuracy
-        )
-        found |= {policy.name: policy for policy in timed}
-        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
-        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
+        least, known = config.policy.least_accuracy, in_use.calibration
+        timed = deadline_policy(criterion, found, known, here, elsewhere, config.edge, least)
+        by_multiplexer = edge_policy(criterion, known, here, elsewhere, config.edge)
+        found |= {policy.name: policy for policy in (timed, by_multiplexer) if policy is not None}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

@@ -153,7 +153,7 @@ class Pipeline:
             )
             load_for_the_next(queues, job.policy.models, ahead)
             if job.front is not None:
-                job.policy = job.front.select(ahead).policy
+                job.policy = job.front.select_now(ahead).policy
         features = None
         if job.policy.features:
             begun = time.monotonic()

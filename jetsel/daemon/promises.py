@@ -47,14 +47,12 @@ class FamilyPromises:
             front = self.wrap_front(policy.front, criterion, level)
             able = {point.policy.name: point.policy for point in front.points}
             otherwise = able.get(policy.otherwise.name, front.points[0].policy)
-            return replace(policy, front=front, otherwise=otherwise, elsewhere=())
+            return replace(policy, front=front, otherwise=otherwise, edge=Front())
         if isinstance(policy, Requirements):
-            ways = [(path, self._able(path.policy, criterion, level)) for path in policy.paths if not path.is_away]
-            paths = tuple(replace(path, policy=one) for path, one in ways if one is not None)
-            if not paths:
-                raise self._refusal(criterion, level)
-            names = ", ".join(path.policy.name for path in paths)
-            return replace(policy, paths=paths, promise=f"only {names} can promise wrong_at_most {level:g}")
+            front = self.wrap_front(policy.front, criterion, level)
+            names = ", ".join(point.policy.name for point in front.points)
+            words = f"only {names} can promise wrong_at_most {level:g}"
+            return replace(policy, front=front, edge=Front(), promise=words)
         return self._with_promise(policy, criterion, level)
 
     def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:

@@ -9,15 +9,26 @@ from pathlib import Path
 from jetsel import __version__
 from jetsel.base.resources import resident_mb
 from jetsel.daemon.admission import Admission
+from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering.metering import Metering, words
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, HostReport
 from jetsel.power.integration import FEWEST
+from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
-from jetsel.wire.status import ClientStatus, HostStatus, QueueStatus
+from jetsel.wire.status import (
+    ClientStatus,
+    FamilyStatus,
+    FrontPoint,
+    FrontStatus,
+    HostStatus,
+    ModelStatus,
+    PromiseStatus,
+    QueueStatus,
+)
 
 CLIENTS = 10  # that are named, of those with requests under way
 
@@ -44,7 +55,7 @@ def status(
         uptime_s=round(time.monotonic() - tally.started_s, 3),
         endpoints=port.endpoints,
         default_family=snapshot.default_family,
-        families=[family.status(*tally.of_family(name)) for name, family in snapshot.families.items()],
+        families=[family_status(family, *tally.of_family(name)) for name, family in snapshot.families.items()],
         broken=snapshot.broken,
         requests=tally.outcomes(),
         lost_replies=port.lost_replies,
@@ -52,7 +63,6 @@ def status(
         progress=current.progress,
         power=_power(metering),
         queue=queue,
-        stages_ms=tally.stages_ms(),
         hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
@@ -78,6 +88,61 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
         most_bytes=round(limits.queue_mb * 1e6),
         most_pixels=round(limits.queue_megapixels * 1e6),
         clients=[ClientStatus(name, requests) for name, requests in busiest],
+    )
+
+
+def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
+    """Return the state of one family. escalated: those of its answers that took more than one model."""
+    in_use, promises = family.in_use, family.promises.of("top1", family.default_policy["top1"])
+    not_offered = {} if in_use.calibration is None else in_use.calibration.not_offered
+    return FamilyStatus(
+        name=family.name,
+        classes=len(family.labels.names),
+        models=[_model(family, name) for name in family.models],
+        policies=list(family.policies["top1"]),
+        default_policy=dict(family.default_policy.items()),
+        because=family.because,
+        fallback=family.fallback if family.on_doubt == "use" else None,
+        calibration=str(in_use),
+        objective=family.objective,
+        answers=answers,
+        escalated=escalated,
+        calibration_identity=in_use.identity,
+        drift=None if family.drift is None else family.drift.status(),
+        operating_points=None if in_use.calibration is None else operating_points(in_use.calibration),
+        not_offered={name: reason for name, reason in not_offered.items() if name not in family.models},
+        wrong_at_most=family.promises.wrong_at_most,
+        promises=[] if promises is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promises.kept],
+        front=_front(family),
+    )
+
+
+def _front(family: ServedFamily) -> FrontStatus | None:
+    """Return the operating points under top1; None if the default policy has none, or another one stands in for it."""
+    front = family.fronts.get("top1")
+    if front is None or front.points[0].policy.name != family.default_policy["top1"]:
+        return None
+    used = family.points_used["top1"]
+    answers = used.answers()
+    points = [
+        FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))
+        for one in front.points
+    ]
+    return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
+
+
+def _model(family: ServedFamily, name: str) -> ModelStatus:
+    queue = family.driver.queues[name]
+    runs, escalations = queue.record.counts()
+    return ModelStatus(
+        name=name,
+        version=family.models[name].manifest.version,
+        state=queue.state,
+        reason=None if queue.state == "loading" else queue.reason,
+        load_ms=None if queue.load_ms is None else round(queue.load_ms, 3),
+        runs=runs,
+        backend=family.backends[name],
+        escalations=escalations,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the daemon counts: requests by outcome, reloads, and where the time of the recent answers went."""
+"""What the daemon counts: requests by outcome, reloads, and where the time of the answers went."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from typing import TypeVar
 from msgspec import structs
 
 from jetsel.base.errors import JetselError
-from jetsel.base.recent import Recent, percentiles
 from jetsel.wire import Answer, Failure
-from jetsel.wire.status import AnswerCounts, Histogram, Percentiles, RecentAnswer, ReloadStatus, StageTimes
+from jetsel.wire.counts import AnswerCounts, Histogram, RecentAnswer
+from jetsel.wire.status import ReloadStatus
 
-STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")  # as StageTimes has them
+STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")
 OK = "ok"
-BOUNDS_MS = (0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0)
+_STEPS = (1.0, 1.5, 2.5, 3.5, 5.0, 7.5)  # in each power of ten: percentiles are interpolated between two of them
+BOUNDS_MS = (0.1, 0.25, 0.5, 0.75, *(step * power for power in (1, 10, 100, 1000) for step in _STEPS))
 MOST_RECENT = 1000
 T = TypeVar("T")
 
@@ -42,7 +43,6 @@ class Tally:
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
         self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
-        self._stages_ms = Recent(len(STAGES))
         self.started_s = time.monotonic()
         self.instance = secrets.token_hex(8)
 
@@ -62,13 +62,12 @@ class Tally:
         took, family = reply.stages_ms, reply.family
         features = math.nan if took.features is None else took.features
         waiting = math.nan if took.waiting is None else took.waiting
-        inference, now_s = sum(took.inference), time.monotonic()
+        inference = sum(took.inference)
         stages_ms = (took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
             self._escalated[family] += len(reply.ran) > 1
-            self._stages_ms.add(now_s, *stages_ms)
             self._by_model[family, reply.model] += 1
             self._by_policy[family, reply.policy] += 1
             if class_counts:
@@ -81,7 +80,7 @@ class Tally:
                 histogram.add(ms)
             for ran in reply.ran:
                 self._runs[family, ran.model].add(ran.latency_ms)
-            self._recent.append(_recent(now_s, reply))
+            self._recent.append(_recent(reply))
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has ended now: with what it changed, or the error that refused it."""
@@ -134,18 +133,6 @@ class Tally:
         last = self._last_reload
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
-    def stages_ms(self) -> StageTimes:
-        """Where the time of the recent answers went."""
-        with self._lock:
-            kept = self._stages_ms.kept()
-        rows, oldest_s = kept.since(time.monotonic())
-        columns = [percentiles(rows[:, column]) for column in range(len(STAGES))]
-        return StageTimes(
-            len(rows),
-            None if oldest_s is None else round(oldest_s, 3),
-            *(None if found is None else Percentiles(*(round(ms, 4) for ms in found)) for found in columns),
-        )
-
 
 class _Histogram:
     """Counts by BOUNDS_MS; NaN, which did not happen, is left out."""
@@ -171,11 +158,11 @@ def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
     return found
 
 
-def _recent(now_s: float, reply: Answer) -> RecentAnswer:
-    """What is kept of an answer."""
+def _recent(reply: Answer) -> RecentAnswer:
+    """What is kept of an answer that is sent now."""
     return RecentAnswer(
         id=reply.id,
-        ago_s=now_s,
+        ago_s=time.monotonic(),
         family=reply.family,
         label=reply.label,
         probability=reply.probability,

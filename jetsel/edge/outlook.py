@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 
 from jetsel.edge.models import EdgeRunner
@@ -58,7 +57,6 @@ def outlook(
         (deadline_s - now_s) * 1e3,
         models_ms,
         network_ms,
-        random.random(),
         unavailable,
         traffic_kb,
         images_ms,

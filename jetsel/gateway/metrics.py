@@ -19,8 +19,9 @@ from jetsel.client import AsyncClient
 from jetsel.gateway import camera_states
 from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import StatusReply
+from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import PowerStatus
-from jetsel.wire.status import AnswerCounts, EdgeStatus, FamilyStatus, Histogram
+from jetsel.wire.status import EdgeStatus, FamilyStatus
 
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
 Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"

@@ -7,33 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from jetsel.wire.counts import AnswerCounts, RecentAnswer
 from jetsel.wire.power import PowerStatus
-
-
-class Percentiles(Struct, frozen=True):
-    """What 50, 95 and 99 % of the recent ones stayed at or below, in milliseconds."""
-
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    p99_ms: float | None = None
-
-
-class StageTimes(Struct, frozen=True):
-    """Where the time of the recent answers went; a stage that happened to none of them is null.
-
-    They are the last 4,096 `answers`, none older than five minutes; the oldest came `since_s` ago.
-    """
-
-    answers: int | None = None
-    since_s: float | None = None
-    queue: Percentiles | None = None
-    decode: Percentiles | None = None
-    features: Percentiles | None = None
-    choice: Percentiles | None = None
-    inference: Percentiles | None = None
-    total: Percentiles | None = None
-    waiting: Percentiles | None = None
-    input: Percentiles | None = None
 
 
 class ClientStatus(Struct, frozen=True):
@@ -98,8 +73,8 @@ class CalibrationIdentity(Struct, frozen=True):
 class ModelStatus(Struct, frozen=True):
     """One model as the daemon sees it: `state` is loading, ready, unloaded or unavailable, the latter with its reason.
 
-    One that is unloaded is loaded by the next request that needs it. Times are those of StageTimes, for one photograph;
-    `load_ms` is what the last load took. `escalations`: runs after which another model was asked.
+    One that is unloaded is loaded by the next request that needs it. `load_ms` is what the last load took;
+    `escalations` are the runs after which another model ran.
     """
 
     name: str = ""
@@ -107,10 +82,7 @@ class ModelStatus(Struct, frozen=True):
     state: str = ""
     reason: str | None = None
     runs: int | None = None
-    p50_ms: float | None = None
-    p95_ms: float | None = None
     backend: str = ""
-    p99_ms: float | None = None
     escalations: int | None = None
     load_ms: float | None = None
 
@@ -227,48 +199,6 @@ class FamilyStatus(Struct, frozen=True):
     front: FrontStatus | None = None
 
 
-class Histogram(Struct, frozen=True):
-    """How many fell into each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and the sum."""
-
-    counts: list[int] = []
-    sum_ms: float | None = None
-
-
-class AnswerCounts(Struct, frozen=True):
-    """All answers since the start, by family and what answered; the stages of StageTimes, and each model's runs.
-
-    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null if
-    [observe] class_counts does not ask for it.
-    """
-
-    by_model: dict[str, dict[str, int]] = {}
-    by_policy: dict[str, dict[str, int]] = {}
-    in_doubt: int | None = None
-    cut_short: int | None = None
-    on_time: int | None = None
-    late: int | None = None
-    bounds_ms: list[float] = []
-    stages: dict[str, Histogram] = {}
-    runs: dict[str, dict[str, Histogram]] = {}
-    by_label: dict[str, dict[str, int]] | None = None
-
-
-class RecentAnswer(Struct, frozen=True):
-    """One of the last answers, without its photograph."""
-
-    id: str = ""
-    ago_s: float | None = None
-    family: str = ""
-    label: str = ""
-    probability: float | None = None
-    model: str = ""
-    policy: str = ""
-    ran: list[str] = []
-    total_ms: float | None = None
-    energy_mj: float | None = None
-    in_doubt: bool | None = None
-
-
 class EdgeModelStatus(Struct, frozen=True):
     """A model of the edge. reason: why it cannot be asked, null if it can; times are of the server's own work."""
 
@@ -334,7 +264,6 @@ class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     lost_replies: int | None = None
     resident_mb: float | None = None
     power: PowerStatus = PowerStatus()
-    stages_ms: StageTimes = StageTimes()
     answers: AnswerCounts = AnswerCounts()
     max_image_mb: float | None = None
     progress: str | None = None

@@ -62,7 +62,7 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     for path, file in zip(paths, PHOTOGRAPHS.values(), strict=True):
         path.write_bytes(file)
     shown = record.FoundImages(work, tuple(Labelled(path, 0, "any") for path in paths), ())
-    plan = record.TimingPlan(photographs=1, least_repeats=2, most_repeats=2)
+    plan = record.TimingPlan(images=1, repeats=2)
     options = record.RecordOptions(plan=plan, features_px=FEATURES_PX[family])
     with record.loaded_models(found) as engines:
         record.record(work / "recording.sqlite", found, engines, shown, options)

@@ -106,7 +106,7 @@ def test_it_shows_what_the_daemon_does(start: Start, connect: Connect) -> None:
         assert peer.classify(encoded(drawn()), model="s")["type"] == "answer"
         screen = top.until(lambda screen: "requests: 1 ok" in screen)
         assert f"process {daemon.process.pid}" in screen[0]
-        assert any(line.split()[:1] == ["s"] and "ready" in line for line in screen)
+        assert any("ready on onnxruntime: xs, s (1 run)" in line for line in screen)
         top.resize(70, 20)
         top.until(lambda screen: "requests: 1 ok" in screen)
 

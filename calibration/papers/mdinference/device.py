@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from calibration.papers.mdinference.networks import Network, RecordedTimes
@@ -119,7 +118,7 @@ class SimulatedDevice:
         clock.advance(begun_s + world.around_ms / 1e3)
         size_px, file_bytes, queues = world.sides_px[image], world.sizes[image], self._driver.queues
         ahead = outlook(queues, deadline_s, clock.now(), size_px, file_bytes, on_device=False)
-        evidence = Evidence(None, None, structs.replace(ahead, draw=self.chance.random()))
+        evidence = Evidence(None, None, ahead)
         no_input = np.empty((1, 0, 0, 0), np.float32)  # the engines read the recording
         run = RequestRun(policy, evidence, "top1", lambda _: no_input, deadline_s, owner=(*size_px, file_bytes))
         self._driver.start(run)

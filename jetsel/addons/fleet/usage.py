@@ -54,11 +54,13 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class ModelUsage(Struct, frozen=True, kw_only=True):
-    """One model here. cost_ms, energy_mj: of a run by its calibration; memory_mb: of the model, loaded and run once."""
+    """One model here. cost_ms, energy_mj: of a run by its calibration; memory_mb: of the model, loaded and run once.
+
+    p95_ms: the 95th percentile of its runs since the line before, None without any.
+    """
 
     name: str
     runs: Tally
-    p50_ms: Figure | None = None
     p95_ms: Figure | None = None
     cost_ms: Figure | None = None
     energy_mj: Figure | None = None
@@ -89,7 +91,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     one is seen; a series ends if the device forgets what it has sent. plan: the serial of what is installed, 0 for
     nothing. daemon: why it did not answer, None if it did. instance: names this run of the daemon. canary: whether the
     agent sent requests since the line before, so that the difference to it is no usage. requests: by `ok` or error
-    code. energy_j: above idle. dropped: lines lost so far, since they were too many before they could be sent.
+    code. p95_ms: the 95th percentile of the latency since the line before. energy_j: above idle. dropped: lines lost so
+    far, since they were too many before they could be sent.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
@@ -106,7 +109,6 @@ class Usage(Struct, frozen=True, kw_only=True):
     requests: dict[str, Tally] = {}
     late: Tally = 0
     families: tuple[FamilyUsage, ...] = ()
-    p50_ms: Figure | None = None
     p95_ms: Figure | None = None
     energy_j: Figure | None = None
     watts: Figure | None = None

@@ -276,6 +276,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     objective: str  # time or energy
     conditions: dict[str, str]
     noisy: str | None  # why the times cannot be trusted, or None
+    dropped: dict[str, str] = {}  # models that were recorded no further, and why
     costs_ms: dict[str, float]
     energies_mj: dict[str, float] = {}  # of one run above idle power; empty: not measured, for energy_reason
     energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval

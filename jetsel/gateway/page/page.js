@@ -8,7 +8,7 @@ const SILENT_MS = 4000; // without an event for so long, something is wrong with
 const at = (id) => document.getElementById(id);
 const percent = (share) => (share > 0.9995 && share < 1 ? "over 99.9 %" : `${(100 * share).toFixed(share > 0.99 && share < 1 ? 1 : 0)} %`);
 const ms = (value) => (value === null || value === undefined ? "-" : `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`);
-const history = { at: [], rate: [], p50: [], p95: [], watts: [], mj: [], answers: [] };
+const history = { at: [], rate: [], times: [], watts: [], mj: [], answers: [] };
 let before = null; // the last status
 let heardAt = Date.now();
 let shown = null; // the URL of the picture that is shown
@@ -73,7 +73,6 @@ function pointAnswers(status) { // answers so far, by family and operating point
 }
 
 function remember(status) {
-  const total = status.stages_ms && status.stages_ms.total;
   const power = status.power;
   let rate = null;
   let mj = null;
@@ -83,8 +82,10 @@ function remember(status) {
     rate = seconds > 0 ? answers / seconds : null;
     const joules = (one) => (one.power && one.power.judged ? one.power.judged.estimated_j : null);
     if (answers > 0 && joules(status) !== null && joules(before) !== null) mj = (1e3 * (joules(status) - joules(before))) / answers;
+  } else {
+    history.times.fill(null); // the counts of a restarted daemon begin anew
   }
-  const row = { at: new Date(), rate, p50: total && total.p50_ms, p95: total && total.p95_ms, watts: power.watts ?? null, mj, answers: pointAnswers(status) };
+  const row = { at: new Date(), rate, times: status.answers.stages.total?.counts, watts: power.watts ?? null, mj, answers: pointAnswers(status) };
   for (const [key, kept] of Object.entries(history)) {
     kept.push(row[key] ?? null);
     if (kept.length > HISTORY) kept.shift();
@@ -101,13 +102,28 @@ function figures(id, rows) {
   }));
 }
 
+function latency(status, share) { // that this share of the answers of the last HISTORY seconds did not exceed, as jetsel status has it
+  const known = history.times.filter((one) => one);
+  if (!known.length) return null;
+  const [then, now] = [known[0], known[known.length - 1]];
+  const counts = now.map((count, i) => count - then[i]);
+  let left = share * counts.reduce((sum, count) => sum + count, 0);
+  if (!left) return null;
+  let lower = 0;
+  for (const [i, upper] of status.answers.bounds_ms.entries()) {
+    if (left <= counts[i]) return lower + ((upper - lower) * left) / counts[i];
+    left -= counts[i];
+    lower = upper;
+  }
+  return lower;
+}
+
 function showNow(status, rate) {
-  const total = status.stages_ms && status.stages_ms.total;
   figures("now", [
     ["answers per second", rate === null ? "-" : rate.toFixed(1)],
-    ["median latency", ms(total && total.p50_ms)],
-    ["95th percentile", ms(total && total.p95_ms)],
-    ["99th percentile", ms(total && total.p99_ms)],
+    ["median latency", ms(latency(status, 0.5))],
+    ["95th percentile", ms(latency(status, 0.95))],
+    ["99th percentile", ms(latency(status, 0.99))],
     ["answers so far", String(status.requests.ok || 0)],
     ["refused or failed", String(Object.entries(status.requests).reduce((sum, [code, n]) => sum + (code === "ok" ? 0 : n), 0))],
     ["in the queue", status.queue.waiting === null ? "-" : String(status.queue.waiting + status.queue.working)],

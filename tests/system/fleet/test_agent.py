@@ -54,6 +54,9 @@ def test_what_is_told_is_what_has_been_answered_since_and_labels_only_where_the_
     (family,) = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]["families"]
     assert (family["answers"], family["by_model"], family["classes"]) == (3, {"small": 3}, {label: 3})
     assert family["models"][0]["cost_ms"] > 0
+    assert family["models"][0]["p95_ms"] > 0
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    assert (said["p95_ms"], said["families"][0]["models"][0]["p95_ms"]) == (None, None), "nothing was answered since"
     assert site.usage("one")[-1].requests == {"ok": 3, "bad-image": 1}
     assert daemon.stop() == 0
     again = start(fleet_config(site, "one", None), env=state(tmp_path))

@@ -10,8 +10,9 @@ from pathlib import Path
 import zmq
 
 from jetsel import wire
+from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
-from jetsel.wire.status import AnswerCounts, FamilyStatus, ModelStatus, QueueStatus, StageTimes
+from jetsel.wire.status import FamilyStatus, ModelStatus, QueueStatus
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def answer(seen: Seen, label: str = "tabby") -> wire.Answer:
     )
 
 
+BOUNDS_MS = [2.0, 4.0, 8.0]  # of the histograms, which have a bin more
+
 UNMEASURED = PowerStatus(
     reason="no power sensor under /sys",
     total_of=[],
@@ -115,8 +118,8 @@ UNMEASURED = PowerStatus(
 def status(seen: Seen) -> wire.StatusReply:
     """The status of a daemon with one family of two models, of which one failed to load."""
     models = [
-        ModelStatus("m", "1.0.0", "ready", None, 7, 1.5, 12.25, "onnxruntime", 15.0, 3, 53.125),
-        ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, None, None, "tensorrt"),
+        ModelStatus("m", "1.0.0", "ready", None, 7, "onnxruntime", 3, 53.125),
+        ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, "tensorrt"),
     ]
     family = FamilyStatus(
         "f",
@@ -145,8 +148,7 @@ def status(seen: Seen) -> wire.StatusReply:
         requests={"ok": 7, "busy": 1},
         queue=QueueStatus(1, 1, 2, 1_500_000, 500_000, 128, 64_000_000, 100_000_000, []),
         power=UNMEASURED,
-        stages_ms=StageTimes(0, None, *[None] * 8),
-        answers=AnswerCounts({}, {}, 0, 0, 0, 0, [], {}, {}),
+        answers=AnswerCounts({}, {}, 0, 0, 0, 0, BOUNDS_MS, {"total": Histogram([0, 2, 4, 1], 56.0)}, {}),
         max_image_mb=16.0,
         lost_replies=3,
         resident_mb=121.4,

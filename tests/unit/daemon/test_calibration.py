@@ -10,6 +10,7 @@ import pytest
 from jetsel.base.config import Config, Models
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
+from jetsel.daemon.status import family_status
 from jetsel.policies.installed import install, rollback
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
@@ -40,7 +41,7 @@ def served(models: Path, owners: Path, before: Snapshot | None = None, **others:
 
 
 def told(snapshot: Snapshot) -> str | None:
-    return snapshot.families["cats"].status(0, 0).calibration
+    return family_status(snapshot.families["cats"], 0, 0).calibration
 
 
 def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path) -> None:

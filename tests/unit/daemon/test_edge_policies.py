@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from jetsel.base.config import Edge, EdgeModel
-from jetsel.daemon.requirements import requirements_policy
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.front import points_here
 from jetsel.policies.registry import CRITERIA
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policy, edge_policy, requirements_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer
 
@@ -39,14 +39,12 @@ def calibration(tmp_path: Path) -> Calibration:
 def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
     assert "multiplexer" in offered
-    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[1]
-    assert {point.policy.name for point in timed.front.points} == {
-        "single:s",
-        "single:m",
-        "single:l",
-        "multiplexer",
-        "cascade",
-    }
+    points = points_here("top1", offered, calibration, ["s", "m", "l"])
+    assert {point.policy.name: point.accuracy for point in points} == ACCURACIES
+    timed = deadline_policy("top1", offered, calibration, ["s", "m", "l"], THERE[:2], EDGE)
+    assert timed is not None
+    assert [point.policy.name for point in timed.singles.points] == ["single:l", "single:m", "single:s"]
+    assert [(point.policy.name, point.accuracy) for point in timed.edge.points] == [("edge:l", 0.9), ("edge:m", 0.6)]
 
 
 def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:
@@ -63,23 +61,26 @@ def test_without_an_edge_or_a_multiplexer_there_is_nothing_to_decide(calibration
 
 def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
-    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE[:2], EDGE)
-    assert {path.policy.name: (path.accuracy, path.mean_ms, path.energy_mj) for path in made.paths} == {
+    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE[:2], EDGE, None)
+    points = [*made.front.points, *made.edge.points]
+    assert {point.policy.name: (point.accuracy, point.calibrated_ms, point.energy_mj) for point in points} == {
         "single:s": (0.5, 2.0, 7.0),
         "single:m": (0.6, 2.0, 7.0),
         "edge:l": (0.9, None, 0.0),
         "edge:m": (0.6, None, 0.0),
     }, "the cascade and the chain need l, which is not here"
-    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], replace(EDGE, allow="low-confidence"))
-    assert [(path.policy.models, path.energy_mj) for path in first.paths] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
+    sure = replace(EDGE, allow="low-confidence")
+    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], sure, None)
+    points = [*first.front.points, *first.edge.points]
+    assert [(point.policy.models, point.energy_mj) for point in points] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
 
 
 def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
-    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE)
-    assert [(path.policy.name, path.accuracy) for path in made.paths] == [
+    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE, "no calibration")
+    assert [(point.policy.name, point.accuracy) for point in (*made.front.points, *made.edge.points)] == [
         ("single:s", None),
         ("single:m", None),
         ("edge:l", None),
     ]
     assert "jetsel calibrate" in str(made.no_accuracy)
-    assert "jetsel calibrate" in str(made.no_energy)
+    assert made.no_energy == "no calibration"

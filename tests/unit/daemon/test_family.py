@@ -10,6 +10,7 @@ import pytest
 
 from jetsel.base.config import Config, Policy
 from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.status import family_status
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
 from jetsel.zoo import scan
@@ -55,7 +56,7 @@ def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path)
     assert family.default_policy == {"top1": "chain", "top5": "chain"}
     assert family.because == "it is set in the configuration"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
-    assert family.status(0, 0).fallback is None, "in doubt it refuses"
+    assert family_status(family, 0, 0).fallback is None, "in doubt it refuses"
 
 
 FIGURES = {
@@ -77,7 +78,7 @@ def adaptive(folder: Path) -> ServedFamily:
 def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
     adaptive.points_used["top1"].answered("single:m", is_cheapest=True)
     adaptive.points_used["top5"].answered("single:s", is_cheapest=False)
-    front = adaptive.status(0, 0).front
+    front = family_status(adaptive, 0, 0).front
     assert front is not None
     assert [msgspec.structs.astuple(point) for point in front.points] == [
         ("cascade", 0.9, 3.0, 60.0, 0),
@@ -89,9 +90,9 @@ def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFami
 
 def test_status_has_no_operating_points_if_another_policy_stands_in(adaptive: ServedFamily) -> None:
     adaptive.default_policy["top1"] = "single:m"
-    assert adaptive.status(0, 0).front is None
+    assert family_status(adaptive, 0, 0).front is None
 
 
 def test_status_has_no_operating_points_without_a_target(folder: Path) -> None:
     calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
-    assert served(folder).status(0, 0).front is None
+    assert family_status(served(folder), 0, 0).front is None

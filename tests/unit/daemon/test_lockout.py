@@ -132,7 +132,7 @@ class Daemon:
         ahead = outlook(
             self.driver.queues, target_s or 1e9, self.clock.now_s, (96, 96), None, on_device=False, allowed_ms=pace_ms
         )
-        policy = Single("l") if ask.names_model else FRONT.select(ahead).policy
+        policy = Single("l") if ask.names_model else FRONT.select_now(ahead).policy
         run = RequestRun(
             policy, Evidence(None, None, ahead), "top1", lambda _: np.zeros((1, 3, 2, 2), np.float32), deadline_s
         )

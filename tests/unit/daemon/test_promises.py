@@ -14,6 +14,7 @@ from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
 from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.status import family_status
 from jetsel.policies.calibration import Expected
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
@@ -21,6 +22,7 @@ from jetsel.policies.front import Front, Point
 from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import edge_point
 from jetsel.policies.with_promise import WithPromise
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
@@ -66,8 +68,8 @@ def test_the_request_goes_before_the_family_and_that_before_the_configuration(tm
     cascade = lacking.policies["top1"]["cascade"]
     assert "calibrated is 0.01" in (lacking.promises.missing(cascade) or ""), "the log says it at the start"
     assert family.promises.missing(cascade) is None
-    assert family.status(0, 0).wrong_at_most == 0.05
-    assert [one.answered for one in family.status(0, 0).promises] == [0.8]
+    assert family_status(family, 0, 0).wrong_at_most == 0.05
+    assert [one.answered for one in family_status(family, 0, 0).promises] == [0.8]
 
 
 def test_what_cannot_be_promised_says_why(tmp_path: Path) -> None:
@@ -90,12 +92,12 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     assert all(isinstance(policy, WithPromise) for policy in (*(point.policy for point in points), timed.otherwise))
     asked = family.policies["top1"]["deadline"]
     assert isinstance(asked, Deadline)
-    may_send = family.promises.wrap(replace(asked, elsewhere=("edge:xl",)), "top1", 0.05)
+    may_send = family.promises.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), "top1", 0.05)
     assert isinstance(may_send, Deadline)
-    assert may_send.elsewhere == (), "nothing is promised of what the edge answers"
+    assert may_send.edge == Front(), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
-    assert [path.policy.name for path in required.paths] == ["single:l", "cascade"]
+    assert [point.policy.name for point in required.front.points] == ["single:l", "cascade"]
     assert "only single:l, cascade can promise" in (required.promise or "")
 
 

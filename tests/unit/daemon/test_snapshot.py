@@ -12,6 +12,7 @@ import pytest
 from jetsel.base.config import Config, Models, Policy, Server
 from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.status import family_status
 from jetsel.engines import Backends
 from jetsel.policies.cascade import Rung
 from jetsel.policies.kind import Part
@@ -136,7 +137,7 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
     family = snapshot.families["cats"]
     assert (set(family.default_policy.values()), family.fallback) == ({"single:cat-s"}, "cat-s")
     assert family.because.startswith("single:cat-l needs cat-l; the most expensive")
-    good, bad = family.status(0, 0).models
+    good, bad = family_status(family, 0, 0).models
     assert (good.state, good.reason) == ("ready", None)
     assert (bad.state, "sha256" in str(bad.reason)) == ("unavailable", True)
     snapshot.close()
@@ -159,7 +160,7 @@ def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> Non
     small, large = snapshot.engines
     assert (small.place is None, large.place is None) == (False, True), "models in a host share its callers"
     assert small.infer(BATCH).logits.shape == large.infer(BATCH).logits.shape == (1, 6)
-    assert [model.state for model in snapshot.families["cats"].status(0, 0).models] == ["ready", "ready"]
+    assert [model.state for model in family_status(snapshot.families["cats"], 0, 0).models] == ["ready", "ready"]
     assert told == ["loading 1 of 2", "loading 2 of 2"]
     snapshot.close()
     backends.close()
@@ -259,7 +260,7 @@ def test_a_model_whose_twin_in_8_bits_took_its_place_is_loaded_by_the_first_requ
     calibrate_two(twins, "s", "l-int8")
     snapshot = loaded(config(twins))
     family = snapshot.family(None)
-    assert {model.name: model.state for model in family.status(0, 0).models} == {
+    assert {model.name: model.state for model in family_status(family, 0, 0).models} == {
         "s": "ready",
         "l-int8": "ready",
         "l": "unloaded",
@@ -281,11 +282,11 @@ def test_what_this_machine_does_not_run_faster_is_not_offered_unless_the_configu
     family = loaded(config(twins)).family(None)
     assert list(family.models) == list(family.driver.queues) == ["s", "l"]
     assert list(family.policies["top1"]) == ["single:s", "single:l", "cascade"]
-    assert family.status(0, 0).not_offered == {"l-int8": reason}
+    assert family_status(family, 0, 0).not_offered == {"l-int8": reason}
     for wanted in (
         config(twins, models={"only": ["s", "l-int8", "l"]}),
         config(twins, policy=Policy(default="single:l-int8")),
     ):
         named = loaded(wanted).family(None)
         assert "single:l-int8" in named.policies["top1"]
-        assert named.status(0, 0).not_offered == {}
+        assert family_status(named, 0, 0).not_offered == {}

@@ -8,7 +8,6 @@ from jetsel import wire
 from jetsel.base.errors import ReloadFailedError
 from jetsel.daemon.tally import Tally
 from jetsel.wire import Ran, Stages
-from jetsel.wire.status import Histogram, Percentiles, StageTimes
 from tests.unit.client.peer import Seen, answer, fail
 from tests.waiting import LIMIT_S
 
@@ -41,22 +40,6 @@ def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
     assert found.of_family("another") == (0, 0)
 
 
-def test_stages_are_those_of_the_answers_alone() -> None:
-    found = Tally()
-    assert found.stages_ms() == StageTimes(0, None, *[None] * 8)
-    found.ended(fail(ASKED, "bad-image", retry=False))
-    assert found.stages_ms().answers == 0
-    found.ended(ANSWER)
-    assert found.stages_ms().features is None
-    found.ended(ESCALATED)
-    stages = found.stages_ms()
-    assert stages.answers == 2
-    assert stages.features == Percentiles(0.25, 0.25, 0.25), "of the one that had any"
-    assert stages.inference == Percentiles(1.5, 7.5, 7.5), "both runs of the second"
-    assert stages.total == Percentiles(3.0, 12.0, 12.0)
-    assert stages.waiting == Percentiles(0.75, 0.75, 0.75), "of the one that told"
-
-
 def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     found = Tally()
     assert (found.reloads(), found.last_reload()) == ({}, None)
@@ -84,8 +67,9 @@ def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage_a
     assert sum(answers.stages["features"].counts) == 2, "of those that had any"
     total = answers.stages["total"]
     assert total.sum_ms == 27.0
-    assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [5.0, 25.0]
-    assert answers.runs["f"]["big"] == Histogram([0, 0, 0, 0, 2] + [0] * 8, 12.0)
+    assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [3.5, 15.0]
+    assert answers.runs["f"]["big"].sum_ms == 12.0
+    assert answers.percentile_ms(answers.runs["f"]["big"], 0.5) == 6.25, "both lie between 5 and 7.5 ms"
 
 
 def test_labels_are_counted_while_that_is_asked_for_and_told_to_nobody_else() -> None:

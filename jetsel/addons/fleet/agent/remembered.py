@@ -13,6 +13,7 @@ from jetsel.addons.fleet.usage import CanaryResult, Trial
 from jetsel.base.errors import RepositoryError
 from jetsel.base.events import event
 from jetsel.base.files import read_bounded, repair_of, replace
+from jetsel.wire.counts import Histogram
 
 log = logging.getLogger("jetsel.fleet")
 
@@ -33,12 +34,24 @@ class OnTrial(Struct, frozen=True, kw_only=True):
     worse: str | None = None
 
 
+class ReportedTimes(Struct, frozen=True):
+    """The daemon's histograms in the last line, whose next one reports what came since. instance: of the daemon.
+
+    runs: by family and model.
+    """
+
+    instance: str
+    total: Histogram
+    runs: dict[str, dict[str, Histogram]]
+
+
 class Remembered(Struct, frozen=True, kw_only=True):
     """series, sequence: of the last line of usage. seen: by public key the highest serial of a plan that it signed.
 
     judged: by public key the highest that was installed, refused or rolled back; it is not tried again. A key that is
     no longer trusted does not count. trial: what became of the last plan with a verdict; waits: what could not be done
-    in the last round. memory_mb: by family and model, what each took when it was tried.
+    in the last round. memory_mb: by family and model, what each took when it was tried. times: None before the first
+    line of a daemon.
     """
 
     series: str
@@ -50,6 +63,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     on_trial: OnTrial | None = None
     memory_mb: dict[str, dict[str, float | None]] = {}
     dropped: int = 0
+    times: ReportedTimes | None = None
 
 
 def read(path: Path) -> Remembered:

@@ -8,14 +8,17 @@ import time
 from msgspec import structs
 
 from jetsel.addons.fleet.agent.installing import Installer
-from jetsel.addons.fleet.agent.remembered import Remembered
+from jetsel.addons.fleet.agent.remembered import Remembered, ReportedTimes
 from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
 from jetsel.base.errors import CalibrationError, RepositoryError
 from jetsel.policies import installed
 from jetsel.policies.calibration import Calibration
-from jetsel.wire.status import AnswerCounts, FamilyStatus, StatusReply
+from jetsel.wire.counts import AnswerCounts, Histogram
+from jetsel.wire.status import FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan
+
+LATE = 0.95  # of the times, of which the slowest is reported
 
 
 def report(
@@ -35,17 +38,17 @@ def report(
     line = _standing(device, installer, known, why)
     if status is None:
         return line
-    answers, power = status.answers, status.power
-    total, measured_j = status.stages_ms.total, power.judged.measured_j
+    answers, power, measured_j = status.answers, status.power, status.power.judged.measured_j
+    before = known.times if known.times is not None and known.times.instance == status.instance else None
+    total = answers.stages.get("total", Histogram()).since(None if before is None else before.total)
     return structs.replace(
         line,
         instance=status.instance,
         canary=canary,
         requests=status.requests,
         late=answers.late,
-        families=tuple(_family(installer, known, one, answers) for one in status.families),
-        p50_ms=None if total is None else total.p50_ms,
-        p95_ms=None if total is None else total.p95_ms,
+        families=tuple(_family(installer, known, one, answers, before) for one in status.families),
+        p95_ms=answers.percentile_ms(total, LATE),
         energy_j=None if measured_j is None else round(measured_j, 3),
         watts=power.watts,
         power_mode=power.power_mode,
@@ -79,9 +82,18 @@ def _standing(device: str, installer: Installer, known: Remembered, why: str | N
     )
 
 
-def _family(installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts) -> FamilyUsage:
+def reported_times(status: StatusReply) -> ReportedTimes:
+    """Return what the line after the one of this status is compared with."""
+    return ReportedTimes(status.instance, status.answers.stages.get("total", Histogram()), status.answers.runs)
+
+
+def _family(
+    installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts, before: ReportedTimes | None
+) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
     memory_mb = known.memory_mb.get(name, {})
+    earlier = {} if before is None else before.runs.get(name, {})
+    runs = {model: one.since(earlier.get(model)) for model, one in answers.runs.get(name, {}).items()}
     return FamilyUsage(
         name=name,
         answers=family.answers or 0,
@@ -92,8 +104,7 @@ def _family(installer: Installer, known: Remembered, family: FamilyStatus, answe
             ModelUsage(
                 name=model.name,
                 runs=model.runs or 0,
-                p50_ms=model.p50_ms,
-                p95_ms=model.p95_ms,
+                p95_ms=answers.percentile_ms(runs.get(model.name, Histogram()), LATE),
                 cost_ms=None if calibration is None else calibration.costs_ms.get(model.name),
                 energy_mj=None if calibration is None else calibration.energies_mj.get(model.name),
                 memory_mb=memory_mb.get(model.name),

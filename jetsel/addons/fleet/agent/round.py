@@ -15,7 +15,7 @@ from jetsel.addons.fleet.agent import remembered
 from jetsel.addons.fleet.agent.canary import Canary
 from jetsel.addons.fleet.agent.following import Follower
 from jetsel.addons.fleet.agent.installing import Installer
-from jetsel.addons.fleet.agent.reporting import report
+from jetsel.addons.fleet.agent.reporting import report, reported_times
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.signing import read_key
 from jetsel.addons.fleet.sources import Sink, sink_of, source_of
@@ -81,7 +81,8 @@ def _round(follower: Follower) -> Usage:
     status, why = _status(follower)
     canary = follower.canary is not None and follower.canary.has_asked
     line = report(follower.device, follower.installer, known, status, why, canary=canary)
-    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence))
+    times = known.times if status is None else reported_times(status)
+    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, times=times))
     return line
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.policies.deadline import Models, base, chances, explored, mdinference, pick, utilities
+from calibration.papers.mdinference.stages import Models, base, chances, explored, mdinference, pick, utilities
 
 FAST, MIDDLE, TWIN, SLOW = range(4)
 MODELS = Models(np.array([0.4, 0.7, 0.6, 0.8]), np.array([5.0, 20.0, 22.0, 100.0]), np.array([1.0, 4.0, 1.0, 10.0]))

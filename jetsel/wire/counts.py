@@ -1,0 +1,71 @@
+"""What `status` reports of the answers: their counts, the times that their stages took, and the last of them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Histogram(Struct, frozen=True):
+    """How many times fell into each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and their sum."""
+
+    counts: list[int] = []
+    sum_ms: float | None = None
+
+    def since(self, before: Histogram | None) -> Histogram:
+        """Return what was added after `before`, an earlier state of this histogram; None: everything."""
+        if before is None:
+            return self
+        counts = [now - then for now, then in zip(self.counts, before.counts, strict=True)]
+        if self.sum_ms is None or before.sum_ms is None:
+            return Histogram(counts)
+        return Histogram(counts, self.sum_ms - before.sum_ms)
+
+
+class AnswerCounts(Struct, frozen=True):
+    """All answers since the start, by family and what answered; the time of each stage, and of each model's runs.
+
+    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null if
+    [observe] class_counts does not ask for it.
+    """
+
+    by_model: dict[str, dict[str, int]] = {}
+    by_policy: dict[str, dict[str, int]] = {}
+    in_doubt: int | None = None
+    cut_short: int | None = None
+    on_time: int | None = None
+    late: int | None = None
+    bounds_ms: list[float] = []
+    stages: dict[str, Histogram] = {}
+    runs: dict[str, dict[str, Histogram]] = {}
+    by_label: dict[str, dict[str, int]] | None = None
+
+    def percentile_ms(self, times: Histogram, share: float) -> float | None:
+        """Return the time that this share of them did not exceed, interpolated inside its bin; None if there are none.
+
+        times: one of these histograms, or a difference of two states of one. Of times above all bounds the last bound
+        is returned, as Prometheus's histogram_quantile does.
+        """
+        left, lower_ms = share * sum(times.counts), 0.0
+        if not left:
+            return None
+        for count, upper_ms in zip(times.counts, self.bounds_ms, strict=False):
+            if left <= count:
+                return lower_ms + (upper_ms - lower_ms) * left / count
+            left, lower_ms = left - count, upper_ms
+        return lower_ms
+
+
+class RecentAnswer(Struct, frozen=True):
+    """One of the last answers, without its photograph."""
+
+    id: str = ""
+    ago_s: float | None = None
+    family: str = ""
+    label: str = ""
+    probability: float | None = None
+    model: str = ""
+    policy: str = ""
+    ran: list[str] = []
+    total_ms: float | None = None
+    energy_mj: float | None = None
+    in_doubt: bool | None = None
