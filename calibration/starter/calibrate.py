@@ -28,7 +28,7 @@ from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, 
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.coding import save
 from jetsel.policies.kind import Kind
-from jetsel.policies.registry import CRITERIA, KINDS
+from jetsel.policies.registry import CRITERIA, USUAL
 from jetsel.premodel.cascades import fit_cascades, judge
 from jetsel.zoo import STARTER, Family, scan
 
@@ -65,7 +65,7 @@ def fitted(
     *,
     choice_factor: float = 1.0,
     offers_chain: bool = False,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] = USUAL,
 ) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths

@@ -21,7 +21,7 @@ from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, worthiest
 from jetsel.wire import Criterion
 from jetsel.zoo import STARTER, scan
@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     family = scan([STARTER]).families["starter"]
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
-    found = fitted(family, loaded, kinds=(*KINDS, EmbeddingKind()))
+    found = fitted(family, loaded, kinds=(*USUAL, EmbeddingKind()))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from jetsel.features import table_hash
 from jetsel.image import Limits
 from jetsel.policies import installed
 from jetsel.policies.installed import Installed
-from jetsel.policies.registry import KINDS, no_such
+from jetsel.policies.registry import kinds_with, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.families import limits_of
@@ -91,9 +91,12 @@ def job_of(
     return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from, all_models)
 
 
-def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
-    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have."""
-    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in KINDS)]
+def check_order(job: Job, policy: str | None, criterion: Criterion, more: Collection[str] = ()) -> None:
+    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have.
+
+    more: policies to fit that are left out otherwise.
+    """
+    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in kinds_with(more))]
     if policy is not None and policy not in known:
         raise CalibrationError(f"--policy: the family has {no_such(policy, known)}")
     if criterion == "top5":
@@ -155,10 +158,12 @@ def fit(
     progress: Callable[[str, int, int], None],
     unknown: LoadedRecording | None = None,
     wrong_at_most: float | None = None,
+    more: Collection[str] = (),
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best.
 
     unknown: of images of nothing that the family knows. wrong_at_most: what the family's requests are to be promised.
+    more: see `check_order`.
     """
     family = job.family
     order = InstallRequest(
@@ -170,6 +175,7 @@ def fit(
         policy=policy,
         machine=machine_of(job.config.power, loaded.times.conditions),
         wrong_at_most=wrong_at_most,
+        kinds=kinds_with(more),
     )
     identity = Identity(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px

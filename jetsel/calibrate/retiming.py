@@ -29,6 +29,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.calibration import ANSWERS, Calibration, check
+from jetsel.policies.registry import kinds_with
 from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
@@ -83,9 +84,9 @@ def retime(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
     )
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
-    found = calibrate(
-        loaded, identity, InstallRequest(names=tuple(map(str, range(recording.logits.shape[2])))), clock, tell
-    ).calibration
+    names = tuple(map(str, range(recording.logits.shape[2])))
+    order = InstallRequest(names, kinds=kinds_with(before.parts))
+    found = calibrate(loaded, identity, order, clock, tell).calibration
     return msgspec.structs.replace(
         found,
         temperatures={name: answers[name].temperature for name in recording.models},

@@ -122,6 +122,10 @@ def calibrate(
         str | None,
         typer.Option(metavar="NAME", help="Policy to install instead of the best one."),
     ] = None,
+    more: Annotated[
+        Literal["multiplexer"] | None,
+        typer.Option("--with", help="Policy to fit as well (default: none, since fitting it takes long)."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Install even if accuracy may be lost. Limits still hold.")
     ] = False,
@@ -155,7 +159,8 @@ def calibrate(
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models)
-    check_order(job, policy, criterion)
+    also = () if more is None else (more,)
+    check_order(job, policy, criterion, also)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal, output.plan)
@@ -165,7 +170,7 @@ def calibrate(
                 strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
         in_use = calibrations.incumbent(criterion)
-        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most)
+        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most, also)
     command = shlex.join(["jetsel", *sys.argv[1:]])
     is_asked_for = policy is not None or wrong_at_most is not None
     done = install(calibrations, loaded, found, command, force=force or is_asked_for)

@@ -28,7 +28,7 @@ from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policy, edge_policy, requirements_policy
+from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
@@ -233,14 +233,13 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, if it can."""
+    """What the calibration offers, each model of the edge, and what goes by time, if it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
         least, known = config.policy.least_accuracy, in_use.calibration
         timed = deadline_policy(criterion, found, known, here, elsewhere, config.edge, least)
-        by_multiplexer = edge_policy(criterion, known, here, elsewhere, config.edge)
-        found |= {policy.name: policy for policy in (timed, by_multiplexer) if policy is not None}
+        found |= {} if timed is None else {timed.name: timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

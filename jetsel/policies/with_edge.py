@@ -11,8 +11,6 @@ from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import Front, Point, front_of, points_here
-from jetsel.policies.multiplexer import NAME as MULTIPLEXER
-from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
@@ -129,22 +127,6 @@ def requirements_policy(
         no_energy=no_energy,
         no_edge=None if elsewhere else "none is configured (edge.url)" if edge.url is None else no_edge,
     )
-
-
-def edge_policy(
-    criterion: Criterion, calibration: Calibration, here: Sequence[str], elsewhere: Sequence[str], edge: Edge
-) -> MultiplexerEdge | None:
-    """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
-
-    None if there is no edge, or the calibration has no multiplexer. Raises as deadline_policy does.
-    """
-    whole = [name for name in elsewhere if REDUCED not in name]
-    if not whole or MULTIPLEXER not in calibration.parts:
-        return None
-    accuracy = _accuracy_of(criterion, calibration, whole, edge)
-    away = max(whole, key=accuracy.__getitem__)
-    there = away.removeprefix(EDGE)
-    return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
 
 
 def _accuracy_of(

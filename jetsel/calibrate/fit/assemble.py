@@ -14,7 +14,7 @@ from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.kind import ChainPlan, Kind
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import USUAL
 from jetsel.wire import Criterion
 
 LOWEST, HIGHEST = 0.05, 20.0
@@ -67,7 +67,7 @@ def learn(
     criterion: Criterion,
     plan: ChainPlan,
     temperatures: Mapping[str, float],
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] = USUAL,
 ) -> Learned:
     """Fit what has a closed set of photographs to be fitted on; the rest is weighed when it is tried."""
     table = train.table(criterion, temperatures)

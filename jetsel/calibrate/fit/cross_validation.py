@@ -19,7 +19,7 @@ from jetsel.calibrate.record.replay import Run, Scores, replay_all
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
 from jetsel.policies.kind import ChainPlan, Kind
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue
 from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 
@@ -49,7 +49,7 @@ def cross_validate(
     goals: Mapping[Criterion, Goal],
     identity: Identity,
     progress: Progress,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] = USUAL,
 ) -> dict[Criterion, CrossValidated]:
     """Return what each policy of these kinds gives on photographs that nothing of it was fitted on, by criterion."""
     folds = np.unique(fold_of)

@@ -13,7 +13,7 @@ from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.kind import Kind
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue, no_such
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
 from jetsel.wire import Criterion
 
@@ -42,7 +42,7 @@ class InstallRequest:
     offers_chain: bool = False
     machine: Mapping[str, Any] = field(default_factory=dict)
     wrong_at_most: float | None = None
-    kinds: Sequence[Kind] = KINDS
+    kinds: Sequence[Kind] = USUAL
 
     @property
     def has_top5(self) -> bool:

@@ -111,39 +111,6 @@ class FittedChain(Struct, frozen=True):
     lift: Lift | None = None  # None for the criterion that does not decide
 
 
-class Staying(Struct, frozen=True):
-    """The share of images that a model here may answer if the most expensive runs on an edge server, in folds.
-
-    points: of accuracy beside the edge server's on every image.
-    """
-
-    share: float
-    points: float
-    points_interval: Interval
-
-
-class Multiplexing(Struct, frozen=True):
-    """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade.
-
-    reads: the cheapest model, whose run of cost_ms is the multiplexer's cost. area: under the curve by which it
-    predicts where that model is right, on images that it had not seen; own_area: by which the model's confidence does.
-    Both are None if the model is right on all images, or on none. first, pays_below_ms: the cascade's first rung, and
-    its time, multiplied by how often the cascade goes on from it. points, time_ratio: of `multiplexer` beside
-    `cascade`. stays: by model, see Staying.
-    """
-
-    reads: str
-    cost_ms: float
-    area: float | None
-    own_area: float | None
-    first: str
-    pays_below_ms: float
-    points: float
-    points_interval: Interval
-    time_ratio: float
-    stays: dict[str, Staying]
-
-
 class Guess(Struct, frozen=True):
     """The first answer of a model to one image, and the probability that the model gives it, from 0 to 1."""
 
@@ -178,7 +145,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
-    multiplexing: Multiplexing | None = None  # None if there is only one model
 
 
 class ClassFinding(Struct, frozen=True):

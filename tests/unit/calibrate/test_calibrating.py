@@ -22,7 +22,7 @@ from jetsel.policies.calibration import check
 from jetsel.policies.coding import read, save
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue
 from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
@@ -94,15 +94,11 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features
     for comparison in findings.comparisons.values():
-        others = {kind.name for kind in KINDS} - {"chain-paper", FRONT}  # for want of features; of operating points
+        others = {kind.name for kind in USUAL} - {FRONT}  # which has operating points
         assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
-        assert comparison.multiplexing is not None
-        assert comparison.multiplexing.reads == "s"
-        assert comparison.multiplexing.stays.keys() == {"s", "m"}
-        assert all(0 <= one.share <= 1 for one in comparison.multiplexing.stays.values())
     assert findings.comparisons["top1"].best_single == "l"
     assert findings.differing.total >= len(findings.differing.images) > 0
     assert findings.current is None  # nothing is in use

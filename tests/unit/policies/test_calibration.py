@@ -49,7 +49,6 @@ def links(*top1: str, **changed: NDArray[np.float32]) -> Part:
         ("cascade", Part({"top3": (Rung("small", 0.0),)}), "a criterion that 'right' does not contain"),
         ("chain", links("small", "small"), "without duplicates"),
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
-        ("chain-paper", links("small"), "2 features, not 7"),
     ],
 )
 def test_a_part_that_does_not_fit_is_named_with_its_policy(

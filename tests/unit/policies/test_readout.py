@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.calibrate.judge.metrics import area_under_curve
-from jetsel.premodel.readout import FOLDS, STATISTICS, Readout, fit_readout, inputs_of
+from calibration.papers.area import area_under_curve
+from jetsel.policies.multiplexer import FOLDS, STATISTICS, Readout, fit_readout, inputs_of
 
 
 def test_the_statistics_of_an_answer_come_before_its_embedding() -> None:
