@@ -16,7 +16,6 @@ import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.base.files import write
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.retiming import offered
@@ -53,7 +52,7 @@ def main() -> None:
     found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
     save(msgspec.structs.replace(found.calibration, not_offered=slower), family.calibration)
     others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
-    answers = condense(loaded.recording, fit_temperatures(loaded.recording), others)
+    answers = loaded.recording.condensed(fit_temperatures(loaded.recording), others)
     write(family.calibration / ANSWERS, answers)
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")

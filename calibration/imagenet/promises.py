@@ -24,7 +24,8 @@ SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 def shipped() -> tuple[Recording, Identity]:
     """Return the answers of the models that the shipped cascade has, and whose they are."""
     known = read(SHIPPED)
-    answers = replace(read_condensed(SHIPPED, known.costs_ms), is_scaled=False)  # temperatures are fitted again
+    scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms))
+    answers = replace(scaled, is_scaled=False)  # temperatures are fitted again
     recording = of_shipped(answers, SHIPPED, KIND)
     identities = {name: known.identities[name] for name in recording.models}
     parts = known.feature_table, known.decode_px, known.features_px

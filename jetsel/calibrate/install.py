@@ -29,7 +29,6 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
@@ -208,7 +207,7 @@ def install(
     if not is_due:
         return Installation(None, page)
     made = msgspec.structs.replace(calibrated.calibration, not_offered=calibrations.not_offered)
-    answers = condense(loaded.recording, calibrated.calibration.temperatures)
+    answers = loaded.recording.condensed(calibrated.calibration.temperatures)
     entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
     return Installation(entry, page)
 

@@ -16,7 +16,7 @@ from jetsel import image
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
+from jetsel.calibrate.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, Shown
 from jetsel.calibrate.judge.decision import InstallRequest
@@ -76,7 +76,7 @@ def retime(
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording, slower = offered(read_condensed(shipped.folder, times.costs_ms), models)
+    recording, slower = offered(Recording.of_answers(read_condensed(shipped.folder, times.costs_ms)), models)
     times = replace(times, costs_ms=recording.costs_ms)
     identities = {name: identities[name] for name in recording.models}
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
@@ -114,7 +114,7 @@ def offered(recording: Recording, models: Mapping[str, Model]) -> tuple[Recordin
     return kept, dict(judged.slower)
 
 
-def _is_answered(name: str, model: Model, answers: Mapping[str, Condensed]) -> bool:
+def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
     """Whether answers of this model came along; one of 8 bits made for another backend is as if it were unknown."""
     return name in answers and (model.twin is None or answers[name].identity == model.manifest.identity)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from jetsel.daemon.metering.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners
-from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
@@ -30,6 +29,7 @@ from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
+from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
@@ -83,8 +83,7 @@ class ServedFamily:
             if isinstance(known.engine, OnDemandEngine) and known.engine.is_new and name not in self.on_demand:
                 continue  # it waited for a first request, and is needed from the start now
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
-                queue.estimate = replace(known.estimate, prior_ms=queue.estimate.prior_ms)  # of this calibration
+                queue.engine, queue.times = known.engine, known.times  # not the prior: that is this calibration's
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:

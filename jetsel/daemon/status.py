@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from jetsel import __version__
@@ -18,6 +19,7 @@ from jetsel.engines import Backends, HostReport
 from jetsel.power.integration import FEWEST
 from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
+from jetsel.wire.counts import Histogram
 from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
     ClientStatus,
@@ -67,7 +69,7 @@ def status(
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
-        answers=tally.answers(class_counts=snapshot.config.observe.class_counts),
+        answers=tally.answers(_runs(snapshot.families), class_counts=snapshot.config.observe.class_counts),
         recent=tally.recent(snapshot.config.observe.recent_answers),
         edge=None if snapshot.edge is None else snapshot.edge.status(),
         max_image_mb=port.max_image_mb,
@@ -131,9 +133,19 @@ def _front(family: ServedFamily) -> FrontStatus | None:
     return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
 
 
+def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
+    """Return the times of the runs of each model that ran, by family."""
+    return {name: ran for name, family in families.items() if (ran := _ran(family))}
+
+
+def _ran(family: ServedFamily) -> dict[str, Histogram]:
+    queues = family.driver.queues
+    return {name: queue.times.histogram() for name, queue in queues.items() if queue.times.counts()[0]}
+
+
 def _model(family: ServedFamily, name: str) -> ModelStatus:
     queue = family.driver.queues[name]
-    runs, escalations = queue.record.counts()
+    runs, escalations = queue.times.counts()
     return ModelStatus(
         name=name,
         version=family.models[name].manifest.version,

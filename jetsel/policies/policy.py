@@ -74,19 +74,16 @@ class Outlook(Struct, frozen=True):
         return self.models_ms[model][0] if known is None else known
 
 
-class Evidence(Struct, frozen=True, eq=False):
-    """What a policy may know of a photograph before any model ran.
+class Evidence(Struct, eq=False):
+    """What a policy may know before any model ran; the driver's record of a run is one.
 
-    outlook: None if there is no deadline, unless the policy is that of requirements. on_device: whether the
-    photograph may not leave the device. has_promise: whether the request has a promise, so that only the policy itself
-    may answer.
+    outlook: None if there is no deadline, unless the policy is that of requirements.
     """
 
     features: NDArray[np.float32] | None  # (features,), in the order that the policy names them; None if it names none
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
-    on_device: bool = False
-    has_promise: bool = False
+    on_device: bool = False  # whether the image must not leave the device
 
 
 class Run(Struct, frozen=True):

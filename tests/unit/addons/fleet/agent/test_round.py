@@ -1,4 +1,4 @@
-"""Usage that waits to be sent: bounded, in order, and counted once however often the way breaks."""
+"""A round's token, and usage that waits to be sent: bounded, in order, counted once however often the way breaks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.addons.fleet.agent.round import MOST_LINES, Spool
+from jetsel.addons.fleet.agent.round import MOST_LINES, Spool, run_round
+from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.sources import FolderSink
 from jetsel.addons.fleet.usage import DeviceLimits, Usage
-from jetsel.base.errors import RepositoryError
+from jetsel.base.config import Config
+from jetsel.base.errors import ConfigError, RepositoryError
 
 
 def line(sequence: int) -> Usage:
@@ -59,17 +61,17 @@ def test_weeks_offline_are_sent_in_pieces(tmp_path: Path) -> None:
     assert sequences(tmp_path) == list(range(count))
 
 
-def test_a_share_that_is_not_mounted_keeps_the_lines(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "usage.jsonl", 10**6)
-    spool.add(line(1))
-    with pytest.raises(RepositoryError, match="mount"):
-        spool.send(FolderSink(tmp_path / "share"))
-    (tmp_path / "share").mkdir()
-    assert spool.send(FolderSink(tmp_path / "share")) == 1
-
-
 def test_a_damaged_line_is_dropped_and_counted_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "usage.jsonl").write_bytes(b"no line at all\n")
     spool = Spool(tmp_path / "usage.jsonl", 10**6)
     assert spool.add(line(1)) == 1
     assert spool.send(FolderSink(tmp_path)) == 1
+
+
+def test_a_token_that_every_user_may_read_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    token.chmod(0o644)
+    fleet = Fleet(url=str(tmp_path), device="one", keys=["/nonexistent"], token_file=str(token))
+    with pytest.raises(ConfigError, match=r"fleet\.token_file.*chmod o-rwx"):
+        run_round(Config(), fleet, None)

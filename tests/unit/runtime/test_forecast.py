@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.engines import OnDemandEngine
 from jetsel.runtime import ModelQueue
+from jetsel.runtime.forecast import load_for_the_next, outlook
 from tests.unit.runtime.driving import TableEngine
 from tests.waiting import until
 
@@ -18,7 +18,7 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     engines = {name: OnDemandEngine(partial(TableEngine, name, 1.0), lambda: None) for name in ("s", "m", "l")}
     queues = {name: ModelQueue(name, engine) for name, engine in engines.items()}
     for (name, queue), run_ms in zip(queues.items(), (2.0, 10.0, 40.0), strict=True):
-        queue.estimate.prior_ms = (run_ms, 1.0)
+        queue.prior_ms = (run_ms, 1.0)
         engines[name].load_ms = 100.0
     for name in ("m", "l"):
         engines[name].unload()

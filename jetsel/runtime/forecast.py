@@ -1,16 +1,14 @@
-"""What a request may know of time and of the edge: facts of the models' queues and of the link."""
+"""What a request may know of time and of the edge, from the models' queues and their runners."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
-from jetsel.edge.models import EdgeRunner
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.policy import Outlook
-from jetsel.runtime import ModelQueue
+from jetsel.runtime.model_queue import ModelQueue
 
-AROUND_BYTES = 300  # of a request to the edge, around the photograph
 STAYS = "the image may not leave the device"
 SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
 
@@ -39,30 +37,19 @@ def outlook(
     for name, queue in queues.items():
         if (reason := STAYS if on_device and queue.runner is not None else queue.reason) is not None:
             unavailable[name] = reason
-        elif isinstance(queue.runner, EdgeRunner):
-            there = queue.runner.name
-            server = queue.runner.edge.server(there)
-            sent_bytes = queue.runner.bytes_for(*size_px, file_bytes) + AROUND_BYTES
-            if (received_bytes := server.answers_bytes.get(there)) is not None:
-                traffic_kb[name] = (sent_bytes + received_bytes) / 1e3
-            known, way_ms = server.times[there].at(now_s), server.link.estimate(sent_bytes)
-            if known is None or way_ms is None:
+        elif queue.runner is not None:
+            there = queue.runner.expected(size_px, file_bytes, now_s)
+            if there.traffic_kb is not None:
+                traffic_kb[name] = there.traffic_kb
+            if there.run_ms is None or there.way_ms is None:
                 continue
-            network_ms = network_ms or way_ms
-            models_ms[name] = known[0] + way_ms[0] - network_ms[0], known[1]
+            network_ms = network_ms or there.way_ms
+            models_ms[name] = there.run_ms[0] + there.way_ms[0] - network_ms[0], there.run_ms[1]
         elif (known := _with_tail(queue, now_s)) is not None:
             models_ms[name] = known
             images_ms[name] = queue.expected_ms(0.5, now_s) or known[0]
-    return Outlook(
-        (deadline_s - now_s) * 1e3,
-        models_ms,
-        network_ms,
-        unavailable,
-        traffic_kb,
-        images_ms,
-        allowed_ms,
-        allowed_mj,
-    )
+    budget_ms = (deadline_s - now_s) * 1e3
+    return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
 
 
 def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
@@ -84,7 +71,7 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
 
     The deviation reaches up to the 95th percentile if that is further.
     """
-    known = queue.estimate.at(now_s)
+    known = queue.times.run.at(now_s, queue.prior_ms)
     slow_ms = queue.expected_ms(0.95, now_s)
     if known is None:
         return None
@@ -94,9 +81,9 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
 
 
 def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
-    """Have the running estimates begin with what the calibration measured."""
+    """Set the priors of the models' times to what the calibration measured."""
     if calibration is None:
         return
     for name, cost_ms in calibration.costs_ms.items():
         if name in queues and math.isfinite(cost_ms):
-            queues[name].estimate.prior_ms = (cost_ms, SEEDED * cost_ms)
+            queues[name].prior_ms = (cost_ms, SEEDED * cost_ms)
