@@ -36,7 +36,7 @@ class Said:
 class _Request:
     """A request about one image. See jetsel.runtime.request_run.Request."""
 
-    message, deadline_s, is_counted, is_promised, file = Classify(1, ""), None, True, False, None
+    message, deadline_s, is_counted, has_promise, file = Classify(1, ""), None, True, False, None
     photograph: image.Photograph
     specs: Mapping[str, image.InputSpec]
 

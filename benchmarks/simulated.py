@@ -61,7 +61,7 @@ class Device:
 class Request:
     """One request: when it is due and read, and what became of it. See jetsel.runtime.request_run.Request."""
 
-    message, is_counted, is_promised, photograph, file = Classify(1, ""), True, False, None, None
+    message, is_counted, has_promise, photograph, file = Classify(1, ""), True, False, None, None
 
     image: int
     due_s: float

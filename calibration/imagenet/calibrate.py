@@ -26,8 +26,6 @@ from jetsel.zoo import scan
 
 TIMED = TimingPlan(images=60)
 """Times that ship are replaced at the first start on a machine."""
-TOO_LARGE = "embedding"
-"""Kept out: its 3 MB are not worth a policy that is slower than the best single model and right less often."""
 
 
 def listed(photos: Path, file: Path) -> Path:
@@ -52,8 +50,7 @@ def main() -> None:
     recording, slower = offered(loaded.recording, {model.manifest.name: model for model in family.models})
     identities = {name: loaded.identities[name] for name in recording.models}
     found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
-    parts = {name: part for name, part in found.calibration.parts.items() if name != TOO_LARGE}
-    save(msgspec.structs.replace(found.calibration, parts=parts, not_offered=slower), family.calibration)
+    save(msgspec.structs.replace(found.calibration, not_offered=slower), family.calibration)
     others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
     answers = loaded.recording.condensed(fit_temperatures(loaded.recording), others)
     write(family.calibration / ANSWERS, answers)

@@ -182,8 +182,8 @@ def in_words(findings: Findings) -> list[str]:
     links = " -> ".join(comparison.chain.links)
     fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
     said = [*comparison.sentences, fitted]
-    if findings.doubt is not None:
-        said.append(promises_in_words(*next(iter(findings.doubt.promises.items()))))
+    if findings.promises is not None:
+        said.append(promises_in_words(*next(iter(findings.promises.by_policy.items()))))
     found = findings.doubtful
     if found is not None and (found.contradicted.total or found.near.total or found.far.total):
         said.append(

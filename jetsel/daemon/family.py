@@ -15,7 +15,7 @@ from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
 from jetsel.daemon.metering.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
-from jetsel.daemon.promising import Promising
+from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
@@ -62,7 +62,7 @@ class ServedFamily:
         default_factory=dict
     )  # of the default policies, if the load may lead to them
     points_used: dict[Criterion, PointsUsed] = field(default_factory=dict)
-    promising: Promising = field(default_factory=lambda: Promising(None, None))
+    promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
@@ -162,7 +162,7 @@ class ServedFamily:
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
-        missing = self.promising.missing(self.policies["top1"][self.default_policy["top1"]])
+        missing = self.promises.missing(self.policies["top1"][self.default_policy["top1"]])
         if missing is not None:
             told = event("promise-missing", family=self.name, reason=missing)
             log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
@@ -222,7 +222,7 @@ def serve_family(
         in_use=in_use,
         fronts=configured.fronts,
         points_used={criterion: PointsUsed(family.name) for criterion in CRITERIA},
-        promising=Promising(in_use.calibration, config.policy.wrong_at_most),
+        promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),

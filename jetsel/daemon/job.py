@@ -47,9 +47,9 @@ class Job(Struct, eq=False):
         return self.route is not None
 
     @property
-    def is_promised(self) -> bool:
+    def has_promise(self) -> bool:
         """Whether its error rate is promised, so that only the policy itself may answer."""
-        return self.family.promising.level(self.message.wrong_at_most) is not None
+        return self.family.promises.level(self.message.wrong_at_most) is not None
 
     @property
     def target_s(self) -> float | None:

@@ -20,7 +20,7 @@ from jetsel.policies.registry import KIND, verify
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
-VERSION = 4
+VERSION = 5
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"

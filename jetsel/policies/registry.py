@@ -9,7 +9,6 @@ from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind
-from jetsel.policies.embedding import EmbeddingKind
 from jetsel.policies.front import FrontKind
 from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
@@ -23,7 +22,6 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind("cascade", averaged=False),
     CascadeKind("cascade-averaged", averaged=True),
     FrontKind(),
-    EmbeddingKind(),
     MultiplexerKind(),
 )
 """In the order in which they are listed and reported."""

@@ -29,7 +29,7 @@ class Requirements:
     """Chooses among all paths by what one request asks for.
 
     front: the paths here. edge: those that end at the edge. saves: what the cheapest takes least of. no_accuracy,
-    no_energy, no_edge: why there is none, None if there is. promised: which paths keep the promise that the request
+    no_energy, no_edge: why there is none, None if there is. promise: which paths keep the promise that the request
     asks for, in words.
     """
 
@@ -41,7 +41,7 @@ class Requirements:
     no_edge: str | None
     least_accuracy: float | None = None
     most_energy_mj: float | None = None
-    promised: str | None = None
+    promise: str | None = None
     name: str = NAME
     features: tuple[str, ...] = ()
     first: tuple[str, ...] = ()  # the edge may answer without a model here
@@ -95,7 +95,7 @@ class Requirements:
         told = [self._nearest(bound, outlook, gone) for bound in bounds]
         told += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
         told += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
-        told += [] if self.promised is None else [self.promised]
+        told += [] if self.promise is None else [self.promise]
         return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")
 
     def _nearest(self, bound: Bound, outlook: Outlook, gone: Mapping[str, str]) -> str:

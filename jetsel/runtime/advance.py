@@ -47,7 +47,7 @@ def advance(
 
 def _cut_short(run: RequestRun) -> None:
     """Answer with the best that ran, if the policy does not answer itself and nothing was promised."""
-    if run.best is None or run.request.is_promised:
+    if run.best is None or run.request.has_promise:
         run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
     run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran", cut_short=True)

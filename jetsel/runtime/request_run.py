@@ -26,7 +26,7 @@ class Request(Protocol):
         """Whether the reported runs and times of the models include it."""
 
     @property
-    def is_promised(self) -> bool:
+    def has_promise(self) -> bool:
         """Whether its error rate is promised, so that only the policy itself may answer."""
 
     @property

@@ -17,7 +17,7 @@ import jetsel
 from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import Daemon, drawn, encoded, launch, serving, wait_until_ready
 from tests.system.gateway.gateways import Gateway, opened
-from tests.system.promises import ANSWERED, REFUSED, promising_family
+from tests.system.promises import ANSWERED, REFUSED, family_with_promises
 from tests.waiting import until
 
 PICTURES = [encoded(drawn(seed)) for seed in range(6)]
@@ -98,7 +98,7 @@ def test_a_level_can_be_asked_for_and_an_answer_in_doubt_is_shown_as_unknown_wit
     browser: Browser, tmp_path: Path
 ) -> None:
     with (
-        serving(tmp_path, promising_family(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon,
+        serving(tmp_path, family_with_promises(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon,
         opened(daemon.endpoint) as beside,
     ):
         browser.show(f"{beside.url}/", PHONE_PX, "light")

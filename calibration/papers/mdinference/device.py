@@ -151,7 +151,7 @@ class SimulatedDevice:
 class _Request:
     """A request about an image of the recording. size: its width, height and bytes. See Request."""
 
-    message, is_counted, is_promised, photograph, file = Classify(1, ""), True, False, None, None
+    message, is_counted, has_promise, photograph, file = Classify(1, ""), True, False, None, None
     deadline_s: float
     size: tuple[int, int, int]
 

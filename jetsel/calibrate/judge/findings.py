@@ -172,19 +172,15 @@ class RefusedClass(Struct, frozen=True):
     refused: float
 
 
-class DoubtFindings(Struct, frozen=True, kw_only=True):
+class PromiseFindings(Struct, frozen=True, kw_only=True):
     """How often answers are wrong if the least sure are refused, on held-out images.
 
-    score: which one the default policy uses; by_score: the mean share of images that each answers at the levels.
-    promises: of the default policy and of the best single model, the default first. curves: of the same, share answered
-    and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to 5 %,
-    None if none is.
-    unknown_images: of nothing that the family knows; 0: such images were not tested.
+    by_policy: what the default policy and the best single model promise, the default first. curves: of the same, share
+    answered and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to
+    5 %, None if none is. unknown_images: of nothing that the family knows; 0: such images were not tested.
     """
 
-    score: str
-    by_score: dict[str, float]
-    promises: dict[str, Promises]
+    by_policy: dict[str, Promises]
     curves: dict[str, list[tuple[float, float]]]
     level: float | None
     classes: list[RefusedClass]  # the most refused first
@@ -262,7 +258,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     comparisons: dict[str, Comparison]  # by criterion
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
-    doubt: DoubtFindings | None = None
+    promises: PromiseFindings | None = None
     doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
     current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed

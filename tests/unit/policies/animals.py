@@ -7,7 +7,6 @@ import numpy as np
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import Links
-from jetsel.policies.embedding import Weighing
 from jetsel.policies.multiplexer import Priced, fit_readout, inputs_of
 from jetsel.policies.registry import CRITERIA
 from jetsel.premodel import Soundness
@@ -37,7 +36,6 @@ PARTS = {
     "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
     "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
     "front": Part({"top1": ((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),))}),
-    "embedding": Part({"top1": Weighing(0.125, 3)}, {"points": np.eye(4, 2, dtype=np.float16)}),
     "multiplexer": multiplexer(3, "top1"),
 }
 

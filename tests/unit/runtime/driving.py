@@ -72,7 +72,7 @@ def have_run(queue: ModelQueue, times_ms: list[float], now_s: float) -> None:
 class Asked:
     """A request of a test. See Request."""
 
-    is_counted, is_promised, photograph, file = True, False, None, None
+    is_counted, has_promise, photograph, file = True, False, None, None
 
     def __init__(
         self, deadline_s: float | None = None, criterion: Criterion = "top1", pixels: NDArray[np.float32] = PIXELS

@@ -65,7 +65,6 @@ def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     [
         ("cascade", "time"),
         ("cascade-averaged", "energy"),
-        ("embedding", "energy"),
         ("multiplexer", "energy"),
     ],
 )
@@ -129,7 +128,7 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     np.testing.assert_array_equal(chain.ran[fold_of == 2], of_shuffled_chain.ran[fold_of == 2])
     assert any(
         (point.time_ms != of_shuffled.time_ms).any()
-        for way in ("cascade", "embedding")
+        for way in ("cascade", "multiplexer")
         for point, of_shuffled in zip(one.points[way], other.points[way], strict=True)
     ), "the other folds have learned from it"
 

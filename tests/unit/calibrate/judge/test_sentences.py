@@ -24,7 +24,7 @@ POLICIES = {
     "single:l": result("single:l", 0.6, 0.8, 10.0),
     "chain": result("chain", 0.58, 0.81, 8.8),
     "cascade": result("cascade", 0.6004, 0.8, 5.0),
-    "embedding": result("embedding", 0.61, 0.79, 12.5),
+    "multiplexer": result("multiplexer", 0.61, 0.79, 12.5),
 }
 BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result("oracle", 0.75, 0.9, 4.0)}
 
@@ -34,10 +34,10 @@ def said(criterion: str = "top1", chain: FittedChain = CHAIN, labels_from: str |
 
 
 def test_every_policy_is_set_beside_the_best_single_model() -> None:
-    chain, cascade, embedding, better, *_ = said()
+    chain, cascade, multiplexer, better, *_ = said()
     assert re.search("chain saves 12 % .* loses 2.0 points", chain)
     assert re.search("cascade saves 50 % .* as accurate", cascade)
-    assert re.search("embedding takes 25 % more .* gains 1.0 points", embedding)
+    assert re.search("multiplexer takes 25 % more .* gains 1.0 points", multiplexer)
     assert better.startswith("cascade is both faster and more accurate")
 
 
@@ -48,7 +48,7 @@ def test_a_difference_that_is_not_there_is_no_saving() -> None:
 
 
 def test_every_policy_is_set_beside_a_coin() -> None:
-    assert "chain -2.0, cascade +0.0 and embedding +1.0" in said()[4]
+    assert "chain -2.0, cascade +0.0 and multiplexer +1.0" in said()[4]
     faster = {"chain": result("chain", 0.58, 0.81, 1.0)}
     assert not any("randomly" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
 

@@ -9,34 +9,23 @@ from functools import partial
 from typing import NoReturn
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError, JetselError
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
-from jetsel.policies.promise import Promise, Score, sight_of
-from jetsel.wire import Criterion
-
-Nearest = Callable[[NDArray[np.float32]], float]
-"""An embedding (width,) of the cheapest model -> its distance to the nearest one of training."""
+from jetsel.policies.promise import Promise, log_odds
 
 
 @dataclass(frozen=True, eq=False)
-class Promised:
+class WithPromise:
     """The policy, whose answers are in doubt if their score is below the promise's threshold.
 
     A doubtful answer is refused (`InDoubtError`) if the request has no fallback, otherwise marked. The promise is one
-    of the policy as it was calibrated: if a model is unavailable or time runs out, the answer is in doubt. cheapest:
-    the model whose embedding `nearest` takes.
+    of the policy as it was calibrated: if a model is unavailable or time runs out, the answer is in doubt.
     """
 
     policy: Policy
     promise: Promise
-    score: Score
-    criterion: Criterion
-    cheapest: str
-    nearest: Nearest | None
 
     @property
     def name(self) -> str:
@@ -68,7 +57,7 @@ class Promised:
             try:
                 asked = move()
             except StopIteration as end:
-                return self._judged(end.value, ran, doubt, failed, photo)
+                return self._judged(end.value, doubt, failed, photo)
             except InDoubtError as error:
                 error.covered = self.promise.answered
                 raise
@@ -76,7 +65,7 @@ class Promised:
                 if not ran:
                     raise
                 late = f"time ran out; {best(ran).model} is the best that ran"
-                return self._judged(Decision(best(ran), late, cut_short=True), ran, doubt, failed, photo)
+                return self._judged(Decision(best(ran), late, cut_short=True), doubt, failed, photo)
             if doubt is None and failed is None:
                 doubt = self._early_doubt(ran)
             if doubt is not None and photo.fallback is None:
@@ -101,14 +90,12 @@ class Promised:
         if not (isinstance(self.policy, Cascade) and 0 <= place < len(self.promise.early)):
             return None
         limit = self.promise.early[place]
-        value = self._value(self.policy.answer(ran), ran)
-        if limit is None or value >= limit:
+        answer = self.policy.answer(ran)
+        if limit is None or log_odds(answer.confidence) >= limit:
             return None
-        return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(value, limit)})"
+        return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(answer, limit)})"
 
-    def _judged(
-        self, decision: Decision, ran: Sequence[Prediction], doubt: str | None, failed: str | None, photo: Evidence
-    ) -> Decision:
+    def _judged(self, decision: Decision, doubt: str | None, failed: str | None, photo: Evidence) -> Decision:
         """Return the decision, marked if it is in doubt. Raises InDoubtError if that is to be refused.
 
         doubt: why it is known to be already. failed: why the policy did not run as calibrated; then the answer is in
@@ -117,9 +104,9 @@ class Promised:
         if failed is None and doubt is None and decision.in_doubt:
             doubt = f"{self.policy.name} expects no model to be right"
         elif failed is None and doubt is None:
-            value = self._value(decision.seen, ran)
-            if value < self.promise.threshold or math.isnan(value):
-                doubt = f"{decision.seen.model} is not sure enough ({self._words(value, self.promise.threshold)})"
+            seen, least = decision.seen, self.promise.threshold
+            is_sure = log_odds(seen.confidence) >= least  # False for NaN
+            doubt = None if is_sure else f"{seen.model} is not sure enough ({self._words(seen, least)})"
         if doubt is not None and photo.fallback is None:
             self._refuse(doubt)
         why = f"the promise does not hold: {failed}" if failed is not None else doubt
@@ -131,16 +118,12 @@ class Promised:
             covered=None if failed is not None else self.promise.answered,
         )
 
-    def _value(self, answer: Prediction, ran: Sequence[Prediction]) -> float:
-        """Return the score of an answer; NaN, which no threshold lets pass, if something that it reads is unknown."""
-        embedding = next((one.embedding for one in ran if one.model == self.cheapest), None)
-        distance = None
-        if self.score.nearness and self.nearest is not None and embedding is not None:
-            distance = self.nearest(embedding)
-        return float(self.score.of(sight_of(answer, self.criterion, distance)))
-
-    def _words(self, value: float, least: float) -> str:
-        return f"score {value:.2f}, but wrong_at_most {self.promise.wrong_at_most:g} needs at least {least:.2f}"
+    def _words(self, answer: Prediction, least: float) -> str:
+        needed = 1 / (1 + math.exp(-least))
+        return (
+            f"probability {answer.confidence:.4g}, but wrong_at_most {self.promise.wrong_at_most:g} "
+            f"needs at least {needed:.4g}"
+        )
 
     def _refuse(self, doubt: str) -> NoReturn:
         error = InDoubtError(f'in doubt: {doubt}. Send "on_doubt": "use" to get the answer, marked as in doubt')

@@ -8,17 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.typing import NDArray
 
-from jetsel.premodel.doubt import (
+from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
     LOST,
     early_thresholds,
     fewest,
     images_needed,
-    log_odds,
-    logistic,
-    margin,
-    promised,
     refused_early,
+    safe_threshold,
     tail,
 )
 
@@ -27,11 +24,18 @@ MEAN, DEVIATION = 3.0, 2.5  # of scores, which are the true log-odds of being ri
 FINE = np.linspace(-10, 16, 20_001)
 
 
-def drawn(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """n scores, and whether each answer is wrong."""
+def drawn_policies(n: int, policies: int, shared: float, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """n scores, and which answers (policies, n) are wrong. shared: the share of them whose luck all policies share."""
     draw = np.random.default_rng(seed)
     scores = draw.normal(MEAN, DEVIATION, n)
-    return scores, draw.random(n) > 1 / (1 + np.exp(-scores))
+    luck = np.where(draw.random((policies, n)) < shared, draw.random(n), draw.random((policies, n)))
+    return scores, luck > 1 / (1 + np.exp(-scores))
+
+
+def drawn(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """n scores, and whether each answer is wrong."""
+    scores, wrong = drawn_policies(n, 1, 0.0, seed)
+    return scores, wrong[0]
 
 
 def true_share_wrong(threshold: float) -> float:
@@ -43,7 +47,7 @@ def true_share_wrong(threshold: float) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "level"), [(200, 0.1), (1000, 0.05), (1000, 0.02)])
 def test_the_promise_is_kept_in_nine_of_ten_calibrations(n: int, level: float) -> None:
-    found = [promised(*drawn(n, seed), level) for seed in range(DRAWS)]
+    found = [safe_threshold(*drawn(n, seed), level) for seed in range(DRAWS)]
     made = [threshold for threshold in found if threshold is not None]
     assert len(made) > 0.6 * DRAWS
     broken = sum(true_share_wrong(threshold) > level for threshold in made)
@@ -53,7 +57,7 @@ def test_the_promise_is_kept_in_nine_of_ten_calibrations(n: int, level: float) -
 
 def test_a_promise_answers_nearly_what_the_true_curve_allows() -> None:
     best = FINE[np.argmax([true_share_wrong(threshold) <= 0.05 for threshold in FINE[::20]]) * 20]
-    threshold = promised(*drawn(4000, 1), 0.05)
+    threshold = safe_threshold(*drawn(4000, 1), 0.05)
     assert threshold is not None
     assert best - 0.5 < threshold < best + 0.5
 
@@ -71,19 +75,19 @@ def test_the_tail_is_that_of_the_binomial_distribution() -> None:
     ids=["all right", "all wrong", "ties, half of them wrong"],
 )
 def test_where_all_scores_are_the_same_all_are_answered_or_none(wrong: NDArray[np.bool_], promise: bool) -> None:
-    threshold = promised(np.full(100, 2.0), wrong, 0.05)
+    threshold = safe_threshold(np.full(100, 2.0), wrong, 0.05)
     assert (threshold is not None and threshold <= 2.0) == promise
 
 
 def test_no_threshold_after_the_first_that_fails_is_tried() -> None:
     # At 4 a threshold answers 130, 30 of them wrong, and fails; at 3 it would answer 1130, and 30 wrong are few again.
     scores = np.repeat([5.0, 4.0, 3.0], [100, 30, 1000])
-    assert promised(scores, scores == 4.0, 0.1) == 4.01
+    assert safe_threshold(scores, scores == 4.0, 0.1) == 4.01
 
 
 def test_ten_images_promise_nothing_and_say_how_many_would() -> None:
     scores, wrong = np.arange(10.0), np.zeros(10, bool)
-    assert promised(scores, wrong, 0.05) is None
+    assert safe_threshold(scores, wrong, 0.05) is None
     assert images_needed(scores, wrong, 0.05) in range(45, 50)
     assert images_needed(scores, np.ones(10, bool), 0.05) is None
 
@@ -92,7 +96,7 @@ def test_ten_images_promise_nothing_and_say_how_many_would() -> None:
 def test_what_is_promised_was_so_on_the_images_themselves(n: int, level: float, seed: int) -> None:
     draw = np.random.default_rng(seed)
     scores, wrong = np.round(draw.normal(size=n), 1), draw.random(n) < 0.03
-    threshold = promised(scores, wrong, level)
+    threshold = safe_threshold(scores, wrong, level)
     if threshold is not None:
         answered = scores >= threshold
         assert answered.sum() >= fewest(0, level)
@@ -113,18 +117,3 @@ def test_early_refusal_costs_few_answers_and_looks_at_no_label() -> None:
     (all_of_them,) = early_thresholds([np.array([np.nan, np.nan, 1.0, 2.0])], np.array([9.0, 8.0, 3.0, 2.0]), 5.0)
     assert all_of_them is not None
     assert all_of_them > 2.0, "none that goes on would be answered"
-
-
-def test_margin_and_log_odds() -> None:
-    assert margin(np.array([0.5, 0.2, 0.3], np.float32), 1) == pytest.approx(0.2)
-    assert margin(np.array([0.3, 0.25, 0.2, 0.1, 0.09, 0.06]), 5) == pytest.approx(0.03)
-    assert margin(np.array([1.0]), 1) == 1.0, "one class"
-    assert log_odds(0.5) == 0.0
-    assert np.isfinite(log_odds(np.array([0.0, 1.0]))).all()
-
-
-def test_the_logistic_regression_finds_the_weights_that_made_the_labels() -> None:
-    draw = np.random.default_rng(4)
-    features = draw.normal(size=(20_000, 2))
-    chance = 1 / (1 + np.exp(-(features @ [2.0, -1.0] + 0.5)))
-    assert logistic(features, draw.random(20_000) < chance) == pytest.approx([2.0, -1.0, 0.5], abs=0.1)

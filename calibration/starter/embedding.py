@@ -1,21 +1,30 @@
-"""The policy that runs the cheapest model and lets the neighbours of its embedding say whether to go on."""
+"""A policy that the product does not have, beside those that it has: `python -m calibration.starter.embedding PHOTOS`.
+
+It runs the cheapest model and lets the neighbours of its embedding say whether to go on. PHOTOS: as in
+calibration.starter.calibrate. Nothing is saved: on both families a cascade was right more often in less time.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction
-from jetsel.premodel import Neighbours, shares, worthiest
+from jetsel.policies.registry import USUAL
+from jetsel.premodel import Neighbours, worthiest
 from jetsel.wire import Criterion
+from jetsel.zoo import STARTER, scan
 
 KS = (11, 31, 101)  # numbers of neighbours that are tried
 
@@ -84,7 +93,25 @@ class EmbeddingKind(Kind):
 
 
 def _shares(neighbours: Neighbours, right: NDArray[np.bool_], k: int, seen: Prediction) -> NDArray[np.float64]:
-    """How often each model was right on the neighbours of an embedding, (models,). Raises ValueError without one."""
+    """Return how often each model was right on the k nearest of an embedding, (models,). ValueError without one."""
     if seen.embedding is None:
         raise ValueError("it gave no embedding")
-    return shares(neighbours, right, k, seen.embedding)
+    near, _ = neighbours.nearest(seen.embedding, k)
+    found: NDArray[np.float64] = right[near].mean(axis=0)
+    return found
+
+
+def main() -> None:
+    """Record what is not recorded yet, fit in ten folds, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("photos", type=Path, help="to fit on: a folder for each class")
+    parser.add_argument("--work", type=Path, default=Path("build/calibrate"), help="recordings (%(default)s)")
+    options = parser.parse_args()
+    family = scan([STARTER]).families["starter"]
+    loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
+    found = fitted(family, loaded, kinds=(*USUAL, EmbeddingKind()))
+    show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
+
+
+if __name__ == "__main__":
+    main()

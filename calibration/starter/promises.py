@@ -1,4 +1,4 @@
-"""Whether the starter family keeps its promises: `python -m calibration.starter.doubt CALIBRATE TEST`.
+"""Whether the starter family keeps its promises: `python -m calibration.starter.promises CALIBRATE TEST`.
 
 CALIBRATE and TEST: folders with a folder for each class, on which no model was trained. Both are put together, and
 calibration images are drawn from the whole. Prints Markdown.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.doubt import of_shipped, pooled, show
+from calibration.promises import of_shipped, pooled, show
 from calibration.starter.calibrate import recorded
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.record import TimingPlan
@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     family = scan([STARTER]).families["starter"]
     sets = [
-        recorded(family, folder, options.work / f"{folder.name}-doubt.sqlite", WORKING_PX, TIMED)
+        recorded(family, folder, options.work / f"{folder.name}-promises.sqlite", WORKING_PX, TIMED)
         for folder in (options.calibrate, options.test)
     ]
     whole = pooled(*(of_shipped(one.recording, family.calibration, KIND) for one in sets))

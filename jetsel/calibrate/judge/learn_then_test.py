@@ -1,10 +1,12 @@
-"""Scores of how sure an answer is, and the thresholds on them that keep an error rate among the answers given.
+"""Thresholds on how sure an answer is that keep an error rate among the answers given.
 
 The promise is that of Learn then Test (Angelopoulos, Bates, Candès, Jordan and Lei 2021, arXiv 2110.01052): with
 probability 1 - DELTA over the images that it was calibrated on, at most the asked share of the answers is wrong. A
 threshold is tested by the error rate among what it answers: of these answers the number of wrong ones is binomial, so
 that its exact tail is a valid p-value. Thresholds are tested one after the other from the strictest to the mildest, up
 to the first that fails (their fixed-sequence testing): no threshold pays for the others.
+
+Scores are log-odds of the answer's probability, higher for surer.
 """
 
 from __future__ import annotations
@@ -20,30 +22,12 @@ LEVELS = (0.01, 0.02, 0.05, 0.1)
 """Shares of wrong answers that are promised; fixed before any data is seen."""
 DELTA = 0.1  # of all calibrations, those whose promise may be broken
 GRID = np.arange(1700, -1701, -1) / 100
-"""Thresholds in the order of testing, fixed before any data is seen; scores are on a scale of log-odds."""
+"""Thresholds in the order of testing, fixed before any data is seen."""
 TOLERATED = (3, 2, 1, 0)  # wrong answers that the first test allows, if so the images for it are at hand
 MOST_TIMES = 1000  # more images than this many times those at hand are no advice
 LOST = 0.02  # of the answers, that early refusal may cost
-SMALLEST = 6e-8  # half a step of float32 below 1: no probability is nearer to 0 or 1
 
 Floats = NDArray[np.float64]
-
-
-def log_odds(probability: NDArray[np.floating] | float) -> Floats:
-    """Return ln(p / (1 - p)), p kept between SMALLEST and 1 - SMALLEST."""
-    kept = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
-    return np.log(kept / (1 - kept))
-
-
-def margin(probabilities: NDArray[np.floating], first: int) -> float:
-    """Return by how much the last of the `first` largest probabilities (classes,) exceeds the next; 1 if none is left.
-
-    first: 1 for top1, 5 for top5.
-    """
-    if len(probabilities) <= first:
-        return 1.0
-    ends = np.partition(probabilities, (-first - 1, -first))[[-first, -first - 1]]
-    return float(ends[0] - ends[1])
 
 
 @lru_cache(maxsize=100_000)
@@ -64,12 +48,12 @@ def tail(wrong: int, answered: int, level: float) -> float:
 
 
 @lru_cache(maxsize=1000)
-def fewest(wrong: int, level: float) -> int:
+def fewest(wrong: int, level: float, delta: float = DELTA) -> int:
     """Return the least number of answers of which this many may be wrong, so that the test is passed."""
-    low, high = wrong, 16 + 16 * int((wrong + 1) / level)
+    low, high = wrong, math.ceil(16 + 8 * (wrong - math.log(delta)) / level)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if tail(wrong, middle, level) <= DELTA else (middle, high)
+        low, high = (low, middle) if tail(wrong, middle, level) <= delta else (middle, high)
     return high
 
 
@@ -82,12 +66,12 @@ def counts(scores: Floats, wrong: NDArray[np.bool_]) -> tuple[NDArray[np.int64],
     )
 
 
-def promised(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
+def safe_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> float | None:
     """Return the mildest threshold at which at most `level` of the answers are wrong; None if none can be promised.
 
-    scores: (n,), higher is surer, -inf for what is refused anyway; wrong: (n,). Neither may come from images that the
-    scores, the models' temperatures or the policy were fitted on, and images that are nearly the same count once. An
-    answer is given if its score is at least the threshold.
+    scores: (n,), -inf for what is refused anyway; wrong: (n,). Neither may come from images that the models'
+    temperatures or the policy were fitted on, and images that are nearly the same count once. An answer is given if its
+    score is at least the threshold. delta: of all calibrations, the share in which the promise may be broken.
 
     The first test is that of the strictest threshold whose answers suffice for the test even if some of them are wrong
     (TOLERATED, as far as half of the images allow). Scores alone decide where that is. The promise stays exact if surer
@@ -95,31 +79,30 @@ def promised(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | 
     harder to pass.
     """
     answered, errors = counts(scores, wrong)
-    return _promised(answered, errors, level, _least(len(scores), level))
+    return _mildest(answered, errors, level, delta, len(scores))
 
 
-def _least(n: int, level: float) -> int:
-    """Return the answers of the first test, by the number of images alone."""
-    return next((few for few in (fewest(c, level) for c in TOLERATED) if few <= n / 2), fewest(0, level))
-
-
-def _promised(answered: NDArray[np.int64], errors: NDArray[np.int64], level: float, least: int) -> float | None:
+def _mildest(
+    answered: NDArray[np.int64], errors: NDArray[np.int64], level: float, delta: float, n: int
+) -> float | None:
+    """Return the last threshold of GRID before the first that fails. n: images; they alone decide the first test."""
+    least = next((few for few in (fewest(c, level, delta) for c in TOLERATED) if few <= n / 2), fewest(0, level, delta))
     found = None
     for place in np.flatnonzero(answered >= least).tolist():
-        if tail(int(errors[place]), int(answered[place]), level) > DELTA:
+        if tail(int(errors[place]), int(answered[place]), level) > delta:
             break
         found = float(GRID[place])
     return found
 
 
-def naive(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
+def naive_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
     """Return the mildest threshold at which at most `level` of these answers were wrong, which promises nothing."""
     answered, errors = counts(scores, wrong)
     kept = np.flatnonzero((answered > 0) & (errors <= level * answered))
     return float(GRID[kept[-1]]) if len(kept) else None
 
 
-def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float) -> int | None:
+def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> int | None:
     """Return how many images like these a promise would need; None if no number is likely to do.
 
     The same shares of answers and errors are taken of 1.1 times as many, and so on, until one passes the test.
@@ -128,7 +111,7 @@ def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float) -> int
     n, times = len(scores), 1.0
     while times <= MOST_TIMES:
         more = np.floor(times * answered).astype(np.int64)
-        if _promised(more, np.ceil(times * errors).astype(np.int64), level, _least(int(times * n), level)) is not None:
+        if _mildest(more, np.ceil(times * errors).astype(np.int64), level, delta, int(times * n)) is not None:
             return math.ceil(times * n)
         times *= 1.1
     return None
@@ -164,22 +147,3 @@ def refused_early(looks: Sequence[Floats], early: Sequence[float | None]) -> NDA
         if limit is not None:
             refused |= look < limit  # NaN, which did not go on, is never less
     return refused
-
-
-def logistic(features: Floats, right: NDArray[np.bool_], penalty: float = 1.0) -> Floats:
-    """Return weights and offset (f + 1,) of the logistic regression of `right` (n,) on features (n, f).
-
-    By Newton's method; penalty: of the squares of the weights, on features as they are. All in log-odds.
-    """
-    x = np.column_stack([features, np.ones(len(features))])
-    decay = penalty * np.diag([1.0] * features.shape[1] + [1e-6])
-    weights = np.zeros(x.shape[1])
-    for _ in range(50):
-        chance = 0.5 * (1 + np.tanh(0.5 * (x @ weights)))
-        step = np.linalg.solve(
-            (x * (chance * (1 - chance))[:, None]).T @ x + decay, x.T @ (right - chance) - decay @ weights
-        )
-        weights += step
-        if float(np.abs(step).max()) < 1e-8:
-            break
-    return weights

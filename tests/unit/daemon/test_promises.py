@@ -19,11 +19,11 @@ from jetsel.policies.calibration import Expected
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front, Point
-from jetsel.policies.promise import Missing, Promise, Promises, Score
-from jetsel.policies.promised import Promised
+from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import edge_point
+from jetsel.policies.with_promise import WithPromise
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
 from jetsel.wire import Classify
@@ -39,7 +39,7 @@ FIGURES = {
 
 
 def promises(answered: float, *, level: float = 0.05) -> Promises:
-    return Promises(Score(probability=1.0), (Promise(level, 1.5, (), answered, 0.03),), (Missing(0.01, 900),), 300)
+    return Promises((Promise(level, 1.5, (), answered, 0.03),), (Missing(0.01, 900),), 300)
 
 
 KEPT = {"top1": {"cascade": promises(0.8), "single:l": promises(0.85)}}
@@ -54,20 +54,20 @@ def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> Serv
 
 def wrapped(family: ServedFamily, **fields: Any) -> Any:
     request = Classify(1, "a", **fields)
-    return family.promising.wrap(policy_for(family, request), request.criterion, request.wrong_at_most)
+    return family.promises.wrap(policy_for(family, request), request.criterion, request.wrong_at_most)
 
 
 def test_the_request_goes_before_the_family_and_that_before_the_configuration(tmp_path: Path) -> None:
     config = Config(policy=Policy(wrong_at_most=0.005))
     family = served(tmp_path, config, wrong_at_most=0.05)
-    assert isinstance(wrapped(family), Promised)
-    assert not isinstance(wrapped(family, wrong_at_most=1.0), Promised), "1 asks for no promise"
+    assert isinstance(wrapped(family), WithPromise)
+    assert not isinstance(wrapped(family, wrong_at_most=1.0), WithPromise), "1 asks for no promise"
     lacking = served(tmp_path, config)
     with pytest.raises(RequirementsError, match=r"the lowest level that is calibrated is 0.01"):
         wrapped(lacking)
     cascade = lacking.policies["top1"]["cascade"]
-    assert "calibrated is 0.01" in (lacking.promising.missing(cascade) or ""), "the log says it at the start"
-    assert family.promising.missing(cascade) is None
+    assert "calibrated is 0.01" in (lacking.promises.missing(cascade) or ""), "the log says it at the start"
+    assert family.promises.missing(cascade) is None
     assert family_status(family, 0, 0).wrong_at_most == 0.05
     assert [one.answered for one in family_status(family, 0, 0).promises] == [0.8]
 
@@ -89,16 +89,16 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     points = timed.front.points
     assert [point.policy.name for point in points] == ["single:l", "cascade"]
     assert points[0].accuracy == 0.9, "what the promises answer was seen by the images that tested them"
-    assert all(isinstance(policy, Promised) for policy in (*(point.policy for point in points), timed.otherwise))
+    assert all(isinstance(policy, WithPromise) for policy in (*(point.policy for point in points), timed.otherwise))
     asked = family.policies["top1"]["deadline"]
     assert isinstance(asked, Deadline)
-    may_send = family.promising.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), "top1", 0.05)
+    may_send = family.promises.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), "top1", 0.05)
     assert isinstance(may_send, Deadline)
     assert may_send.edge == Front(), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
     assert isinstance(required, Requirements)
     assert [point.policy.name for point in required.front.points] == ["single:l", "cascade"]
-    assert "only single:l, cascade can promise" in (required.promised or "")
+    assert "only single:l, cascade can promise" in (required.promise or "")
 
 
 def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none
     costs_ms = (3.0, 2.0, 1.0)
     found = [Point(way, 0.9, ms, {way.models[0]: 1.0}, 0.0, None) for way, ms in zip(ways, costs_ms, strict=True)]
     family, front = served(tmp_path), Front(tuple(found), 2)
-    kept = family.promising.wrap_front(front, "top1", 0.05)
+    kept = family.promises.wrap_front(front, "top1", 0.05)
     assert [point.policy.name for point in kept.points] == ["single:l", "cascade"]
-    assert all(isinstance(point.policy, Promised) for point in kept.points)
+    assert all(isinstance(point.policy, WithPromise) for point in kept.points)
     assert kept.floor == 1, "load leads to the cheapest that is left"
-    assert family.promising.wrap_front(front, "top1", 1.0) is front
+    assert family.promises.wrap_front(front, "top1", 1.0) is front
     with pytest.raises(RequirementsError, match="about 600 more images"):
-        family.promising.wrap_front(front, "top1", 0.01)
+        family.promises.wrap_front(front, "top1", 0.01)
 
 
 def test_many_more_doubts_than_calibrated_are_drift() -> None:

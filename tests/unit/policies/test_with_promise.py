@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from msgspec import structs
-from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError, ModelUnavailableError, RequirementsError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Evidence, OutOfTime, Policy
-from jetsel.policies.promise import Missing, Promise, Promises, Score, sight_of
-from jetsel.policies.promised import Promised
+from jetsel.policies.promise import Missing, Promise, Promises, log_odds
 from jetsel.policies.single import Single
-from jetsel.premodel.doubt import log_odds
+from jetsel.policies.with_promise import WithPromise
 from tests.unit.policies.stepping import NOTHING, ended, said
 
 REFUSE, USE = NOTHING, Evidence(features=None, fallback="l")
 CASCADE = Cascade("cascade", rungs_of(["s", "l"], [0.9]))
-PROBABILITY = Score(probability=1.0)
 AT_80 = float(log_odds(0.8))  # answers of at least 0.8 are covered
 EARLY_60 = float(log_odds(0.6))
 PROMISE = Promise(0.05, AT_80, (EARLY_60,), answered=0.7, wrong=0.03)
 
 
-def promised(policy: Policy = CASCADE, score: Score = PROBABILITY, nearest: float | None = None) -> Promised:
-    def distance(_embedding: NDArray[np.float32]) -> float:
-        assert nearest is not None
-        return nearest
-
-    return Promised(policy, PROMISE, score, "top1", "s", None if nearest is None else distance)
+def with_promise(policy: Policy = CASCADE) -> WithPromise:
+    return WithPromise(policy, PROMISE)
 
 
 def test_an_answer_that_is_sure_enough_carries_the_promise() -> None:
-    steps = promised()(REFUSE)
+    steps = with_promise()(REFUSE)
     next(steps)
     decision = ended(steps, said("s", 0.95))
     assert (decision.in_doubt, decision.wrong_at_most) == (False, 0.05)
@@ -41,14 +36,13 @@ def test_an_answer_that_is_sure_enough_carries_the_promise() -> None:
 
 
 def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
-    steps = promised()(REFUSE)
+    steps = with_promise()(REFUSE)
     next(steps)
     assert steps.send((said("s", 0.7),)).models == ("l",)
-    with pytest.raises(
-        InDoubtError, match=r'l is not sure enough .*wrong_at_most 0.05 needs at least .*\). Send "on_doubt": "use"'
-    ):
+    why = r"l is not sure enough \(probability 0.75, but wrong_at_most 0.05 needs at least 0.8\)"
+    with pytest.raises(InDoubtError, match=f'{why}. Send "on_doubt": "use"'):
         steps.send((said("l", 0.75),))
-    steps = promised()(USE)
+    steps = with_promise()(USE)
     next(steps)
     steps.send((said("s", 0.7),))
     decision = ended(steps, said("l", 0.75))
@@ -57,68 +51,54 @@ def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
 
 
 def test_a_cascade_refuses_before_the_next_model_runs_and_marks_the_same_images() -> None:
-    steps = promised()(REFUSE)
+    steps = with_promise()(REFUSE)
     next(steps)
     with pytest.raises(InDoubtError, match="s is so unsure that the next models do not run"):
         steps.send((said("s", 0.55),))
-    steps = promised()(USE)
+    steps = with_promise()(USE)
     next(steps)
     assert steps.send((said("s", 0.55),)).models == ("l",), "who uses doubtful answers gets the better model's"
     assert ended(steps, said("l", 0.99)).in_doubt, "though it is sure now: the promise was tested with early refusal"
 
 
 def test_what_does_not_run_as_calibrated_is_in_doubt() -> None:
-    steps = promised()(USE)
+    steps = with_promise()(USE)
     next(steps)
     assert steps.throw(ModelUnavailableError("s is gone")).models == ("l",)
     decision = ended(steps, said("l", 0.99))
     assert decision.in_doubt
     assert "the promise does not hold: s is gone" in decision.because
     assert decision.covered is None, "it tells nothing of the images"
-    steps = promised()(USE)
+    steps = with_promise()(USE)
     next(steps)
     steps.send((said("s", 0.85),))
     with pytest.raises(StopIteration) as end:
         steps.throw(OutOfTime("l needs 9 ms"))
     assert (end.value.value.in_doubt, end.value.value.cut_short) == (True, True)
     assert end.value.value.because.startswith("the promise does not hold: too little time was left")
-    steps = promised()(REFUSE)
+    steps = with_promise()(REFUSE)
     next(steps)
     with pytest.raises(ModelUnavailableError, match="s is gone"):
         steps.throw(ModelUnavailableError("s is gone"))
 
 
 def test_time_that_is_over_before_anything_ran_is_no_doubt() -> None:
-    steps = promised(Single("l"))(REFUSE)
+    steps = with_promise(Single("l"))(REFUSE)
     next(steps)
     with pytest.raises(OutOfTime):
         steps.throw(OutOfTime("l needs 9 ms"))
 
 
-def test_a_score_of_the_distance_needs_an_embedding() -> None:
-    far = structs.replace(said("s", 0.99), embedding=np.zeros(2, np.float32))
-    nearness = Score(nearness=1.0, offset=AT_80)
-    steps = promised(score=nearness, nearest=0.5)(USE)
-    next(steps)
-    assert not ended(steps, far).in_doubt, "-ln(0.5) is above 0"
-    steps = promised(score=nearness, nearest=2.0)(USE)
-    next(steps)
-    assert ended(steps, far).in_doubt
-    steps = promised(score=nearness, nearest=0.5)(USE)
-    next(steps)
-    assert ended(steps, said("s", 0.99)).in_doubt, "nothing is known of its distance"
-
-
-def test_a_score_adds_up_what_it_weighs() -> None:
-    sight = sight_of(said("s", 0.8), "top1", 0.5)
-    assert sight == pytest.approx((np.log(4), np.log(0.6 / 0.4), np.log(2)))
-    assert float(Score(1.0, 2.0, 0.5, -1.0).of(sight)) == pytest.approx(np.log(4) + 2 * np.log(1.5) + np.log(2) / 2 - 1)
+def test_the_score_is_the_log_odds_of_the_probability() -> None:
+    assert log_odds(0.5) == 0.0
+    assert log_odds(0.8) == pytest.approx(math.log(4))
+    assert np.isfinite(log_odds(np.array([0.0, 1.0]))).all()
 
 
 def test_a_request_gets_the_highest_level_that_it_allows_or_hears_what_is_missing() -> None:
     kept = (PROMISE, structs.replace(PROMISE, wrong_at_most=0.1))
     missing = (Missing(0.01, None), Missing(0.02, 340))
-    promises = Promises(PROBABILITY, kept, missing, recorded=100)
+    promises = Promises(kept, missing, recorded=100)
     assert [promises.at(asked).wrong_at_most for asked in (0.05, 0.07, 0.3)] == [0.05, 0.05, 0.1]
     with pytest.raises(RequirementsError, match=r"0.03 cannot be promised: calibrate with about 240 more images"):
         promises.at(0.03)

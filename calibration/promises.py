@@ -1,15 +1,14 @@
 """Whether a promised error rate is kept: many draws of calibration images, each judged on the images left over.
 
-For each draw everything is done that `jetsel calibrate` does for the default cascade and for the best single model, on
-the images drawn: temperatures, rungs, thresholds and the operating point in ten folds, the score and early refusal on
-two of them, and the promise on the other eight. The cascade that is then fitted on all images drawn answers the images
-that were not drawn. Rungs are chosen among the models that the shipped cascade has: with all models, a draw takes ten
-times as long.
+For each draw everything is done that `jetsel calibrate` does for the cascades and the single models, on the images
+drawn: temperatures, rungs, thresholds and operating points in ten folds, the choice of the default among all of them,
+early refusal on two of the folds, and the promises on the other eight. What is then fitted on all images drawn answers
+the images that were not drawn. Rungs are chosen among the models that the shipped cascade has: with all models, a draw
+takes ten times as long.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,26 +17,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.files import write
+from calibration.papers.install import today
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
-from jetsel.calibrate.fit.goal import Goal
-from jetsel.calibrate.judge.promises import doubts_of, is_given, saved_by
+from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.judge.learn_then_test import LEVELS, naive_threshold
+from jetsel.calibrate.judge.promises import Split, is_given, promises_of, saved_by, scores_of
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
-from jetsel.policies.calibration import ANSWERS
+from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.coding import read
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.promise import Promises
-from jetsel.policies.registry import KIND, catalogue
-from jetsel.premodel.doubt import LEVELS, naive
+from jetsel.policies.registry import KINDS, catalogue
 
 CRITERION = "top1"
 SEED = 2026
+DEFAULT, BEST = "the default", "the best single model"
+CASCADES = [kind for kind in KINDS if isinstance(kind, CascadeKind)]
 PLAN = ChainPlan(("n_keypoints",), 5)  # of the chain, which is not judged here
 
 
@@ -62,57 +62,71 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The cascade and the best single model of one draw: by name, their runs in folds, and the final policies."""
+    """One draw: by name the runs in folds, and the policies fitted on all; which of them is the default."""
 
     runs: dict[str, Run]
     policies: dict[str, Policy]
+    default: str
     temperatures: dict[str, float]
     fold_of: NDArray[np.int64]
 
 
-def fitted(drawn: Recording, kind: str, identity: Identity, seed: int) -> Drawn:
-    """Do what `jetsel calibrate` does for one kind of policy and the best single model."""
+def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
+    """Do what `jetsel calibrate` does for cascades and single models."""
     groups = np.arange(len(drawn.classes)) if drawn.groups is None else drawn.groups
     fold_of = assign_folds(groups, FOLDS, seed)
-    single, rival = best_single(drawn, CRITERION)
+    _, rival = best_single(drawn, CRITERION)
     parts = [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(FOLDS)]
-    learned = [_learned(drawn.take(train), kind) for train, _ in parts]
+    learned = [_learned(drawn.take(train)) for train, _ in parts]
     order = np.argsort(np.concatenate([held for _, held in parts]))
-    tried = [try_out(KIND[kind], one, drawn.take(held)) for one, (_, held) in zip(learned, parts, strict=True)]
-    points = [joined_outcomes(point, order) for point in zip(*tried, strict=True)]
-    names, runs = (kind, f"single:{single}"), {}
-    for name in names:
-        found = []
-        for (train, held), one in zip(parts, learned, strict=True):
-            rows = np.zeros(len(fold_of), bool)
-            rows[train] = True
-            policy = _policies(one, kind, identity, Goal().best([p.of(rows) for p in points], rival.of(rows)))[name]
-            found.append(replay_all(policy, drawn, held, CRITERION, one.temperatures, None))
-        runs[name] = joined_runs(found, order)
-    last = _learned(drawn, kind)
-    policies = _policies(last, kind, identity, Goal().best(points, rival))
-    return Drawn(runs, {name: policies[name] for name in names}, dict(last.temperatures), fold_of)
+    points = {}
+    for kind in CASCADES:
+        tried = [try_out(kind, one, drawn.take(held)) for one, (_, held) in zip(learned, parts, strict=True)]
+        points[kind.name] = [joined_outcomes(point, order) for point in zip(*tried, strict=True)]
+
+    def policies(taught: Learned, rows: NDArray[np.bool_]) -> dict[str, Policy]:
+        """Return what was learned at the operating points that these images (n,) choose."""
+        of_rows = {name: [point.of(rows) for point in found] for name, found in points.items()}
+        places = {name: Goal().best(found, rival.of(rows)) for name, found in of_rows.items()}
+        calibration = assemble(identity, {CRITERION: taught}, {CRITERION: places})
+        return catalogue(drawn.models, calibration)[CRITERION]
+
+    runs: dict[str, list[Run]] = {}
+    for (_, held), one in zip(parts, learned, strict=True):
+        rest = np.ones(len(fold_of), bool)
+        rest[held] = False
+        for name, policy in policies(one, rest).items():
+            run = replay_all(policy, drawn, held, CRITERION, one.temperatures, None)
+            runs.setdefault(name, []).append(run)
+    joined = {name: joined_runs(found, order) for name, found in runs.items()}
+    outcomes = {name: Outcomes(run.answered == drawn.classes, run.models_ms, None) for name, run in joined.items()}
+    default = today(outcomes, None)
+    assert default is not None
+    last = _learned(drawn)
+    return Drawn(joined, policies(last, np.ones(len(fold_of), bool)), default, dict(last.temperatures), fold_of)
 
 
-def _learned(train: Recording, kind: str) -> Learned:
-    return learn(train, CRITERION, PLAN, fit_temperatures(train), [KIND[kind]])
-
-
-def _policies(learned: Learned, kind: str, identity: Identity, place: int) -> dict[str, Policy]:
-    calibration = assemble(identity, {CRITERION: learned}, {CRITERION: {kind: place}})
-    return catalogue(learned.train.models, calibration)[CRITERION]
+def _learned(train: Recording) -> Learned:
+    return learn(train, CRITERION, PLAN, fit_temperatures(train), CASCADES)
 
 
 def judged(recording: Recording, kind: str, identity: Identity, images: int, seed: int) -> dict[str, list[Judged]]:
-    """Draw this many images, calibrate on them, and judge on the rest; return what each policy gives at each level."""
+    """Draw this many images, calibrate on them, and judge on the rest.
+
+    Return by level what the default gives, which pays for its choice, and this cascade and the best single model.
+    """
     rows = np.random.default_rng((SEED, seed)).permutation(len(recording.classes))
     drawn, rest = recording.take(np.sort(rows[:images])), recording.take(np.sort(rows[images:]))
-    found = fitted(drawn, kind, identity, seed)
-    doubts = doubts_of(drawn, found.runs, found.fold_of, CRITERION)
+    found = fitted(drawn, identity, seed)
+    split = Split.of(found.fold_of, drawn.groups)
+    shown = {DEFAULT: found.default, kind: kind, BEST: f"single:{best_single(drawn, CRITERION)[0]}"}
     levels = {}
-    for name, policy in found.policies.items():
-        run = replay_all(policy, rest, range(len(rest.classes)), CRITERION, found.temperatures, None)
-        levels[name] = _levels(doubts.promises[name], found.runs[name], drawn.classes, run, rest.classes)
+    for title, name in shown.items():
+        before = found.runs[name]
+        among = len(found.runs) if title == DEFAULT else 1
+        promises = promises_of(before, before.answered != drawn.classes, split, chosen_among=among)
+        run = replay_all(found.policies[name], rest, range(len(rest.classes)), CRITERION, found.temperatures, None)
+        levels[title] = _levels(promises, before, drawn.classes, run, rest.classes)
     return levels
 
 
@@ -120,24 +134,22 @@ def _levels(
     promises: Promises, before: Run, known: NDArray[np.int64], run: Run, classes: NDArray[np.int64]
 ) -> list[Judged]:
     """Return what each level gives. before: the run in folds on the images drawn, of which `known` are the classes."""
-    score, wrong = promises.score, run.answered != classes
-    assert before.sights is not None
-    assert run.sights is not None
-    scores, new = score.of(before.sights.final), score.of(run.sights.final)
+    wrong = run.answered != classes
+    scores, new = scores_of(before, ()), scores_of(run, ())
     kept = {one.wrong_at_most: one for one in promises.kept}
     found = []
     for level in LEVELS:
         promise = kept.get(level)
-        given = None if promise is None else is_given(run, score, promise)
-        limit = naive(scores, before.answered != known, level)
+        given = None if promise is None else is_given(run, promise)
+        limit = naive_threshold(scores, before.answered != known, level)
         by_naive = new >= (np.inf if limit is None else limit)
-        best = naive(new, wrong, level)
+        best = naive_threshold(new, wrong, level)
         found.append(
             Judged(
                 level,
                 None if given is None else float(given.mean()),
                 None if given is None else _share(wrong[given]),
-                None if promise is None else saved_by(run, score, promise.early),
+                None if promise is None else saved_by(run, promise.early),
                 float(by_naive.mean()),
                 _share(wrong[by_naive]),
                 0.0 if best is None else float((new >= best).mean()),
@@ -165,11 +177,10 @@ def show(
     noise = (1 + images / (n - images)) ** 0.5
     print(f"\r{title}: {len(found)} draws of {images} of {n} images, judged on the other {n - images}.")
     print(f"The judged images are few, too: their noise widens that of a draw {noise:.2f} times.\n")
-    for place, name in enumerate((kind, "the best single model")):
-        print(f"**{name}**\n\n{HEADER}")
+    for title in (DEFAULT, kind, BEST):
+        print(f"**{title}**\n\n{HEADER}")
         for number, level in enumerate(LEVELS):
-            ones = [list(one.values())[place][number] for one in found]
-            print(_row(level, ones))
+            print(_row(level, [one[title][number] for one in found]))
         print()
 
 
@@ -199,16 +210,6 @@ def _row(level: float, ones: Sequence[Judged]) -> str:
         mean([one.oracle for one in ones]),
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def shrunk(recording: Recording) -> Recording:
-    """Return the recording as it ships with a calibration, each image's likeliest classes alone: ten times as fast.
-
-    Temperatures are fitted on it again.
-    """
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
-        write(Path(name) / ANSWERS, recording.condensed(dict.fromkeys(recording.models, 1.0)))
-        return replace(Recording.of_answers(read_condensed(Path(name), recording.costs_ms)), is_scaled=False)
 
 
 def of_shipped(recording: Recording, shipped: Path, kind: str) -> Recording:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jetsel.base.errors import RequirementsError
 from jetsel.policies import Policy
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
 from jetsel.policies.promise import Promises
-from jetsel.policies.promised import Nearest, Promised
 from jetsel.policies.requirements import Requirements
-from jetsel.premodel import Neighbours
+from jetsel.policies.with_promise import WithPromise
 from jetsel.wire import Criterion
 
-EMBEDDINGS = ("embedding", "points")  # the part of a calibration, and its array, that hold the training embeddings
 
-
-class Promising:
+class FamilyPromises:
     """What one family can promise of its errors, under every criterion."""
 
     def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
@@ -30,7 +24,6 @@ class Promising:
         self._calibration = calibration
         own = None if calibration is None else calibration.wrong_at_most
         self.wrong_at_most = wrong_at_most if own is None else own
-        self._neighbours: Neighbours | None = None
 
     def of(self, criterion: Criterion, policy: str) -> Promises | None:
         """Return what a policy can promise, None if it was not calibrated for that."""
@@ -52,15 +45,15 @@ class Promising:
             return policy
         if isinstance(policy, Deadline):
             front = self.wrap_front(policy.front, criterion, level)
-            promised = {point.policy.name: point.policy for point in front.points}
-            otherwise = promised.get(policy.otherwise.name, front.points[0].policy)
+            able = {point.policy.name: point.policy for point in front.points}
+            otherwise = able.get(policy.otherwise.name, front.points[0].policy)
             return replace(policy, front=front, otherwise=otherwise, edge=Front())
         if isinstance(policy, Requirements):
             front = self.wrap_front(policy.front, criterion, level)
             names = ", ".join(point.policy.name for point in front.points)
             words = f"only {names} can promise wrong_at_most {level:g}"
-            return replace(policy, front=front, edge=Front(), promised=words)
-        return self._promised(policy, criterion, level)
+            return replace(policy, front=front, edge=Front(), promise=words)
+        return self._with_promise(policy, criterion, level)
 
     def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:
         """Return the operating points that can promise what the request asks for, with that promise.
@@ -84,21 +77,18 @@ class Promising:
             return str(error)
         return None
 
-    def _able(self, policy: Policy, criterion: Criterion, level: float) -> Promised | None:
+    def _able(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise | None:
         """Return the policy with its promise, None if it cannot make it."""
         try:
-            return self._promised(policy, criterion, level)
+            return self._with_promise(policy, criterion, level)
         except RequirementsError:
             return None
 
-    def _promised(self, policy: Policy, criterion: Criterion, level: float) -> Promised:
+    def _with_promise(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise:
         found = self.of(criterion, policy.name)
         if found is None:
             raise self._refusal(criterion, level, policy.name)
-        assert self._calibration is not None
-        cheapest = next(iter(self._calibration.identities))
-        nearest = self._nearest if found.score.nearness else None
-        return Promised(policy, found.at(level), found.score, criterion, cheapest, nearest)
+        return WithPromise(policy, found.at(level))
 
     def _refusal(self, criterion: Criterion, level: float, policy: str | None = None) -> RequirementsError:
         """Return why nothing, or this policy, can promise the level."""
@@ -122,17 +112,3 @@ class Promising:
         return RequirementsError(
             f"wrong_at_most {level:g}: no policy that can answer this request was calibrated for it"
         )
-
-    @property
-    def _nearest(self) -> Nearest:
-        """Return what finds the nearest embedding of training; made when a request first needs it."""
-        if self._neighbours is None:
-            assert self._calibration is not None
-            part, name = EMBEDDINGS
-            self._neighbours = Neighbours(self._calibration.parts[part].arrays[name].astype(np.float32))
-        neighbours = self._neighbours
-
-        def distance(embedding: NDArray[np.float32]) -> float:
-            return float(neighbours.nearest(embedding, 1)[1][0])
-
-        return distance
