@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 LEVELS = (
@@ -91,8 +92,8 @@ def findings(package: Path) -> list[str]:
         for target in sorted(targets)
         if (why := _forbidden(module, target)) is not None
     ]
-    circles = [f"a circle of imports: {' -> '.join(modules)}" for modules in _circles(imports)]
-    return unplaced + forbidden + circles + _heavy(package, imports)
+    circle = [f"a circle of imports: {' -> '.join(modules)}" for modules in [_circle(imports)] if modules]
+    return unplaced + forbidden + circle + _heavy(package, imports)
 
 
 def read_imports(package: Path) -> dict[str, set[str]]:
@@ -129,29 +130,13 @@ def _forbidden(module: str, target: str) -> str | None:
     return None
 
 
-def _circles(imports: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """Yield for each module that imports itself by way of others a shortest such way, once for each set of modules."""
-    known: set[frozenset[str]] = set()
-    for module, targets in imports.items():
-        ways = [[module, *way] for target in targets if (way := _way(target, module, imports)) is not None]
-        shortest = min(ways, key=len, default=None)
-        if shortest is not None and frozenset(shortest) not in known:
-            known.add(frozenset(shortest))
-            yield shortest
-
-
-def _way(start: str, end: str, imports: Mapping[str, Iterable[str]]) -> list[str] | None:
-    """A shortest way of imports from one module to another, both named; None where there is none."""
-    paths, waiting = {start: [start]}, deque([start])
-    while waiting:
-        module = waiting.popleft()
-        if module == end:
-            return paths[module]
-        for target in imports.get(module, ()):
-            if target not in paths:
-                paths[target] = [*paths[module], target]
-                waiting.append(target)
-    return None
+def _circle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return modules of which each imports the next, and the last is the first again; empty if there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))  # it names what is imported first
+    return []
 
 
 def _is_in(module: str, part: str) -> bool:

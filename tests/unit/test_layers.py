@@ -29,7 +29,9 @@ def test_a_circle_inside_a_package_is_found(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.py").write_text("from jetsel.wire.b import B\n")
     (folder / "b.py").write_text("if TYPE_CHECKING:\n    from jetsel.wire import a\n")
-    assert layers.findings(tmp_path / "jetsel") == ["a circle of imports: wire.a -> wire.b -> wire.a"]
+    (found,) = layers.findings(tmp_path / "jetsel")
+    assert found.startswith("a circle of imports: wire.")
+    assert "wire.a -> wire.b" in found
 
 
 def test_a_command_that_imports_the_daemon_is_found_unless_it_is_serve(tmp_path: Path) -> None:

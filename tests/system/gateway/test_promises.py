@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jetsel.policies.calibration import Expected
-from tests.system.daemons import Connect, Start
+from tests.system.daemons import Connect, Start, serving
 from tests.system.gateway.conftest import Open
-from tests.system.gateway.gateways import Gateway
+from tests.system.gateway.gateways import Gateway, opened
 from tests.system.gateway.test_metrics import samples
 from tests.system.promises import ANSWERED, MISSING, REFUSED, family_with_promises
 
@@ -19,10 +20,12 @@ JPEG = {"Content-Type": "image/jpeg"}
 OF_FEWEST = 200  # the requests that a share in doubt is read from
 
 
-@pytest.fixture
-def gateway(start: Start, open_gateway: Open, tmp_path: Path) -> Gateway:
-    daemon = start(family_with_promises(tmp_path / "cats", expected=Expected({}, {})))
-    return open_gateway(daemon.endpoint)
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("promising")
+    family = family_with_promises(folder / "cats", expected=Expected({}, {}))
+    with serving(folder, family) as daemon, opened(daemon.endpoint) as gateway:
+        yield gateway
 
 
 def test_a_level_is_kept_marked_refused_or_not_to_be_had(gateway: Gateway, jpeg: bytes) -> None:

@@ -83,6 +83,16 @@ def test_a_web_page_of_another_site_is_refused_unless_its_reader_follows_a_link(
     assert gateway.ask("GET", "/events", headers=link | {"Sec-Fetch-Mode": "no-cors"})[0] == 403
 
 
+def test_another_site_may_not_decide_about_saved_images(
+    shared_daemon: Daemon, open_gateway: Open, tmp_path: Path
+) -> None:
+    reviewing = open_gateway(shared_daemon.endpoint, command=("review", str(tmp_path)))
+    headers = {"Content-Type": "application/json", "Sec-Fetch-Site": "cross-site"}
+    assert reviewing.ask("POST", "/review/undo", b"{}", headers)[0] == 403
+    for wrong in ("/review/next?before=a", "/review/image?path=a&path=b", "/review/image?path="):
+        assert reviewing.ask("GET", wrong)[0] == 400
+
+
 def test_a_name_that_a_stranger_may_have_made_to_resolve_here_is_refused(
     shared_daemon: Daemon, gateway: Gateway, open_gateway: Open, tmp_path: Path
 ) -> None:

@@ -88,21 +88,6 @@ def until_done(done: Collection[object], count: int) -> None:
     until(lambda: len(done) >= count)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_as_many_pieces_as_workers_run_at_once(workers: int) -> None:
-    socket, done = Socket(), list[object]()
-    together = threading.Barrier(workers)
-
-    def meet() -> None:
-        together.wait(LIMIT_S)  # breaks where the others do not run at the same time
-        done.append("met")
-
-    with running(socket, workers):
-        for times in range(1, 21):
-            socket.post(*[meet] * workers)
-            until_done(done, times * workers)
-
-
 def test_what_came_together_is_shared_out_and_no_more_run_at_once_than_may() -> None:
     socket, done = Socket(), list[object]()
     running_now, most = Counter[str](), Counter[str]()

@@ -140,9 +140,3 @@ def test_pixels_in_json_have_a_bound_below_that_of_a_body() -> None:
     body = hostile("data", b"[%s]" % b",".join([b"0"] * 6_000_000), datatype="UINT8", shape="[1,1000,2000,3]")
     with pytest.raises(BadRequestError, match="binary_data_size"):
         read(body, None)
-
-
-def test_pixels_in_json_may_be_nested() -> None:
-    pixels = np.arange(24, dtype=np.uint8).reshape(2, 2, 2, 3)
-    body = request(datatype="UINT8", shape=[2, 2, 2, 3], data=pixels.tolist()) | {"parameters": {"channels": "bgr"}}
-    assert np.array_equal(read(json.dumps(body, indent=1).encode(), None)[1], pixels)

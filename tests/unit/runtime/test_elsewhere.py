@@ -114,15 +114,6 @@ def test_a_run_elsewhere_leaves_the_thread_free_and_its_result_goes_on_with_the_
     assert both.queues["far"].times.percentile_ms(0.5) is not None
 
 
-def test_here_and_elsewhere_run_side_by_side(both: Driver, place: Place, engines: dict[str, TableEngine]) -> None:
-    run = begin(both, "all")
-    assert both.carry(run) == []
-    assert (engines["s"].batches, len(place.submitted)) == ([1], 1)
-    place.bring()
-    assert both.carry() == [run]
-    assert said(run) == "s and far"
-
-
 def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
