@@ -138,7 +138,7 @@ class Pipeline:
         fallback = family.fallback if (message.on_doubt or family.on_doubt) == "use" else None
         queue_ms, decode_ms = (began_s - job.received_s) * 1e3, (decoded_s - began_s) * 1e3
         stages = Stages(queue_ms, decode_ms, None, 0.0, [], 0.0, 0.0, 0.0)
-        run = RequestRun(None, fallback, ahead, message.on_device, policy=job.policy, request=job, stages=stages)
+        run = RequestRun(None, fallback, ahead, policy=job.policy, request=job, stages=stages)
         job.run = run
         if job.policy.features:
             run.features = _features(job, photograph, stages)

@@ -83,7 +83,6 @@ class Evidence(Struct, eq=False):
     features: NDArray[np.float32] | None  # (features,), in the order that the policy names them; None if it names none
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
-    on_device: bool = False  # whether the image must not leave the device
 
 
 class Run(Struct, frozen=True):

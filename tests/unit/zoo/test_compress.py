@@ -7,11 +7,11 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.compress import int8
-from jetsel.train.optimize.graph import for_size
 from jetsel.zoo import STARTER
+from jetsel.zoo.compress import int8
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
-from tests.unit.train.optimize.test_graph import answers
+from tests.unit.zoo.test_graph import answers
 
 SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import ManifestError
-from jetsel.train.optimize.graph import for_size, operations
 from jetsel.zoo import STARTER
+from jetsel.zoo.graph import for_size, operations
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import read_model
 
