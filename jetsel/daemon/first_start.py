@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from jetsel.artefact.calibration import ANSWERS
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
-from jetsel.policies.calibration import ANSWERS
 
 log = logging.getLogger("jetsel.models")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from jetsel.artefact.installed import install
 from jetsel.base.config import Config, Models
 from jetsel.daemon.first_start import retime
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
-from jetsel.policies.installed import install
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 FOREIGN = {"labels_sha256": "a" * 64}
