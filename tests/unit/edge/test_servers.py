@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.base.config import parse
+from jetsel.base.config_text import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.edge.link import LinkEstimate
 from jetsel.edge.messages import AskResult, Remote, State
