@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.boards import recognise
+from jetsel.power.finding import recognise
 
 
 def tree(root: Path, compatible: bytes) -> Path:

