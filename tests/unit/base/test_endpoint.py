@@ -101,19 +101,6 @@ def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(
             find(None, {"XDG_RUNTIME_DIR": folder})
 
 
-def test_a_full_backlog_is_somebody_too(
-    tmp_path: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoint, "PROBE_S", 0.05)
-    path = bound(tmp_path / "j.sock", listen)
-    for _ in range(3):
-        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        waiting.setblocking(False)
-        listen.append(waiting)
-        waiting.connect_ex(str(path))
-    assert why_absent(f"ipc://{path}") is None
-
-
 def absence(where: str | Path) -> str:
     error = why_absent(f"ipc://{where}" if isinstance(where, Path) else where)
     assert isinstance(error, NoDaemonError)

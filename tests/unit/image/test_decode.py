@@ -36,21 +36,6 @@ def assert_is(photograph: Photograph, bgr: np.ndarray) -> None:
     np.testing.assert_array_equal(photograph.bgr, bgr)
 
 
-@pytest.mark.parametrize("extension", [".png", ".webp"])
-def test_lossless_formats_give_back_every_pixel(extension):
-    bgr = noise(37, 23)
-    assert_is(decode(encoded(extension, bgr), LIMITS, WHOLE), bgr)
-
-
-def test_a_grey_jpeg_and_a_grey_png_have_three_equal_channels():
-    grey = drawing(40, 30)[:, :, 0]
-    for data in (encoded(".jpg", grey), encoded(".png", grey)):
-        bgr = decode(data, LIMITS, WHOLE).bgr
-        assert bgr.shape == (30, 40, 3)
-        assert (bgr[:, :, 0] == bgr[:, :, 1]).all()
-        assert (bgr[:, :, 0] == bgr[:, :, 2]).all()
-
-
 PALETTE = png_chunk(b"PLTE", bytes((200, 100, 50, 1, 2, 3)))
 
 
@@ -201,10 +186,6 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
     photograph = decode(data, LIMITS, needed_px)
     assert photograph.bgr.shape == (*shape, 3)
     assert (photograph.width_px, photograph.height_px) == (161, 120)
-
-
-def test_only_jpeg_is_reduced():
-    assert decode(encoded(".png", drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
 
 
 @pytest.mark.parametrize(

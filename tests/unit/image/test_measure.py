@@ -8,7 +8,6 @@ import pytest
 
 from jetsel.base.errors import BadImageError
 from jetsel.image import Limits, decode, measure
-from jetsel.wire import Pixels
 from tests.unit.image.files import LIMITS, drawing, encoded, flat_jpeg, jpeg_segment
 
 KINDS = (".jpg", ".png", ".webp")
@@ -39,13 +38,6 @@ def test_a_header_alone_is_enough_and_a_cut_one_is_refused(kind: str) -> None:
     for length in range(15):
         with pytest.raises(BadImageError):
             measured(whole[:length])
-
-
-def test_raw_pixels_say_their_own_and_are_checked_whole() -> None:
-    pixels = Pixels("nv12", 64, 48, 64)
-    assert measure(memoryview(bytes(64 * 72)), pixels, LIMITS, 1).pixels == 64 * 48
-    with pytest.raises(BadImageError, match="4607 bytes"):
-        measure(memoryview(bytes(64 * 72 - 1)), pixels, LIMITS, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

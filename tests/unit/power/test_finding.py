@@ -10,6 +10,7 @@ import pytest
 from jetsel.base.config import Power
 from jetsel.base.errors import ConfigError
 from jetsel.power import finding
+from jetsel.power.boards import recognise
 from jetsel.power.finding import FoundRails
 from tests.data.sysfs_trees import BOARDS, tree
 from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, zone
@@ -165,3 +166,32 @@ def test_a_rail_that_fails_now_is_dropped_and_takes_the_total_with_it(tmp_path: 
     assert [each.name for each in taken.dropped] == ["POM_5V_IN", "total"]
     assert "Input/output error" in taken.dropped[0].reason
     assert "POM_5V_IN" in taken.dropped[1].reason
+
+
+def board_of(root: Path, compatible: bytes) -> Path:
+    folder = root / "firmware/devicetree/base"
+    folder.mkdir(parents=True)
+    (folder / "compatible").write_bytes(compatible)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("compatible", "name"),
+    [
+        (b"nvidia,p2597-0000+p3489-0888\0nvidia,tegra186\0", "jetson-tx2"),
+        (b"nvidia,p3509-0000+p3668-0001\0nvidia,tegra194\0", "jetson-xavier-nx"),
+        (b"nvidia,p3768-0000+p3767-0000-super\0nvidia,p3767-0000\0nvidia,tegra234\0", "jetson-orin-nano"),
+    ],
+)
+def test_a_module_on_any_carrier_is_recognised(tmp_path: Path, compatible: bytes, name: str) -> None:
+    found = recognise(board_of(tmp_path, compatible))
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    "compatible",
+    [b"nvidia,p3509-0000+p3636-0001\0nvidia,tegra186\0", b"raspberrypi,4-model-b\0brcm,bcm2711\0", b"\xff" * 5000],
+)
+def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, compatible: bytes) -> None:
+    assert recognise(board_of(tmp_path, compatible)) is None

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from jetsel.base.errors import ManifestError
+from jetsel.base.config import Models
+from jetsel.base.errors import ConfigError, ManifestError
 from jetsel.base.names import RULE
-from jetsel.zoo import Zoo, scan, verify
+from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo import STARTER, Zoo, model_folders, scan, verify
+from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
+from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
+from jetsel.zoo.store import MAX_WEIGHTS_BYTES, own_folder, planned_folders
 from tests.unit.zoo.making import described, put_model
 
 OTHER_LABELS = "n01855672\tgoose\nn02051845\tpelican\n"
@@ -118,3 +124,53 @@ def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> N
     model.path.unlink()
     with pytest.raises(ManifestError, match=r"small\.onnx: cannot be read"):
         verify(model)
+
+
+def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
+    environment = {"STATE_DIRECTORY": str(tmp_path)}
+    assert own_folder(environment) == tmp_path / "models"
+    assert model_folders(Models(), environment) == [STARTER]
+    (tmp_path / "models").mkdir()
+    assert model_folders(Models(), environment) == [STARTER, tmp_path / "models"]
+    assert model_folders(Models(starter=False, paths=["/a", "/b"]), environment) == [
+        Path("/a"),
+        Path("/b"),
+        tmp_path / "models",
+    ]
+    assert model_folders(Models(starter=False, paths=[str(tmp_path / "models")]), environment) == [tmp_path / "models"]
+
+
+def test_a_link_to_a_version_that_is_gone_is_named_with_the_repair(tmp_path: Path) -> None:
+    (tmp_path / "state-agent/installed").mkdir(parents=True)
+    (tmp_path / "state-agent/installed/current").symlink_to("7")
+    with pytest.raises(ConfigError, match="remove it"):
+        planned_folders({"STATE_DIRECTORY": str(tmp_path / "state")})
+
+
+def reason(folder: Path) -> str:
+    (broken,) = scan([folder]).broken
+    return broken.reason
+
+
+def sparse(path: Path, size_bytes: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+
+
+def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> None:
+    put_model(tmp_path, name="good")
+    (model,) = scan([tmp_path]).families["pets"].models
+    sparse(tmp_path / "small.onnx", MAX_WEIGHTS_BYTES + 1)
+    with pytest.raises(ManifestError, match=f"exceeds the limit of {MAX_WEIGHTS_BYTES} bytes"):
+        verify(model)
+    sparse(tmp_path / "labels.tsv", 1 << 40)
+    assert f"exceeds the limit of {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
+    sparse(tmp_path / "good.json", 1 << 40)
+    assert f"exceeds the limit of {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
+
+
+def test_an_input_of_a_billion_pixels_is_refused(tmp_path: Path) -> None:
+    spec = described()["input"]
+    for change in ({"width_px": 10**9}, {"height_px": MAX_SIDE_PX + 1}, {"resize_px": 10**9}):
+        (tmp_path / "small.json").write_text(json.dumps(described(input={**spec, **change})))
+        assert f"<= {MAX_SIDE_PX}" in reason(tmp_path)

@@ -61,20 +61,6 @@ def refusal(folder: Path, host: HostSettings = HOST, said: dict[str, Any] = ABOU
     return str(raised.value)
 
 
-def test_a_key_holds_everything_that_an_engine_depends_on() -> None:
-    assert wanted_key(WEIGHTS, replace(HOST, precision="int8", workspace_bytes=256_000_000, max_batch=4), ABOUT) == Key(
-        onnx_sha256=ONNX,
-        input_px=(64, 64),
-        tensorrt="8.2.1.8",
-        gpu="NVIDIA Tegra X2",
-        compute_capability="6.2",
-        precision="int8",
-        max_batch=4,
-        workspace_bytes=256_000_000,
-        lean_tactics=True,
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
