@@ -14,8 +14,7 @@ import pytest
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines import Engine
 from jetsel.engines.onnx import OnnxEngine
-from tests.board.conftest import MODELS, Built
-from tests.board.report import Report, megabytes, percentiles
+from tests.board.conftest import MODELS, Built, Report, megabytes, percentiles
 from tests.contract.opening import Models, Subject, photographs
 
 RUNS, FIRST = 200, 20  # the first runs are not the usual ones

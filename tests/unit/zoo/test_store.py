@@ -9,7 +9,6 @@ import pytest
 
 from jetsel.base.config import Models
 from jetsel.base.errors import ConfigError, ManifestError
-from jetsel.base.names import RULE
 from jetsel.image.model_input import MAX_SIDE_PX
 from jetsel.zoo import STARTER, Zoo, model_folders, scan, verify
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
@@ -61,20 +60,6 @@ def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:
     assert [model.manifest.name for model in zoo.families["pets"].models] == ["a"]
     (reason,) = reasons(zoo)
     assert f"family: 'pets' has other labels in {first}" in reason
-
-
-def test_two_families_may_have_the_same_labels(tmp_path: Path) -> None:
-    put_model(tmp_path / "first", name="a")
-    put_model(tmp_path / "second", name="b", family="animals")
-    zoo = scan([tmp_path / "first", tmp_path / "second"])
-    found = {name: [model.manifest.name for model in family.models] for name, family in zoo.families.items()}
-    assert (found, zoo.broken) == ({"pets": ["a"], "animals": ["b"]}, ())
-
-
-def test_a_family_whose_name_is_broken_is_left_out_with_its_repair(tmp_path: Path) -> None:
-    put_model(tmp_path, name="a", family="My Flowers")
-    (reason,) = reasons(scan([tmp_path]))
-    assert reason == f"family: {RULE}; correct it there, or delete the file"
 
 
 def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:

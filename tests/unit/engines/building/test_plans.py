@@ -27,10 +27,6 @@ HOST = HostSettings(Path("/nonexistent"))
 PLAN = b"a plan of a few bytes"
 
 
-def about(version: str = "8.2.1.8", **gpu: Any) -> dict[str, Any]:
-    return {"version": version, "gpu": ABOUT["gpu"] | gpu}
-
-
 def record(key: Key, **changes: Any) -> PlanRecord:
     check = Check(photographs=5, source="drawings", agreement=1.0, largest_difference=0.01, spread=10.0, device_ms=None)
     made = PlanRecord(
@@ -98,28 +94,6 @@ def test_what_was_installed_is_found_with_what_the_host_is_to_be_told(tmp_path: 
         "sha256": hashlib.sha256(PLAN).hexdigest(),
         "expected_bytes": 1000,
     }
-
-
-@pytest.mark.parametrize("folder", ["", "never/made"])
-def test_where_nothing_was_built_the_command_is_named(tmp_path: Path, folder: str) -> None:
-    said = refusal(tmp_path / folder)
-    assert "no engine" in said
-    assert said.endswith("run: jetsel models build xl")
-
-
-@pytest.mark.parametrize(
-    ("host", "said", "words"),
-    [
-        (HOST, about("8.5.2.2"), "tensorrt 8.2.1.8 and not 8.5.2.2"),
-        (replace(HOST, precision="fp32"), ABOUT, "precision fp16 and not fp32"),
-        (HOST, about(is_integrated=False), "lean_tactics True and not False"),
-    ],
-)
-def test_an_engine_that_does_not_fit_says_why(
-    tmp_path: Path, host: HostSettings, said: dict[str, Any], words: str
-) -> None:
-    put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
-    assert refusal(tmp_path, host, said) == f"xl: its engine was built with {words}; run: jetsel models build xl"
 
 
 def test_a_record_that_is_not_of_its_name_is_not_believed(tmp_path: Path) -> None:
