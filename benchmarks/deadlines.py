@@ -39,7 +39,7 @@ def main() -> None:
     photographs = list(find(args.folder, family.labels, None, need_labels=True).photographs)
     random.Random(SEED).shuffle(photographs)
     shown = [(one.path.read_bytes(), family.labels.wnids[one.class_number or 0]) for one in photographs[: args.most]]
-    policies = [OURS, f"{OURS}:mdinference", *(f"single:{model.manifest.name}" for model in family.models)]
+    policies = [OURS, *(f"single:{model.manifest.name}" for model in family.models)]
     print("# Deadlines without an edge\n")
     print("\n".join(conditions()), flush=True)
     with (

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import daemon, fitted_daemon, gateway
 from benchmarks.timer import missed
-from calibration.papers.mdinference.predict import POLICIES, predicted
+from calibration.papers.mdinference.predict import predicted
 from calibration.papers.mdinference.trace import traced
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
@@ -38,11 +38,9 @@ PORT = 8000
 CUT_S, AFTER_S = 3.0, 10.0
 WAYS: dict[str, dict[str, Any]] = {
     "with the edge": {},
-    "with the edge, all three stages": {"policy": "deadline:mdinference"},
     "device alone": {"on_device": True},
 }
 SIMULATED = {"with the edge": ("deadline", "with the edge server"), "device alone": ("deadline", "device alone")}
-SIMULATED["with the edge, all three stages"] = ("deadline:mdinference", "with the edge server")
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: 
     """Return the predicted accuracy by deadline, policy and models."""
     if recording is None:
         return {}
-    rows = predicted(recording, config, [str(trace)], deadlines_ms, POLICIES)
+    rows = predicted(recording, config, [str(trace)], deadlines_ms, ["deadline"])
     return {(row["deadline_ms"], row["policy"], row["models"]): row["effective"] for row in rows}
 
 

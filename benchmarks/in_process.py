@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.bare import LIMITS
 from jetsel import image
 from jetsel.base.errors import InternalError
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.features import extract, table_hash
-from jetsel.policies import Decision, Evidence, Policy, catalogue
+from jetsel.policies import Decision, Policy, catalogue
 from jetsel.policies.calibration import check
 from jetsel.policies.coding import read
 from jetsel.runtime import Driver, ModelQueue, RequestRun
+from jetsel.wire import Classify
 from jetsel.zoo import Family, verify
 
 
@@ -25,6 +30,19 @@ class Said:
 
     def __str__(self) -> str:
         return f"{self.wnid} by {', '.join(self.ran)}"
+
+
+@dataclass(eq=False)
+class _Request:
+    """A request about one image. See jetsel.runtime.request_run.Request."""
+
+    message, deadline_s, is_counted, has_promise, file = Classify(1, ""), None, True, False, None
+    photograph: image.Photograph
+    specs: Mapping[str, image.InputSpec]
+
+    def model_input(self, model: str) -> NDArray[np.float32]:
+        """Return what a model takes."""
+        return image.model_input(self.photograph, self.specs[model])
 
 
 class InProcess:
@@ -51,12 +69,7 @@ class InProcess:
         """Run the policy on one encoded photograph; raises JetselError where the daemon would answer with it."""
         photograph = image.decode(data, LIMITS, self._family.decode_px)
         features = extract(photograph.bgr, self._policy.features) if self._policy.features else None
-        run = RequestRun(
-            self._policy,
-            Evidence(features, self._fallback),
-            "top1",
-            lambda model: image.model_input(photograph, self._specs[model]),
-        )
+        run = RequestRun(features, self._fallback, policy=self._policy, request=_Request(photograph, self._specs))
         self._driver.start(run)
         self._driver.carry(run)
         outcome = run.outcome

@@ -251,7 +251,7 @@ STEPS, STEP_S = (0.5, 3.0, 0.5), 6.0  # multiples of what the default policy ser
 def _steps(setting: Setting, ours: Contender, best_hz: float, asking: Generator) -> None:
     """Print how the operating points follow when the load rises and falls."""
     front = setting.family.fronts["top1"]
-    cost_ms = {point.policy.name: point.calibrated_ms for point in front.points}
+    cost_ms = {point.policy.name: point.known_ms for point in front.points}
     rows = []
     for number in range(setting.args.rounds):
         chance = np.random.default_rng([SEED, number])

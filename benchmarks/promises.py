@@ -22,10 +22,10 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import daemon
 from jetsel.base.errors import InDoubtError, RequirementsError
+from jetsel.calibrate.judge.learn_then_test import LEVELS
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record import find
 from jetsel.client import Client
-from jetsel.premodel.doubt import LEVELS
 from jetsel.zoo import STARTER, scan
 
 SEED = 2026

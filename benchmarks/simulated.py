@@ -24,15 +24,16 @@ from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
 from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, share_of
-from jetsel.edge.outlook import SEEDED, outlook
 from jetsel.engines import Output, Place
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
-from jetsel.policies.policy import Decision, Evidence
+from jetsel.policies.policy import Decision
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime.forecast import SEEDED, outlook
 from jetsel.site.configured import ConfiguredFamily
+from jetsel.wire import Classify
 
 SPREAD = 0.1  # of its mean, the standard deviation of a model's time
 
@@ -58,7 +59,9 @@ class Device:
 
 @dataclass(eq=False)
 class Request:
-    """One request: when it is due and read, and what became of it."""
+    """One request: when it is due and read, and what became of it. See jetsel.runtime.request_run.Request."""
+
+    message, is_counted, has_promise, photograph, file = Classify(1, ""), True, False, None, None
 
     image: int
     due_s: float
@@ -66,6 +69,11 @@ class Request:
     ended_s: float = math.inf
     policy: Policy | None = None
     run: RequestRun | None = None
+    deadline_s: float | None = None
+
+    def model_input(self, _: str) -> NDArray[np.float32]:
+        """Return what has the engine find its recorded answer."""
+        return np.full((1, 1, 1, 1), self.image, np.float32)
 
     @property
     def decision(self) -> Decision | None:
@@ -100,7 +108,7 @@ class Simulation:
         }
         for name, queue in queues.items():
             mean_ms = device.times.models_ms[name]
-            queue.estimate.prior_ms = mean_ms, SEEDED * mean_ms
+            queue.prior_ms = mean_ms, SEEDED * mean_ms
         self.driver = Driver(queues, now=self.time.now, events=Events())
         self.admission = Admission(Server(), device.workers, self.time.now)
 
@@ -178,7 +186,8 @@ class Simulation:
             self.time.sleep(self.device.times.around_ms / 1e3)
             runs.append(self._started(request, allowed))
         for run in self.driver.carry(*runs):
-            self._finish(run.owner)
+            assert isinstance(run.request, Request)
+            self._finish(run.request)
 
     def _allowed(self) -> Allowed:
         if isinstance(self.asked, Front | Deadline):
@@ -191,11 +200,9 @@ class Simulation:
         now_s, queues = self.time.now(), self.driver.queues
         ahead = outlook(queues, limit_s, now_s, (0, 0), None, on_device=False, allowed_ms=allowed.ms)
         is_front = isinstance(self.asked, Front)
-        request.policy = self.asked.select(ahead).policy if isinstance(self.asked, Front) else self.asked
-        pixels = np.full((1, 1, 1, 1), request.image, np.float32)  # by which the engine finds its recorded answer
-        evidence = Evidence(None, None, ahead)
-        deadline_s = None if is_front else limit_s
-        run = RequestRun(request.policy, evidence, "top1", lambda _: pixels, deadline_s, owner=request)
+        request.policy = self.asked.select_now(ahead).policy if isinstance(self.asked, Front) else self.asked
+        request.deadline_s = None if is_front else limit_s
+        run = RequestRun(None, None, ahead, policy=request.policy, request=request)
         request.run = run
         self.driver.start(run)
         return run

@@ -37,7 +37,8 @@ ONLY: Mapping[str, frozenset[str]] = {
     "addons.cameras": _SHARED | {"gateway.camera_states"},  # the file that the gateway reads
     "addons.fleet.agent.canary": _SHARED | {"calibrate.record.photographs", "zoo", "addons.fleet"},
     "addons.fleet.agent.proving": _SHARED | {"calibrate.retiming", "engines", "policies", "zoo", "addons.fleet"},
-    "addons.fleet.manager": _SHARED | {"calibrate", "policies", "premodel", "zoo", "addons.fleet"},
+    "addons.fleet.manager.status": _SHARED | {"calibrate.report", "calibrate.judge.words", "addons.fleet"},  # the page
+    "addons.fleet.manager": _SHARED | {"calibrate.condensed", "policies", "zoo", "addons.fleet"},
     "addons.fleet.commands": _SHARED | {"calibrate.report", "addons.fleet"},  # the form of the page
     "addons.fleet": _SHARED | {"policies", "zoo"},
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed

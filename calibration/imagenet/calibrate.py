@@ -16,7 +16,6 @@ import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.base.files import write
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.retiming import offered
@@ -25,10 +24,8 @@ from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import save
 from jetsel.zoo import scan
 
-TIMED = TimingPlan(photographs=60, most_repeats=10)
+TIMED = TimingPlan(images=60)
 """Times that ship are replaced at the first start on a machine."""
-TOO_LARGE = "embedding"
-"""Kept out: its 3 MB are not worth a policy that is slower than the best single model and right less often."""
 
 
 def listed(photos: Path, file: Path) -> Path:
@@ -53,10 +50,9 @@ def main() -> None:
     recording, slower = offered(loaded.recording, {model.manifest.name: model for model in family.models})
     identities = {name: loaded.identities[name] for name in recording.models}
     found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
-    parts = {name: part for name, part in found.calibration.parts.items() if name != TOO_LARGE}
-    save(msgspec.structs.replace(found.calibration, parts=parts, not_offered=slower), family.calibration)
+    save(msgspec.structs.replace(found.calibration, not_offered=slower), family.calibration)
     others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
-    answers = condense(loaded.recording, fit_temperatures(loaded.recording), others)
+    answers = loaded.recording.condensed(fit_temperatures(loaded.recording), others)
     write(family.calibration / ANSWERS, answers)
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")

@@ -26,7 +26,7 @@ from jetsel.zoo import Family, Model, scan
 PARENTS = ("lite0-224", "lite1-240", "lite2-260")
 SMALLEST_PX = 128  # below, lite0 has rungs already, and the others are right on less
 LEARNED_FROM = 1 / 3
-TIMED = TimingPlan(photographs=60)
+TIMED = TimingPlan(images=60)
 
 
 def candidates(family: Family, learn: Sequence[Path], work: Path) -> dict[str, Model]:

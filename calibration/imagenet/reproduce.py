@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.calibrate import listed
+from calibration.papers.taylor.paper_chain import NAME as CHAIN_PAPER
+from calibration.papers.taylor.paper_chain import PaperChainKind
 from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
 from jetsel.calibrate.judge.results import Judge
@@ -31,13 +33,14 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features import NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.registry import catalogue
+from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
 from jetsel.zoo.pretrained import RUNGS
 
 SIZES_PX = {"64 x 64": WORKING_PX, "as they are": 50_000_000}
 MAIN = "random227"
+KINDS = (*USUAL, PaperChainKind())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +144,7 @@ def judged(
     print(f"| policy | {columns} | of {best}'s time | points beside it | of {hindsight}'s time | points beside it |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     lines = []
-    for name, policy in catalogue(recording.models, calibration)["top1"].items():
+    for name, policy in catalogue(recording.models, calibration, KINDS)["top1"].items():
         run = replay_all(policy, recording, range(len(right)), "top1", calibration.temperatures, recording.models[-1])
         result, correct = judge.result(name, run), (run.answered == recording.classes).astype(float)
         model_ms, whole_ms = float(run.models_ms.mean()), result.time_ms.mean
@@ -160,9 +163,9 @@ def judged(
             continue
         gain, low, high = bootstrap(correct - mixed(right, costs_ms, whole_ms))
         print(f"| {name} | {gain:+.2f} ({low:+.2f} to {high:+.2f}) | {_beside_shares(run, right, correct)} |")
-    chain = next(run for name, run, _, _ in lines if name == "chain-paper")
+    chain = next(run for name, run, _, _ in lines if name == CHAIN_PAPER)
     fails = ~(right & chain.ran).any(axis=1) & right.any(axis=1)
-    print(f"\nsound: chain-paper picks a model that fails while another succeeds on {100 * fails.mean():.1f} %")
+    print(f"\nsound: {CHAIN_PAPER} picks a model that fails while another succeeds on {100 * fails.mean():.1f} %")
 
 
 def _beside_shares(run: Run, right: NDArray[np.bool_], correct: NDArray[np.float64]) -> str:
@@ -195,7 +198,7 @@ def main() -> None:
     kept = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
     family = replace(whole, models=tuple(model for model in whole.models if model.manifest.name in kept))
     began = time.monotonic()
-    found = fitted(family, _only(fit.loaded, kept))
+    found = fitted(family, _only(fit.loaded, kept), kinds=KINDS)
     print(f"training the choosers, and judging them in ten folds: {time.monotonic() - began:.0f} s, no GPU")
     calibration = found.calibration
     best = found.findings.comparisons["top1"].best_single

@@ -26,10 +26,9 @@ from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec
-from jetsel.train.optimize import compress
-from jetsel.train.optimize.graph import for_size, operations
-from jetsel.zoo import Model, scan
+from jetsel.zoo import Model, compress, scan
 from jetsel.zoo.adding import derived
+from jetsel.zoo.graph import for_size, operations
 from jetsel.zoo.onnx_model import input_of as input_name
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder

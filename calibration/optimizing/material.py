@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.image import InputSpec
-from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
 from jetsel.zoo import Family, Model
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Material:
     def lesson(self) -> Lesson:
         """What networks are fine-tuned on, at the parent's own size."""
         from jetsel.train.optimize.distil import Lesson
-        from jetsel.train.optimize.network import network_of
+        from jetsel.train.optimize.steps import network_of
 
         plan, spec = self.plan, self.plan.parent.manifest.input
         teacher = network_of(self.graph(spec), plan.parent.manifest.name)

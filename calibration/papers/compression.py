@@ -15,10 +15,9 @@ from onnx import ModelProto, numpy_helper
 from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
-from jetsel.train.optimize import compress
-from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo import Family, Model
+from jetsel.zoo import Family, Model, compress
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import input_of, read_model
 
 STEPS = 256  # of rounded weights, as TensorFlow's round_weights has them

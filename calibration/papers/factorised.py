@@ -25,15 +25,13 @@ from calibration.optimizing.separable import separable
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.judge.metrics import mean_interval
-from jetsel.train.loop import Progress
 from jetsel.train.optimize.activations import operations
-from jetsel.train.optimize.distil import Lesson, distil
+from jetsel.train.optimize.distil import Lesson, Progress, distil
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.train.optimize.network import network_of
-from jetsel.train.optimize.steps import write
+from jetsel.train.optimize.steps import network_of, write
 from jetsel.zoo import STARTER, scan
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 
 PARENT = "l"

@@ -26,7 +26,7 @@ from jetsel.calibrate.record import LoadedRecording, load
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES, table_hash
 from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import KINDS, catalogue
+from jetsel.policies.registry import catalogue
 from jetsel.zoo import STARTER, Family, scan
 
 SIZES = 200, 500, 1000, 2000
@@ -104,7 +104,7 @@ def learned(fit: LoadedRecording, test: LoadedRecording) -> Points:
         for place, model in enumerate(held.models)
     }
     taught = learn(fit.recording, "top1", ChainPlan(NAMES[:1], 5), fit_temperatures(fit.recording))
-    return points | {kind.name: tried[::THINNED] for kind in KINDS if (tried := try_out(kind, taught, held))}
+    return points | {kind.name: tried[::THINNED] for kind in taught.kinds if (tried := try_out(kind, taught, held))}
 
 
 def chosen(points: Points, rows: NDArray[np.int64]) -> tuple[dict[str, Outcomes], dict[str, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.coding import save
-from jetsel.policies.registry import CRITERIA
+from jetsel.policies.kind import Kind
+from jetsel.policies.registry import CRITERIA, USUAL
 from jetsel.premodel.cascades import fit_cascades, judge
 from jetsel.zoo import STARTER, Family, scan
 
@@ -58,7 +60,12 @@ def recorded(
 
 
 def fitted(
-    family: Family, loaded: LoadedRecording, *, choice_factor: float = 1.0, offers_chain: bool = False
+    family: Family,
+    loaded: LoadedRecording,
+    *,
+    choice_factor: float = 1.0,
+    offers_chain: bool = False,
+    kinds: Sequence[Kind] = USUAL,
 ) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
     paths = loaded.recording.paths
@@ -71,7 +78,9 @@ def fitted(
         Identity(
             family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
         ),
-        InstallRequest(names=tuple(family.labels.names), choice_factor=choice_factor, offers_chain=offers_chain),
+        InstallRequest(
+            names=tuple(family.labels.names), choice_factor=choice_factor, offers_chain=offers_chain, kinds=kinds
+        ),
         clock,
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -17,17 +17,17 @@ from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.judge.comparing import compared
 from jetsel.calibrate.judge.decision import TOP, InstallRequest, decide
-from jetsel.calibrate.judge.doubt_findings import doubt_findings
 from jetsel.calibrate.judge.doubtful import doubtful
-from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, Lift
-from jetsel.calibrate.judge.promises import Doubts, doubts_of, look_at_unknown
+from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, Lift, PromiseFindings
+from jetsel.calibrate.judge.promises import Split, promise_findings, promises_by_policy, replay_unknown
 from jetsel.calibrate.judge.results import Judge, differing, mistakes
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
-from jetsel.policies.kind import ChainPlan
+from jetsel.policies.kind import ChainPlan, Kind
+from jetsel.policies.promise import Promises
 from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
@@ -84,16 +84,13 @@ def calibrate(
     decision = decide(order, loaded, tried, judges, fitted.goals, withheld)
     default = decision.defaults["top1"]
     progress("testing promises", 0, 1)
-    doubts = _doubts(fitted, decision.defaults, unknown, order)
+    promises = _promises(fitted, judges, decision.defaults, withheld, unknown, order)
     calibration = msgspec.structs.replace(
         draft,
         parts={name: part for name, part in draft.parts.items() if name not in withheld},
         default_policy=decision.defaults,
         because=decision.verdict,
-        promises={
-            criterion: {name: one for name, one in found.promises.items() if name not in withheld}
-            for criterion, found in doubts.items()
-        },
+        promises=promises,
         wrong_at_most=order.wrong_at_most,
         unknown_images=0 if unknown is None else len(unknown.classes),
         figures={
@@ -114,22 +111,20 @@ def calibrate(
         mistakes=mistakes(recording, runs, default, order.names, temperatures),
         current=current,
         doubtful=None if draft.labels_from is not None else doubtful(recording, order.names, temperatures),
-        doubt=None
-        if not doubts
-        else doubt_findings(
-            doubts[order.decides],
-            (decision.defaults[order.decides], f"single:{judges[order.decides].best_single}"),
-            order.names,
-            calibration.unknown_images,
-        ),
+        promises=_promise_findings(calibration, judges[order.decides], tried[order.decides].runs, order.names),
         is_allowed=order.goal.keeps(decision.outcomes),
     )
     return Calibrated(calibration, findings, decision.outcomes, decision.is_better, findings.is_allowed)
 
 
-def _doubts(
-    fitted: _Fitted, defaults: Mapping[Criterion, str], unknown: Recording | None, order: InstallRequest
-) -> dict[Criterion, Doubts]:
+def _promises(
+    fitted: _Fitted,
+    judges: Mapping[Criterion, Judge],
+    defaults: Mapping[Criterion, str],
+    withheld: Sequence[str],
+    unknown: Recording | None,
+    order: InstallRequest,
+) -> dict[Criterion, dict[str, Promises]]:
     """Return what every policy promises; nothing if there were no labels, since nothing is known of errors then.
 
     Raises CalibrationError if the family is to promise what it cannot.
@@ -140,16 +135,37 @@ def _doubts(
                 "--wrong-at-most: without labels nothing is known of wrong answers: label the images"
             )
         return {}
-    found = {}
+    split = Split.of(fitted.fold_of, fitted.recording.groups)
+    found: dict[Criterion, dict[str, Promises]] = {}
     for criterion, tried in fitted.tried.items():
-        strange = None if unknown is None else look_at_unknown(fitted.recording, unknown, fitted.draft, criterion)
-        found[criterion] = doubts_of(fitted.recording, tried.runs | tried.front, fitted.fold_of, criterion, strange)
+        strange = {} if unknown is None else replay_unknown(fitted.recording, unknown, fitted.draft, criterion)
+        rivals = {name: run for name, run in tried.runs.items() if name not in withheld}
+        runs = rivals | tried.front
+        wrong = {name: ~judges[criterion].outcomes(run).correct for name, run in runs.items()}
+        found[criterion] = promises_by_policy(runs, wrong, split, strange, defaults[criterion], len(rivals))
     if order.wrong_at_most is not None:
         try:
-            found[order.decides].promises[defaults[order.decides]].at(order.wrong_at_most)
+            found[order.decides][defaults[order.decides]].at(order.wrong_at_most)
         except RequirementsError as error:
             raise CalibrationError(f"--wrong-at-most: {error}") from error
     return found
+
+
+def _promise_findings(
+    calibration: Calibration, judge: Judge, runs: Mapping[str, Run], names: Sequence[str]
+) -> PromiseFindings | None:
+    """Return what the report shows of the default policy and of the best single model; None if nothing is promised."""
+    if not calibration.promises:
+        return None
+    shown = dict.fromkeys((calibration.default_policy[judge.criterion], f"single:{judge.best_single}"))
+    return promise_findings(
+        {name: calibration.promises[judge.criterion][name] for name in shown},
+        runs,
+        {name: ~judge.outcomes(runs[name]).correct for name in shown},
+        judge.recording.classes,
+        names,
+        calibration.unknown_images,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +203,11 @@ def _fit(
     # Limits are meant for the criterion that decides: 60 % may be much under top1, and little under top5.
     anything = Goal(order.goal.objective, may_lose_points=order.goal.may_lose_points)
     goals = {criterion: order.goal if criterion == order.decides else anything for criterion in CRITERIA}
-    tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress)
+    tried = cross_validate(recording, fold_of, near, plan, goals, identity, progress, order.kinds)
     progress("fitting on all images", 0, 1)
-    draft = msgspec.structs.replace(_fit_on_all(recording, plan, tried, identity), labels_from=loaded.labels_from)
+    draft = msgspec.structs.replace(
+        _fit_on_all(recording, plan, tried, identity, order.kinds), labels_from=loaded.labels_from
+    )
     return _Fitted(recording, fold_of, goals, tried, draft, lift)
 
 
@@ -219,6 +237,7 @@ def _findings(
         objective=order.goal.objective,
         conditions=dict(loaded.times.conditions),
         noisy=loaded.times.noisy,
+        dropped=dict(loaded.dropped),
         costs_ms=dict(calibration.costs_ms),
         energies_mj=dict(calibration.energies_mj),
         energies_half_mj=dict(calibration.energies_half_mj),
@@ -241,10 +260,11 @@ def _fit_on_all(
     plan: ChainPlan,
     tried: Mapping[Criterion, CrossValidated],
     identity: Identity,
+    kinds: Sequence[Kind],
 ) -> Calibration:
     """Learn once more, from every photograph, at the operating points that cross-validation chose."""
     temperatures = fit_temperatures(recording)
-    learned = {criterion: learn(recording, criterion, plan, temperatures) for criterion in CRITERIA}
+    learned = {criterion: learn(recording, criterion, plan, temperatures, kinds) for criterion in CRITERIA}
     return assemble(identity, learned, {criterion: tried[criterion].chosen for criterion in CRITERIA})
 
 

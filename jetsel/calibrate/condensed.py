@@ -7,7 +7,7 @@ nearly those of the whole recording.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,72 +19,124 @@ from numpy.typing import NDArray
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import ANSWERS, Calibration
-from jetsel.premodel.cascades import log_softmax
+from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 
 FIRST, REST = 8, 64
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
 
 
 @dataclass(frozen=True)
-class Condensed:
+class AnsweredModel:
     """One model in ANSWERS: its Manifest.identity, and the temperature that its logits are divided by."""
 
     identity: str
     temperature: float
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedCascade:
+    """One cascade on n images. rungs: columns of its models, cheapest first.
+
+    stops: (n,) the place of the rung whose answer was taken. right: (n,) whether that answer is right.
+    """
+
+    rungs: tuple[int, ...]
+    stops: NDArray[np.int8]
+    right: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What m models answered on n images, as ANSWERS holds it, and what each model takes.
+
+    logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
+    a place among the c, which means something for one image alone. features: (n, f) float32. groups: (n,) images that
+    are nearly the same share a number. costs_ms: of each model, in the order of `models`.
+    """
+
+    models: tuple[str, ...]
+    logits: NDArray[np.float16] | NDArray[np.float32]
+    classes: NDArray[np.int64]
+    features: NDArray[np.float32]
+    groups: NDArray[np.int64]
+    costs_ms: Mapping[str, float]
+
+    def cascades(self, costs_ms: Sequence[float], most_rungs: int) -> list[JudgedCascade]:
+        """Return every cascade of up to this number of models, its thresholds fitted to these times, one a model."""
+        order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
+        log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
+        costs = np.array([costs_ms[column] for column in order])
+        outputs = Outputs(log_odds, self.classes, costs, "top1", averaged=False)
+        judged = []
+        for fitted in tried_cascades(outputs, most_rungs):
+            right, ran = judge(fitted, outputs)
+            stops = (ran.sum(axis=1) - 1).astype(np.int8)
+            judged.append(JudgedCascade(tuple(order[rung] for rung in fitted.rungs), stops, right))
+        return judged
+
+
 def condense(
-    recording: Recording, temperatures: Mapping[str, float], identities: Mapping[str, str] = MappingProxyType({})
+    logits: Mapping[str, NDArray[np.floating]],
+    classes: NDArray[np.int64],
+    features: NDArray[np.float32],
+    groups: NDArray[np.int64] | None,
+    temperatures: Mapping[str, float],
+    identities: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
 
-    identities: of models that the calibration beside it may not know.
+    logits: of each model, (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups:
+    (n,) see Answers; None if each image is its own. identities: of models that the calibration beside it may not know.
     """
-    models = recording.models
-    logits = [log_softmax(said, temperatures[model]) for model, said in zip(models, recording.logits, strict=True)]
-    first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in logits], axis=1)
+    scaled = {model: log_softmax(said, temperatures[model]) for model, said in logits.items()}
+    first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in scaled.values()], axis=1)
     named = [np.unique(row) for row in first]
     width = max(map(len, named))
     no_class = width + REST - 1  # stands for a true class that no model names: one of the rest
     arrays: dict[str, NDArray[np.generic]] = {
-        "features": recording.features,
-        "groups": np.arange(len(named)) if recording.groups is None else recording.groups,
-        "labels": recording.classes,
+        "features": features,
+        "groups": np.arange(len(named)) if groups is None else groups,
+        "labels": classes,
         "classes": np.array(
             [
-                int(np.flatnonzero(classes == true)[0]) if true in classes else no_class
-                for classes, true in zip(named, recording.classes, strict=True)
+                int(np.flatnonzero(places == true)[0]) if true in places else no_class
+                for places, true in zip(named, classes, strict=True)
             ]
         ),
     }
-    for model, said in zip(models, logits, strict=True):
-        kept = np.full((len(named), width + REST), _NOTHING, np.float32)
-        for row, classes in enumerate(named):
-            others = np.delete(said[row], classes)
-            kept[row, : len(classes)] = said[row, classes]
-            if len(others):
-                kept[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
-        arrays[f"logits.{model}"] = kept.astype(np.float16)
+    for model, said in scaled.items():
+        arrays[f"logits.{model}"] = _shortened(said, named, width)
     for model, identity in identities.items():
         arrays[f"identity.{model}"] = np.frombuffer(bytes.fromhex(identity), np.uint8)
         arrays[f"temperature.{model}"] = np.array([temperatures[model]])
     return pack(arrays)
 
 
-def read_models(folder: Path, calibration: Calibration) -> dict[str, Condensed]:
+def _shortened(said: NDArray[np.float32], named: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.float16]:
+    """One model's log odds of each image's named classes, and of the rest: (n, width + REST)."""
+    kept = np.full((len(named), width + REST), _NOTHING, np.float32)
+    for row, classes in enumerate(named):
+        others = np.delete(said[row], classes)
+        kept[row, : len(classes)] = said[row, classes]
+        if len(others):
+            kept[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
+    return kept.astype(np.float16)
+
+
+def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredModel]:
     """Return the models that ANSWERS says enough of: those of the calibration beside it, and those with an identity.
 
     Raises CalibrationError.
     """
     arrays = _read(folder)
     known = {
-        name: Condensed(identity, calibration.temperatures[name]) for name, identity in calibration.identities.items()
+        name: AnsweredModel(identity, calibration.temperatures[name])
+        for name, identity in calibration.identities.items()
     }
     kind = "identity."
     return known | {
-        key.removeprefix(kind): Condensed(
+        key.removeprefix(kind): AnsweredModel(
             values.tobytes().hex(), float(arrays[f"temperature.{key.removeprefix(kind)}"][0])
         )
         for key, values in arrays.items()
@@ -92,22 +144,17 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, Condensed]:
     }
 
 
-def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Recording:
-    """Return what was recorded of the models that `costs_ms` names, cheapest first, with these times.
-
-    Its logits are divided by the calibrated temperatures already. Its class numbers are places, which mean something
-    for one photograph alone. Raises CalibrationError.
-    """
+def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
+    """Return the answers of the models that `costs_ms` names, in its order. Raises CalibrationError."""
     arrays = _read(folder)
     try:
-        return Recording(
+        return Answers(
             models=tuple(costs_ms),
             logits=np.stack([arrays[f"logits.{model}"] for model in costs_ms]),
             classes=arrays["classes"].astype(np.int64),
             features=arrays["features"].astype(np.float32),
-            costs_ms=costs_ms,
             groups=arrays["groups"].astype(np.int64),
-            is_scaled=True,
+            costs_ms=costs_ms,
         )
     except (ValueError, LookupError) as error:
         raise _unreadable(folder, error) from error

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
@@ -38,12 +37,13 @@ from jetsel.calibrate.record import FoundImages, LoadedRecording
 from jetsel.calibrate.record.classes import check_family
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.photographs import UNKNOWN
+from jetsel.calibrate.record.recorder import RecordingPlan
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.features import table_hash
 from jetsel.image import Limits
 from jetsel.policies import installed
 from jetsel.policies.installed import Installed
-from jetsel.policies.registry import KINDS, no_such
+from jetsel.policies.registry import kinds_with, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.families import limits_of
@@ -57,7 +57,7 @@ class Job:
     """Which photographs are shown to which models.
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
-    labels_from: the model whose answers stand for labels.
+    labels_from: the model whose answers stand for labels. all_models: whether every model is recorded to the end.
     """
 
     family: Family
@@ -68,6 +68,7 @@ class Job:
     photos: Path
     label_map: Path | None = None
     labels_from: str | None = None
+    all_models: bool = False
 
 
 def job_of(
@@ -76,6 +77,8 @@ def job_of(
     photos: Path,
     label_map: Path | None = None,
     labels_from: str | None = None,
+    *,
+    all_models: bool = False,
 ) -> Job:
     """Return what records these images; raises CalibrationError if the configuration has no model served."""
     models, served = calibrations.served()
@@ -84,22 +87,26 @@ def job_of(
     if labels_from is None:
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
-    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from)
+    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from, all_models)
 
 
-def check_order(job: Job, policy: str | None, criterion: Criterion) -> None:
-    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have."""
-    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in KINDS)]
+def check_order(job: Job, policy: str | None, criterion: Criterion, more: Collection[str] = ()) -> None:
+    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have.
+
+    more: policies to fit that are left out otherwise.
+    """
+    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in kinds_with(more))]
     if policy is not None and policy not in known:
         raise CalibrationError(f"--policy: the family has {no_such(policy, known)}")
     if criterion == "top5":
         check_top5(len(job.family.labels.names))
 
 
-def job_of_unknown(calibrations: FamilyCalibrations, job: Job, folder: Path) -> Job:
-    """Return what records images of nothing that the family knows, by the models of another job."""
+def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
+    """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
     path = recording_path(calibrations.folder, calibrations.family, folder)
-    return replace(job, path=path, photos=folder, label_map=None, labels_from=list(job.served)[-1])
+    served = {name: model for name, model in job.served.items() if name in recorded}
+    return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
 def recording_path(folder: Path, family: str, photos: Path) -> Path:
@@ -108,10 +115,17 @@ def recording_path(folder: Path, family: str, photos: Path) -> Path:
     return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
 
 
-def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> LoadedRecording:
+def record(
+    job: Job,
+    tell: Tell,
+    stop: Stop,
+    goal: Goal | None = None,
+    announce: Callable[[RecordingPlan], None] | None = None,
+) -> LoadedRecording:
     """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt if it was stopped.
 
-    Raises CalibrationError before anything is recorded if the goal needs energy and it will not be known.
+    announce: receives what is to be done before it begins. Raises CalibrationError before anything is recorded if the
+    goal needs energy and it will not be known.
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
@@ -128,7 +142,7 @@ def record(job: Job, tell: Tell, stop: Stop, goal: Goal | None = None) -> Loaded
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, but energy is unknown: {opened.reason}")
-        _calibrate_into(job, found, opened, tell, stop)
+        _record_into(job, found, opened, tell, stop, announce)
     return recording.load(job.path, job.family, served, job.labels_from)
 
 
@@ -143,10 +157,12 @@ def fit(
     progress: Callable[[str, int, int], None],
     unknown: LoadedRecording | None = None,
     wrong_at_most: float | None = None,
+    more: Collection[str] = (),
 ) -> Calibrated:
     """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best.
 
     unknown: of images of nothing that the family knows. wrong_at_most: what the family's requests are to be promised.
+    more: see `check_order`.
     """
     family = job.family
     order = InstallRequest(
@@ -158,6 +174,7 @@ def fit(
         policy=policy,
         machine=machine_of(job.config.power, loaded.times.conditions),
         wrong_at_most=wrong_at_most,
+        kinds=kinds_with(more),
     )
     identity = Identity(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
@@ -190,7 +207,7 @@ def install(
     if not is_due:
         return Installation(None, page)
     made = msgspec.structs.replace(calibrated.calibration, not_offered=calibrations.not_offered)
-    answers = condense(loaded.recording, calibrated.calibration.temperatures)
+    answers = loaded.recording.condensed(calibrated.calibration.temperatures)
     entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
     return Installation(entry, page)
 
@@ -212,7 +229,14 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _calibrate_into(job: Job, found: FoundImages, opened: OpenedMeter, tell: Tell, stop: Stop) -> None:
+def _record_into(
+    job: Job,
+    found: FoundImages,
+    opened: OpenedMeter,
+    tell: Tell,
+    stop: Stop,
+    announce: Callable[[RecordingPlan], None] | None,
+) -> None:
     """Record what is not recorded yet."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +245,12 @@ def _calibrate_into(job: Job, found: FoundImages, opened: OpenedMeter, tell: Tel
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:
-        options = recording.RecordOptions(limits=job.limits, opened=opened, sysfs=job.config.power.sysfs)
-        done = recording.record(job.path, job.family, engines, found, options, tell=tell, stop=stop)
+        options = recording.RecordOptions(
+            limits=job.limits,
+            opened=opened,
+            sysfs=job.config.power.sysfs,
+            all_models=job.all_models or job.labels_from is not None,
+        )
+        done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
     if not done.finished:
         raise KeyboardInterrupt

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 
 import cv2
 import msgspec
@@ -16,22 +16,26 @@ from jetsel import image
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.condensed import Condensed, read_condensed, read_models
+from jetsel.calibrate.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, Shown
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record.bench import TimingPlan, features_of, repeat_by_turns
+from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.load import LoadedRecording, Times
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import Recording
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.calibration import ANSWERS, Calibration, check
+from jetsel.policies.registry import kinds_with
 from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
 _WARM_UPS = 3
+LEAST_ROUNDS, MOST_ROUNDS = 10, 100  # of one run of each model
+BUDGET_S = 60.0  # after which no further round begins
 _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
 Progress = Callable[[str, int, int], None]
@@ -72,7 +76,7 @@ def retime(
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording, slower = offered(read_condensed(shipped.folder, times.costs_ms), models)
+    recording, slower = offered(Recording.of_answers(read_condensed(shipped.folder, times.costs_ms)), models)
     times = replace(times, costs_ms=recording.costs_ms)
     identities = {name: identities[name] for name in recording.models}
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
@@ -80,9 +84,9 @@ def retime(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
     )
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
-    found = calibrate(
-        loaded, identity, InstallRequest(names=tuple(map(str, range(recording.logits.shape[2])))), clock, tell
-    ).calibration
+    names = tuple(map(str, range(recording.logits.shape[2])))
+    order = InstallRequest(names, kinds=kinds_with(before.parts))
+    found = calibrate(loaded, identity, order, clock, tell).calibration
     return msgspec.structs.replace(
         found,
         temperatures={name: answers[name].temperature for name in recording.models},
@@ -110,7 +114,7 @@ def offered(recording: Recording, models: Mapping[str, Model]) -> tuple[Recordin
     return kept, dict(judged.slower)
 
 
-def _is_answered(name: str, model: Model, answers: Mapping[str, Condensed]) -> bool:
+def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
     """Whether answers of this model came along; one of 8 bits made for another backend is as if it were unknown."""
     return name in answers and (model.twin is None or answers[name].identity == model.manifest.identity)
 
@@ -138,10 +142,12 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
             for _ in range(_WARM_UPS):
                 work()
         runs[""] = partial(features_of, photograph, data, limits, features_px)
-        taken = {name: fmean(durations_ms) for name, durations_ms in repeat_by_turns(runs, TimingPlan()).items()}
+        durations_ms = run_by_turns(runs, MOST_ROUNDS, BUDGET_S, LEAST_ROUNDS)
         watch.look()
+    taken = {name: median(values) for name, values in durations_ms.items()}
     features_ms = taken.pop("")
-    return Times(taken, features_ms, conditions.described(), watch.reason(), energy_reason=_UNKNOWN_ENERGY)
+    noisy = "; ".join(reason for reason in (watch.reason(), noise(durations_ms)) if reason)
+    return Times(taken, features_ms, conditions.described(), noisy or None, energy_reason=_UNKNOWN_ENERGY)
 
 
 CLEARLY_FASTER = 0.9

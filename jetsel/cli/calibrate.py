@@ -107,6 +107,10 @@ def calibrate(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Report to write (default: beside the recording).")
     ] = None,
+    all_models: Annotated[
+        bool,
+        typer.Option("--all-models", help="Record every model to the end, even if a cheaper one makes it superfluous."),
+    ] = False,
     retime: Annotated[
         bool,
         typer.Option(
@@ -117,6 +121,10 @@ def calibrate(
     policy: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Policy to install instead of the best one."),
+    ] = None,
+    more: Annotated[
+        Literal["multiplexer"] | None,
+        typer.Option("--with", help="Policy to fit as well (default: none, since fitting it takes long)."),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Install even if accuracy may be lost. Limits still hold.")
@@ -150,17 +158,19 @@ def calibrate(
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = job_of(calibrations, path, photos, label_map, labels_from)
-    check_order(job, policy, criterion)
+    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models)
+    also = () if more is None else (more,)
+    check_order(job, policy, criterion, also)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, output.step, stop, goal)
+            loaded = record(job, output.step, stop, goal, output.plan)
             strange = None
             if unknown is not None:
-                strange = record(job_of_unknown(calibrations, job, unknown), output.step, stop)
+                job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
+                strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
         in_use = calibrations.incumbent(criterion)
-        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most)
+        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most, also)
     command = shlex.join(["jetsel", *sys.argv[1:]])
     is_asked_for = policy is not None or wrong_at_most is not None
     done = install(calibrations, loaded, found, command, force=force or is_asked_for)

@@ -71,8 +71,6 @@ def evaluate(
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")
             out.print(promises_table(checks))
-        elif in_use.policy in found.unchecked:
-            out.print(f"the promises of {in_use.policy} were not checked: their score needs embeddings of the images")
         of = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
         out.print(f"{photographs} images; {of}")
         if labels_from is not None:

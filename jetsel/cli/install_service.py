@@ -21,7 +21,8 @@ PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
-BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service")  # enabled by hand, and left so but for a new version
+BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
+"""Units that their owner enables: a new version restarts those that run."""
 STATUS_MS = 30_000.0  # a daemon that loads its models answers late
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jetsel.calibrate.install import Job
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck, Result
     from jetsel.calibrate.record import LoadedRecording
+    from jetsel.calibrate.record.recorder import RecordingPlan
     from jetsel.wire import Criterion
 
 
@@ -57,8 +59,24 @@ PHASES = {
 }
 
 
+LINE_EVERY_S = 10.0  # if the output is no terminal
+
+
+class _Line(NamedTuple):
+    """The last line of progress. from_done: how many steps were done when the thing began."""
+
+    what: str
+    began_s: float
+    printed_s: float
+    from_done: int
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} minutes"
+
+
 class Output:
-    """A bar and words on standard error; quiet: none. A context manager."""
+    """A bar, or lines, and words on standard error; quiet: none. A context manager."""
 
     def __init__(self, *, quiet: bool) -> None:
         from rich.console import Console
@@ -75,6 +93,7 @@ class Output:
         self._bars = Bars(*columns, console=self._console, disable=quiet)
         self._tasks: dict[str, TaskID] = {}
         self._stopped = "stopped"
+        self._line = _Line("", 0.0, 0.0, 0)
 
     def __enter__(self) -> Output:
         return self
@@ -108,6 +127,7 @@ class Output:
         times, count = loaded.times, len(loaded.recording.classes)
         lines = [f"{count} images in {job.path}", *left_out_lines(loaded.left_out)]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
+        lines += [f"{model} was recorded no further: {reason}" for model, reason in loaded.dropped.items()]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         if loaded.learned:
             share = f"{100 * loaded.learned:.0f} %"
@@ -117,14 +137,33 @@ class Output:
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), soft_wrap=True)
 
+    def plan(self, plan: RecordingPlan) -> None:
+        """Say what is to be done, and about how long it takes."""
+        takes = _duration(plan.estimated_s)
+        self._console.print(f"{plan.images} images, {plan.models} models: about {takes}; Ctrl-C stops, nothing is lost")
+
     def step(self, what: str, done: int, total: int) -> None:
         """Show how far one thing is: recording, and then fitting and comparing."""
+        if not self._console.is_terminal:
+            self._print_step(PHASES.get(what, what), done, total)
+            return
         if not self._tasks:
             self._bars.start()
         if what not in self._tasks:
             self._complete()
             self._tasks[what] = self._bars.add_task(PHASES.get(what, what), total=total)
         self._bars.update(self._tasks[what], completed=done, total=total)
+
+    def _print_step(self, what: str, done: int, total: int) -> None:
+        """Print a line when a thing begins, and each time that ten seconds have passed."""
+        now_s = time.monotonic()
+        if what != self._line.what:
+            self._line = _Line(what, now_s, now_s, done)
+            self._console.print(what)
+        elif now_s - self._line.printed_s >= LINE_EVERY_S and done:
+            left_s = (now_s - self._line.began_s) / max(1, done - self._line.from_done) * (total - done)
+            self._line = self._line._replace(printed_s=now_s)
+            self._console.print(f"{what}: {done} of {total}, about {_duration(left_s)} left")
 
     def _complete(self) -> None:
         """Fill the bars so far: one thing is done after the other."""
@@ -143,8 +182,8 @@ def in_words(findings: Findings) -> list[str]:
     links = " -> ".join(comparison.chain.links)
     fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
     said = [*comparison.sentences, fitted]
-    if findings.doubt is not None:
-        said.append(promises_in_words(*next(iter(findings.doubt.promises.items()))))
+    if findings.promises is not None:
+        said.append(promises_in_words(*next(iter(findings.promises.by_policy.items()))))
     found = findings.doubtful
     if found is not None and (found.contradicted.total or found.near.total or found.far.total):
         said.append(

@@ -17,7 +17,8 @@ from jetsel.client.settings import (
     ClientSettings,
     Options,
     R,
-    boxes_of,
+    RequestOptions,
+    classify_request,
     end_of,
     error_of,
     outcomes,
@@ -28,8 +29,6 @@ from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
     Answers,
-    Classify,
-    Criterion,
     Failure,
     Reload,
     Reloaded,
@@ -173,55 +172,20 @@ class AsyncClient(ClientSettings):
         self,
         image: Photograph,
         *,
-        family: str | None = None,
-        top_k: int = 5,
-        policy: str | None = None,
-        model: str | None = None,
-        deadline_ms: float | None = None,
-        criterion: Criterion = "top1",
-        on_doubt: Literal["use", "refuse"] | None = None,
-        explain: bool = False,
-        on_device: bool = False,
-        least_accuracy: float | None = None,
-        most_energy_mj: float | None = None,
-        wrong_at_most: float | None = None,
         boxes: BoxesXywh | None = None,
         boxes_unit: Literal["pixels", "shares"] = "pixels",
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
+        **options: Unpack[RequestOptions],
     ) -> Answer | list[Answer | JetselError]:
-        """Return what the photograph shows; with `boxes`, what each of them shows, or the error that it has instead.
-
-        image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
-        gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. boxes: at most 64, each x, y, width, height from the upper left of the upright image, in pixels
-        or in shares of its sides. An array must stay as it is until the answer has come. Raises OSError if a path
-        cannot be read, BadImageError and ImageTooLargeError before sending, and what every call raises.
-        """
+        """As Client.classify. An array must stay as it is until the answer has come."""
         if boxes is not None and not len(boxes):
             return []
         if isinstance(image, str | os.PathLike):
             data, pixels = await asyncio.to_thread(payload_of, image, channels, self.max_image_mb)
         else:
             data, pixels = payload_of(image, channels, self.max_image_mb)
-        request = Classify(
-            PROTOCOL_VERSION,
-            "",
-            family,
-            top_k,
-            policy,
-            model,
-            deadline_ms,
-            criterion,
-            on_doubt,
-            explain,
-            pixels,
-            on_device,
-            least_accuracy,
-            most_energy_mj,
-            wrong_at_most,
-            boxes_of(boxes, boxes_unit),
-        )
+        request = classify_request(pixels, boxes, boxes_unit, options)
         if request.boxes is not None:
             return outcomes(await self._ask(request, data, timeout_ms, Answers))
         return await self._ask(request, data, timeout_ms, Answer)

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Literal, overload
 from jetsel.base.errors import JetselError, NoReplyError
 from jetsel.client.link import Attempts, Connection
 from jetsel.client.photograph import Channels, Photograph, payload_of
-from jetsel.client.settings import BoxesXywh, ClientSettings, Options, R, boxes_of, end_of, outcomes, result, too_late
+from jetsel.client.settings import (
+    BoxesXywh,
+    ClientSettings,
+    Options,
+    R,
+    RequestOptions,
+    classify_request,
+    end_of,
+    outcomes,
+    result,
+    too_late,
+)
 from jetsel.wire import (
     PROTOCOL_VERSION,
     Answer,
     Answers,
-    Classify,
-    Criterion,
     Reload,
     Reloaded,
     Request,
@@ -73,22 +82,11 @@ class Client(ClientSettings):
         self,
         image: Photograph,
         *,
-        family: str | None = None,
-        top_k: int = 5,
-        policy: str | None = None,
-        model: str | None = None,
-        deadline_ms: float | None = None,
-        criterion: Criterion = "top1",
-        on_doubt: Literal["use", "refuse"] | None = None,
-        explain: bool = False,
-        on_device: bool = False,
-        least_accuracy: float | None = None,
-        most_energy_mj: float | None = None,
-        wrong_at_most: float | None = None,
         boxes: BoxesXywh | None = None,
         boxes_unit: Literal["pixels", "shares"] = "pixels",
         channels: Channels = "bgr",
         timeout_ms: float | None = None,
+        **options: Unpack[RequestOptions],
     ) -> Answer | list[Answer | JetselError]:
         """Return what the photograph shows; with `boxes`, what each of them shows, or the error that it has instead.
 
@@ -101,24 +99,7 @@ class Client(ClientSettings):
         if boxes is not None and not len(boxes):
             return []
         data, pixels = payload_of(image, channels, self.max_image_mb)
-        request = Classify(
-            PROTOCOL_VERSION,
-            "",
-            family,
-            top_k,
-            policy,
-            model,
-            deadline_ms,
-            criterion,
-            on_doubt,
-            explain,
-            pixels,
-            on_device,
-            least_accuracy,
-            most_energy_mj,
-            wrong_at_most,
-            boxes_of(boxes, boxes_unit),
-        )
+        request = classify_request(pixels, boxes, boxes_unit, options)
         if request.boxes is not None:
             return outcomes(self._ask(request, data, timeout_ms, Answers))
         return self._ask(request, data, timeout_ms, Answer)

@@ -16,12 +16,14 @@ from jetsel.client.link import Attempts, Connection, CrowdedError
 from jetsel.client.photograph import Channels
 from jetsel.wire import (
     MAX_JSON_BYTES,
+    PROTOCOL_VERSION,
     Answer,
     Answers,
     Boxes,
     Classify,
     Criterion,
     Failure,
+    Pixels,
     Reloaded,
     Reply,
     Request,
@@ -35,8 +37,8 @@ BoxesXywh = Sequence[Sequence[float]]
 """x, y, width and height of each; an array of (n, 4) is one, too."""
 
 
-class Options(TypedDict, total=False):
-    """What `classify` takes besides the image and its boxes."""
+class RequestOptions(TypedDict, total=False):
+    """What a request may say of how it is answered; what is left out is decided by the daemon's configuration."""
 
     family: str | None
     top_k: int
@@ -50,6 +52,11 @@ class Options(TypedDict, total=False):
     least_accuracy: float | None
     most_energy_mj: float | None
     wrong_at_most: float | None
+
+
+class Options(RequestOptions, total=False):
+    """What `classify` takes besides the image and its boxes."""
+
     channels: Channels
     timeout_ms: float | None
 
@@ -108,9 +115,12 @@ def result(reply: Reply, kind: type[R]) -> R:
     raise BadRequestError(f"the peer replied to {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
 
 
-def boxes_of(boxes: BoxesXywh | None, unit: Literal["pixels", "shares"]) -> Boxes | None:
-    """Return the boxes as the request carries them."""
-    return None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
+def classify_request(
+    pixels: Pixels | None, boxes: BoxesXywh | None, unit: Literal["pixels", "shares"], options: RequestOptions
+) -> Classify:
+    """Return the request for an image, without its id. pixels: how raw pixels lie. Raises TypeError as a call does."""
+    carried = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
+    return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=carried, **options)
 
 
 def outcomes(reply: Answers) -> list[Answer | JetselError]:

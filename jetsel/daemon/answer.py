@@ -17,7 +17,7 @@ from jetsel.daemon.job import Job
 from jetsel.daemon.metering.metering import Metering
 from jetsel.policies import Decision
 from jetsel.runtime import RequestRun
-from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked, Stages
+from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked
 
 
 def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
@@ -27,9 +27,12 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
     top = _ranked(job, decision.seen.probabilities)
     differing = metering.out_of_conditions(job.family.name)
     energy_mj, energy_reason = metering.estimate(job.family, job.policy, run, differing)
+    stages = run.stages
+    stages.inference = [one.latency_ms for one in run.ran]
+    stages.total = (time.monotonic() - job.received_s) * 1e3
     return Answer(
         v=PROTOCOL_VERSION,
-        id=job.request.id,
+        id=job.message.id,
         family=job.family.name,
         label=top[0].label,
         wnid=top[0].wnid,
@@ -37,19 +40,19 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         top_k=top,
         model=decision.seen.model,
         policy=job.policy.name,
-        criterion=job.request.criterion,
+        criterion=job.message.criterion,
         because=decision.because,
         in_doubt=decision.in_doubt,
-        cut_short=run.cut_short,
+        cut_short=decision.cut_short,
         ran=run.ran,
-        stages_ms=_stages(job, run),
+        stages_ms=stages,
         energy_mj=energy_mj,
         energy_reason=energy_reason,
         energy_estimated=energy_mj is not None,
         out_of_conditions=differing,
         width_px=photograph.width_px,
         height_px=photograph.height_px,
-        explanation=_explanation(job, decision, run, photograph, metering) if job.request.explain else None,
+        explanation=_explanation(job, decision, run, photograph, metering) if job.message.explain else None,
         wrong_at_most=decision.wrong_at_most,
         operating_point=decision.operating_point if job.front is None else job.policy.name,
     )
@@ -58,24 +61,11 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
 def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
     """The top-k labels; of equal probabilities the lower class number stands first."""
     labels = job.family.labels
-    order = (-probabilities).argsort(kind="stable")[: job.request.top_k]
+    order = (-probabilities).argsort(kind="stable")[: job.message.top_k]
     return [
         Ranked(labels.names[i], labels.wnids[i], p)
         for i, p in zip(order.tolist(), probabilities[order].tolist(), strict=True)
     ]
-
-
-def _stages(job: Job, run: RequestRun) -> Stages:
-    return Stages(
-        queue=job.queue_ms,
-        decode=job.decode_ms,
-        features=job.features_ms,
-        choice=run.choice_ms,
-        inference=[one.latency_ms for one in run.ran],
-        total=(time.monotonic() - job.received_s) * 1e3,
-        waiting=run.waiting_ms,
-        input=job.input_ms,
-    )
 
 
 def _explanation(
@@ -84,15 +74,15 @@ def _explanation(
     height, width = photograph.bgr.shape[:2]
     steps = [f"{one.model}: {one.because} ({one.confidence:.3f} confident)" for one in run.ran]
     features = None
-    if job.features is not None:
-        features = {name: float(value) for name, value in zip(job.policy.features, job.features, strict=True)}
+    if run.features is not None:
+        features = {name: float(value) for name, value in zip(job.policy.features, run.features, strict=True)}
     return Explanation(
         features=features,
         distance=decision.distance,
         steps=[*steps, decision.because],
         decoded_width_px=width,
         decoded_height_px=height,
-        policy_because=why(job.family, job.request, job.policy),
+        policy_because=why(job.family, job.message, job.policy),
         objective=job.family.objective,
         budget=metering.budget.status,
     )
@@ -105,19 +95,19 @@ NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises if malloc gives nothi
 
 def log_reply(job: Job, reply: Answer | Failure) -> None:
     """Log the outcome of an admitted request, and the stages that it came through."""
-    stages = reply.stages_ms if isinstance(reply, Answer) else None
+    run, stages = job.run, reply.stages_ms if isinstance(reply, Answer) else None
     told = event(
         "request",
-        request_id=job.request.id,
+        request_id=job.message.id,
         outcome="ok" if isinstance(reply, Answer) else reply.code,
         box=None if job.crop is None else job.crop.number,
         client=job.load.client,
         family=job.family.name,
         policy=job.policy.name,
-        model=[one.model for one in job.run.ran] if job.run is not None else None,
-        queue_ms=job.queue_ms,
-        decode_ms=job.decode_ms,
-        features_ms=job.features_ms,
+        model=None if run is None else [one.model for one in run.ran],
+        queue_ms=0.0 if run is None else run.stages.queue,
+        decode_ms=0.0 if run is None else run.stages.decode,
+        features_ms=None if run is None else run.stages.features,
         choice_ms=stages and stages.choice,
         waiting_ms=stages and stages.waiting,
         inference_ms=stages and stages.inference,

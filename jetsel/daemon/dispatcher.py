@@ -56,7 +56,9 @@ def unload_idle(current: Current, stopping: threading.Event) -> None:
 def _unload(queue: ModelQueue, since_s: float) -> bool:
     """Unload a model for which nothing waits, and that nothing but the daemon's own request has used since then."""
     engine = queue.engine
-    if not isinstance(engine, OnDemandEngine) or queue.waiting or max(engine.loaded_s, queue.estimate.seen_s) > since_s:
+    if not isinstance(engine, OnDemandEngine) or queue.waiting:
+        return False
+    if max(engine.loaded_s, queue.times.run.seen_s) > since_s:
         return False
     return engine.unload()
 

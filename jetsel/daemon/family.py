@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
+from jetsel.daemon.metering.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
-from jetsel.daemon.promising import Promising
-from jetsel.daemon.requirements import requirements_policy
+from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners
-from jetsel.edge.outlook import seed
 from jetsel.edge.runner import Edge
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
@@ -28,8 +27,9 @@ from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
+from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Criterion
@@ -62,7 +62,7 @@ class ServedFamily:
         default_factory=dict
     )  # of the default policies, if the load may lead to them
     points_used: dict[Criterion, PointsUsed] = field(default_factory=dict)
-    promising: Promising = field(default_factory=lambda: Promising(None, None))
+    promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
     damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
@@ -83,8 +83,7 @@ class ServedFamily:
             if isinstance(known.engine, OnDemandEngine) and known.engine.is_new and name not in self.on_demand:
                 continue  # it waited for a first request, and is needed from the start now
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times_ms, queue.record = known.engine, known.times_ms, known.record
-                queue.estimate = replace(known.estimate, prior_ms=queue.estimate.prior_ms)  # of this calibration
+                queue.engine, queue.times = known.engine, known.times  # not the prior: that is this calibration's
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -163,7 +162,7 @@ class ServedFamily:
                     f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
                 )
 
-        missing = self.promising.missing(self.policies["top1"][self.default_policy["top1"]])
+        missing = self.promises.missing(self.policies["top1"][self.default_policy["top1"]])
         if missing is not None:
             told = event("promise-missing", family=self.name, reason=missing)
             log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
@@ -211,7 +210,9 @@ def serve_family(
         driver=Driver(queues, config.models.max_batch, events=events),
         policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
         requirements={
-            criterion: requirements_policy(criterion, offered, in_use.calibration, *_places(queues), config.edge)
+            criterion: requirements_policy(
+                criterion, offered, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
+            )
             for criterion, offered in in_use.policies.items()
         },
         default_policy=dict(configured.default_policy),
@@ -221,7 +222,7 @@ def serve_family(
         in_use=in_use,
         fronts=configured.fronts,
         points_used={criterion: PointsUsed(family.name) for criterion in CRITERIA},
-        promising=Promising(in_use.calibration, config.policy.wrong_at_most),
+        promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),
@@ -231,16 +232,13 @@ def serve_family(
 def _offered(
     criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
 ) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and what goes by time or asks the edge, if it can."""
+    """What the calibration offers, each model of the edge, and what goes by time, if it can."""
     found = dict(in_use.policies[criterion])
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
-        timed = deadline_policies(
-            criterion, found, in_use.calibration, here, elsewhere, config.edge, config.policy.least_accuracy
-        )
-        found |= {policy.name: policy for policy in timed}
-        by_multiplexer = edge_policy(criterion, in_use.calibration, here, elsewhere, config.edge)
-        found |= {} if by_multiplexer is None else {by_multiplexer.name: by_multiplexer}
+        least, known = config.policy.least_accuracy, in_use.calibration
+        timed = deadline_policy(criterion, found, known, here, elsewhere, config.edge, least)
+        found |= {} if timed is None else {timed.name: timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 

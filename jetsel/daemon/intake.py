@@ -49,10 +49,10 @@ class Intake:
             asked = self._metering.in_conditions(family, policy_for(family, request))
             front = front_for(family, request, asked)
             if front is not None:
-                front = family.promising.wrap_front(front, request.criterion, request.wrong_at_most)
+                front = family.promises.wrap_front(front, request.criterion, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promising.wrap(asked, request.criterion, request.wrong_at_most)
+                policy = family.promises.wrap(asked, request.criterion, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]
@@ -66,23 +66,8 @@ class Intake:
                 pixels += pixels_of(request.boxes, sized.width, sized.height)
             load = Load(client, data.nbytes, pixels)
             deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
-            fallback = family.fallback if (request.on_doubt or family.on_doubt) == "use" else None
-            target_s = None if limit_ms is None else received_s + limit_ms / 1e3
-            job = Job(
-                message.route,
-                request,
-                data,
-                load,
-                snapshot,
-                family,
-                policy,
-                fallback,
-                received_s,
-                deadline_s,
-                target_s,
-                front,
-                measured,
-            )
+            given = message.route, request, data, load, snapshot, family, policy, received_s, deadline_s
+            job = Job(*given, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
             limits = request.deadline_ms, floor_ms, loading_ms
             admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
@@ -94,16 +79,14 @@ class Intake:
             job.crop = Crop(Crops(request.id, request.boxes, partial(admit, None, *limits)), 0)
         return job
 
-    def following(self, job: Job) -> tuple[list[Job], Load | None]:
-        """Return the boxes whose turn it is after this one, and what the message holds, None if it has boxes left.
+    def following(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
+        """Return the boxes whose turn it is after the job's, and what the message holds, None if it has boxes left.
 
         A box that cannot be in time any more gets its failure here.
         """
-        if job.crop is None:
-            return [], job.load
-        crops, jobs = job.crop.crops, list[Job]()
+        crops, jobs = box.crops, list[Job]()
         policy = job.policy if job.front is None else job.front.points[0].policy
-        given = job.route, job.request, job.data, job.load, job.snapshot, job.family, policy, job.fallback
+        given = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
         with crops.lock:
             crops.in_work -= 1
             while crops.left and crops.in_work < AT_ONCE:
@@ -113,10 +96,9 @@ class Intake:
                 except JetselError as error:
                     self._tally.count(error.code)
                     warn_of_limit(error, job.load.client)
-                    crop.answered(failure(job.request.id, error))
+                    crop.answered(failure(job.message.id, error))
                     continue
                 self._current.enter_again(job.snapshot)
                 crops.in_work += 1
-                times_s = job.received_s, job.deadline_s, job.target_s
-                jobs.append(Job(*given, *times_s, job.front, job.measured, crop=crop))
+                jobs.append(Job(*given, job.deadline_s, job.front, job.measured, crop))
             return jobs, None if crops.in_work else job.load

@@ -1,9 +1,11 @@
-"""One classify request from its message to its answer: what is known of it at each stage."""
+"""The record of one classify request, from its message to its reply."""
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from jetsel import image
@@ -12,7 +14,7 @@ from jetsel.daemon.crops import Crop
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot
-from jetsel.image import Measured, Photograph
+from jetsel.image import InputSpec, Measured, Photograph
 from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
@@ -21,43 +23,68 @@ from jetsel.wire import Classify
 
 
 class Job(Struct, eq=False):
-    """An admitted request. Times are seconds on the monotonic clock, stages in milliseconds."""
+    """An admitted request, or one box of it. Times are seconds on the monotonic clock."""
 
     route: Route | None  # None: nobody waits for the reply
-    request: Classify
-    data: memoryview
-    load: Load
-    snapshot: Snapshot
+    message: Classify
+    data: memoryview  # the image as it was sent
+    load: Load  # what it holds of the queue
+    snapshot: Snapshot  # the configuration under which it is answered
     family: ServedFamily
     policy: Policy
-    fallback: str | None
     received_s: float
-    deadline_s: float | None
-    target_s: float | None = None  # when it should be answered: its deadline, or the configured target
+    deadline_s: float | None = None
     front: Front | None = None  # from which the policy is chosen when it begins
     measured: Measured | None = None  # of the image, by its header
-    queue_ms: float = 0.0
-    decode_ms: float = 0.0
-    features_ms: float | None = None
-    input_ms: float = 0.0  # making the models' inputs
-    features: NDArray[np.float32] | None = None
-    photograph: Photograph | None = None
-    run: RequestRun | None = None
     crop: Crop | None = None  # the box that it is about; None: the whole image
+    photograph: Photograph | None = None  # what it is about, once decoded
+    inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # of models; some take the same
+    run: RequestRun | None = None  # None until its policy begins
 
     @property
-    def is_file(self) -> bool:
-        """Whether `data` is an image file of just what this request is about."""
-        return self.request.pixels is None and self.crop is None
+    def is_counted(self) -> bool:
+        """Whether the reported runs and times of the models include it: not if the daemon sent it."""
+        return self.route is not None
 
-    def decoded(self, needed_px: int) -> Photograph:
-        """Return what the request is about, decoded with at least this shorter side if the original has it.
+    @property
+    def has_promise(self) -> bool:
+        """Whether its error rate is promised, so that only the policy itself may answer."""
+        return self.family.promises.level(self.message.wrong_at_most) is not None
+
+    @property
+    def target_s(self) -> float | None:
+        """When it should be answered: at its deadline, or within the configured target if its policy is chosen."""
+        target_ms = None if self.front is None else self.snapshot.config.policy.latency_target_ms
+        return self.deadline_s if target_ms is None else self.received_s + target_ms / 1e3
+
+    @property
+    def file(self) -> memoryview | None:
+        """The image file as it was sent; None if it is not exactly the image."""
+        return self.data if self.message.pixels is None and self.crop is None else None
+
+    def decode(self) -> Photograph:
+        """Return what the request is about, decoded as large as its family needs it.
 
         Raises as `jetsel.image.decode` and `from_pixels` do, and BadRequestError for a bad box.
         """
-        return self._whole(needed_px) if self.crop is None else self.crop.photograph(lambda: self._whole(MAX_SIDE_PX))
+        if self.crop is not None:
+            return self.crop.photograph(lambda: self._decoded(MAX_SIDE_PX))
+        return self._decoded(self.family.decode_px)
 
-    def _whole(self, needed_px: int) -> Photograph:
-        if self.request.pixels is not None:
-            return image.from_pixels(self.data, self.request.pixels, self.snapshot.limits)
-        return image.decode(self.data, self.snapshot.limits, needed_px, self.measured)
+    def _decoded(self, needed_px: int) -> Photograph:
+        limits = self.snapshot.limits
+        if self.message.pixels is not None:
+            return image.from_pixels(self.data, self.message.pixels, limits)
+        return image.decode(self.data, limits, needed_px, self.measured)
+
+    def model_input(self, model: str) -> NDArray[np.float32]:
+        """Return the input (1, 3, height, width) of a model, made once for all that take the same."""
+        spec = self.family.specs[model]
+        made = self.inputs.get(spec)
+        if made is None:
+            assert self.photograph is not None
+            began_s = time.monotonic()
+            made = self.inputs[spec] = image.model_input(self.photograph, spec)
+            if (run := self.run) is not None:  # else the daemon's end has answered it meanwhile
+                run.stages.input = (run.stages.input or 0.0) + (time.monotonic() - began_s) * 1e3
+        return made

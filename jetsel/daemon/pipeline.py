@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +21,12 @@ from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
-from jetsel.edge.outlook import load_for_the_next, outlook
 from jetsel.features import extract
-from jetsel.policies import Decision, Evidence
+from jetsel.policies import Decision
+from jetsel.policies.policy import Outlook
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Driver, RequestRun
+from jetsel.runtime.forecast import load_for_the_next, outlook
 from jetsel.wire import (
     MAX_JSON_BYTES,
     Answer,
@@ -34,6 +34,7 @@ from jetsel.wire import (
     Failure,
     Reload,
     Reply,
+    Stages,
     Status,
     decode_request,
     encode,
@@ -100,7 +101,7 @@ class Pipeline:
         """Decode the photographs, let the policies choose, run the models that they ask for, and reply."""
         begun: dict[Driver, list[RequestRun]] = {}
         for job in jobs:
-            run = run_about((job.request.id,), self._started, job)
+            run = run_about((job.message.id,), self._started, job)
             if run is not None:
                 begun.setdefault(job.family.driver, []).append(run)
         for driver, runs in begun.items():
@@ -109,83 +110,46 @@ class Pipeline:
     def _started(self, job: Job) -> RequestRun | None:
         """Start one job; None if that failed, and the job has its reply."""
         try:
-            allowed = self._allowed(job)
-            return self.start(job, allowed, partial(self._metering.unused, job.family))
+            is_timed = job.front is not None or job.deadline_s is not None
+            return self.start(job, self._allowed(job) if is_timed else ANYTHING)
         except Exception as error:  # whatever one photograph breaks, the next is served
             self._finish(job, error)
             return None
 
     def _allowed(self, job: Job) -> Allowed:
         """Return what the models may take for this request, for the sake of those that wait and of the power budget."""
-        if job.target_s is None and job.front is None:
-            return ANYTHING
-        queue_ms = math.inf
-        if job.target_s is not None:
-            target_ms = (job.target_s - job.received_s) * 1e3
-            admission = self._admission
+        queue_ms, target_s = math.inf, job.target_s
+        if target_s is not None:
+            admission, target_ms = self._admission, (target_s - job.received_s) * 1e3
             queue_ms = allowed_ms(target_ms, admission.in_queue, job.snapshot.workers, admission.around_ms)
         return Allowed(queue_ms, self._metering.budget.allowed_mj)
 
     @staticmethod
-    def start(job: Job, allowed: Allowed = ANYTHING, unused: Callable[[str], None] = lambda _: None) -> RequestRun:
-        """Decode the photograph, choose the operating point, compute the features that it reads, and let it begin.
-
-        unused: receives a model here that ran although the answer was there already.
-        """
-        began = time.monotonic()
-        request, family, limits = job.request, job.family, job.snapshot.limits
-        photograph = job.decoded(family.decode_px)
-        decoded = time.monotonic()
-        job.queue_ms, job.decode_ms = (began - job.received_s) * 1e3, (decoded - began) * 1e3
-        ahead = None
-        if job.target_s is not None or job.front is not None or isinstance(job.policy, Requirements):
-            queues, size_px = family.driver.queues, (photograph.width_px, photograph.height_px)
-            sent = len(job.data) if job.is_file else None
-            ahead = outlook(
-                queues,
-                math.inf if job.target_s is None else job.target_s,
-                time.monotonic(),
-                size_px,
-                sent,
-                on_device=request.on_device,
-                allowed_ms=allowed.ms,
-                allowed_mj=allowed.mj,
-            )
-            load_for_the_next(queues, job.policy.models, ahead)
+    def start(job: Job, allowed: Allowed = ANYTHING) -> RequestRun:
+        """Decode the image, forecast times, choose the operating point, compute its features, and let it begin."""
+        began_s = time.monotonic()
+        photograph = job.photograph = job.decode()
+        decoded_s = time.monotonic()
+        message, family, ahead = job.message, job.family, None
+        if job.front is not None or job.deadline_s is not None or isinstance(job.policy, Requirements):
+            ahead = _forecast(job, photograph, allowed)
             if job.front is not None:
-                job.policy = job.front.select(ahead).policy
-        features = None
-        if job.policy.features:
-            begun = time.monotonic()
-            seen = image.of_area(photograph, job.data, limits, family.features_px)
-            features = extract(seen.bgr, job.policy.features, family.features_px)
-            job.features_ms = (time.monotonic() - begun) * 1e3
-        job.photograph, job.features = photograph, features
-        inputs: dict[image.InputSpec, NDArray[np.float32]] = {}  # models that take the same input share it
-
-        def model_input(model: str) -> NDArray[np.float32]:
-            spec = family.specs[model]
-            if spec not in inputs:
-                begun = time.monotonic()
-                inputs[spec] = image.model_input(photograph, spec)
-                job.input_ms += (time.monotonic() - begun) * 1e3
-            return inputs[spec]
-
-        is_promised = family.promising.level(request.wrong_at_most) is not None
-        evidence = Evidence(features, job.fallback, ahead, request.on_device, is_promised)
-        is_counted = job.route is not None
-        run = RequestRun(
-            job.policy, evidence, request.criterion, model_input, job.deadline_s, request.id, job, is_counted
-        )
-        run.unused = unused
+                job.policy = job.front.select_now(ahead).policy
+        fallback = family.fallback if (message.on_doubt or family.on_doubt) == "use" else None
+        queue_ms, decode_ms = (began_s - job.received_s) * 1e3, (decoded_s - began_s) * 1e3
+        stages = Stages(queue_ms, decode_ms, None, 0.0, [], 0.0, 0.0, 0.0)
+        run = RequestRun(None, fallback, ahead, policy=job.policy, request=job, stages=stages)
         job.run = run
+        if job.policy.features:
+            run.features = _features(job, photograph, stages)
         family.driver.start(run)
         return run
 
     def _run(self, driver: Driver, *runs: RequestRun) -> None:
         """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
         for run in driver.carry(*runs):
-            self._finish(run.owner, None)
+            assert isinstance(run.request, Job)
+            self._finish(run.request, None)
 
     def carry_waiting(self) -> None:
         """Carry on what waited for an engine that is back, and what came back from elsewhere."""
@@ -203,20 +167,20 @@ class Pipeline:
         except KeyError:
             return  # the end of the daemon has answered it
         reply = self._reply(job, error)
-        following, load = self._intake.following(job)
+        following, load = ([], job.load) if job.crop is None else self._intake.following(job, job.crop)
         self._unanswered.update(following)
         self._current.leave(job.snapshot)
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
         observe = self._current.snapshot.config.observe
-        self._tally.ended(reply, job.request.deadline_ms, class_counts=observe.class_counts)
+        self._tally.ended(reply, job.message.deadline_ms, class_counts=observe.class_counts)
         self._admission.release(load, _work(job, reply) if isinstance(reply, Answer) else None)
         if isinstance(reply, Answer):
             self._metering.answered(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
-                used = job.family.points_used[job.request.criterion]
+                used = job.family.points_used[job.message.criterion]
                 used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
                 self._metering.spent(reply, job.family, job.policy)
         for one in following:
@@ -244,7 +208,7 @@ class Pipeline:
             try:
                 drift.look(photograph, job.data, snapshot.limits)
             except Exception as error:  # it was answered already
-                unexpected(error, job.request.id)
+                unexpected(error, job.message.id)
 
     def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
         """Return the answer, or what the error says, which ended the job or was its policy's outcome."""
@@ -257,8 +221,8 @@ class Pipeline:
                 error = job.run.outcome  # not raised: its traceback and the run would keep each other
         except Exception as defect:  # the request still gets its reply
             error = defect
-        refused = error if isinstance(error, JetselError) else unexpected(error, job.request.id)
-        return failure(job.request.id, refused)
+        refused = error if isinstance(error, JetselError) else unexpected(error, job.message.id)
+        return failure(job.message.id, refused)
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
         """Answer a message that does not become a job."""
@@ -282,11 +246,39 @@ class Pipeline:
         return given_up
 
 
+def _forecast(job: Job, photograph: image.Photograph, allowed: Allowed) -> Outlook:
+    """Return what is known of the time that each model takes now, and begin loads that the next request needs."""
+    queues, target_s, sent = job.family.driver.queues, job.target_s, job.file
+    ahead = outlook(
+        queues,
+        math.inf if target_s is None else target_s,
+        time.monotonic(),
+        (photograph.width_px, photograph.height_px),
+        None if sent is None else len(sent),
+        on_device=job.message.on_device,
+        allowed_ms=allowed.ms,
+        allowed_mj=allowed.mj,
+    )
+    load_for_the_next(queues, job.policy.models, ahead)
+    return ahead
+
+
+def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray[np.float32]:
+    """Return the features that the policy reads (features,), and note the time that they take."""
+    began_s = time.monotonic()
+    seen = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
+    features = extract(seen.bgr, job.policy.features, job.family.features_px)
+    stages.features = (time.monotonic() - began_s) * 1e3
+    return features
+
+
 def _work(job: Job, answer: Answer) -> Work:
     """What the answer took of a worker: not while it waited for a model, or for the edge; of a batch, its share."""
     stages = answer.stages_ms
-    models_ms = sum(ran.latency_ms / ran.batch for ran in answer.ran if ran.sent_bytes is None)
+    models_ms = 0.0
+    for ran in answer.ran:
+        models_ms += 0.0 if ran.sent_bytes is not None else ran.latency_ms / ran.batch
     around_ms = stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0)
-    limit_s = None if job.target_s is None else job.target_s - job.received_s
-    of_limit = None if limit_s is None else stages.total / 1e3 / limit_s
+    target_s = job.target_s
+    of_limit = None if target_s is None else stages.total / 1e3 / (target_s - job.received_s)
     return Work(around_ms + models_ms, models_ms, of_limit)

@@ -1,21 +1,19 @@
-"""The daemon's life: open the socket, fit a shipped calibration at the first start, load, serve, reload, stop."""
+"""The daemon's life: open the socket, load, serve, reload, stop."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import logging
 import os
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 
 from jetsel import __version__
-from jetsel.base.child import python_command
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
@@ -23,7 +21,7 @@ from jetsel.base.logs import begin, cannot_start
 from jetsel.base.notify import Notifier
 from jetsel.base.resources import raise_file_limit, return_large_blocks
 from jetsel.daemon.dispatcher import Dispatcher
-from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.first_start import begin_retiming
 from jetsel.daemon.listener import listen
 from jetsel.daemon.metering.metering import Metering
 from jetsel.daemon.port import Port
@@ -31,45 +29,7 @@ from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
-from jetsel.policies.calibration import ANSWERS
 from jetsel.power.finding import check
-
-models_log = logging.getLogger("jetsel.models")
-
-LIMIT_S = 600.0  # a board's core takes a minute; longer, and something hangs
-
-
-def needs_retiming(family: ServedFamily) -> bool:
-    """Whether a calibration came with the models, and with what it was fitted on, and the owner has none in use.
-
-    If the one that came is for other models too, it is refused, and fitted again to those that are here.
-    """
-    identity = family.in_use.identity
-    return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
-
-
-def retime(families: Iterable[ServedFamily], config: Path | None) -> None:
-    """Begin with those that need it, one after the other. config: the daemon's own file."""
-    names = [family.name for family in families if needs_retiming(family)]
-    if names:
-        threading.Thread(target=_retime, args=(names, config), name="retiming", daemon=True).start()
-
-
-def _retime(names: list[str], config: Path | None) -> None:
-    for name in names:
-        command = ["nice", *python_command("jetsel", "calibrate", "--retime", "--family", name)]
-        command += [] if config is None else ["--config", str(config)]
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=True
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
-            told = event("retiming-failed", family=name, reason=said)
-            models_log.warning("family %s keeps the times of another machine: %s", name, said, extra=told)
-            continue
-        models_log.info("family %s: %s", name, done.stdout.strip().splitlines()[0], extra=event("retimed", family=name))
-
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -169,7 +129,7 @@ class Lifecycle:
 
     def _serve(self) -> None:
         self.notifier.ready(READY)
-        retime(self.dispatcher.current.snapshot.families.values(), self.locate())
+        begin_retiming(self.dispatcher.current.snapshot.families.values(), self.locate())
         while not self.signals.stops:
             if self.signals.take_hangup():
                 self.dispatcher.reload()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from jetsel import __version__
@@ -18,6 +19,7 @@ from jetsel.engines import Backends, HostReport
 from jetsel.power.integration import FEWEST
 from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
+from jetsel.wire.counts import Histogram
 from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
     ClientStatus,
@@ -67,7 +69,7 @@ def status(
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
-        answers=tally.answers(class_counts=snapshot.config.observe.class_counts),
+        answers=tally.answers(_runs(snapshot.families), class_counts=snapshot.config.observe.class_counts),
         recent=tally.recent(snapshot.config.observe.recent_answers),
         edge=None if snapshot.edge is None else snapshot.edge.status(),
         max_image_mb=port.max_image_mb,
@@ -93,7 +95,7 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
     """Return the state of one family. escalated: those of its answers that took more than one model."""
-    in_use, promised = family.in_use, family.promising.of("top1", family.default_policy["top1"])
+    in_use, promises = family.in_use, family.promises.of("top1", family.default_policy["top1"])
     not_offered = {} if in_use.calibration is None else in_use.calibration.not_offered
     return FamilyStatus(
         name=family.name,
@@ -111,8 +113,8 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
         drift=None if family.drift is None else family.drift.status(),
         operating_points=None if in_use.calibration is None else operating_points(in_use.calibration),
         not_offered={name: reason for name, reason in not_offered.items() if name not in family.models},
-        wrong_at_most=family.promising.wrong_at_most,
-        promises=[] if promised is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promised.kept],
+        wrong_at_most=family.promises.wrong_at_most,
+        promises=[] if promises is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promises.kept],
         front=_front(family),
     )
 
@@ -131,9 +133,19 @@ def _front(family: ServedFamily) -> FrontStatus | None:
     return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
 
 
+def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
+    """Return the times of the runs of each model that ran, by family."""
+    return {name: ran for name, family in families.items() if (ran := _ran(family))}
+
+
+def _ran(family: ServedFamily) -> dict[str, Histogram]:
+    queues = family.driver.queues
+    return {name: queue.times.histogram() for name, queue in queues.items() if queue.times.counts()[0]}
+
+
 def _model(family: ServedFamily, name: str) -> ModelStatus:
     queue = family.driver.queues[name]
-    runs, escalations = queue.record.counts()
+    runs, escalations = queue.times.counts()
     return ModelStatus(
         name=name,
         version=family.models[name].manifest.version,

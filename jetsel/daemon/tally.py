@@ -6,22 +6,20 @@ import math
 import secrets
 import threading
 import time
-from bisect import bisect_left
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from typing import TypeVar
 
 from msgspec import structs
 
 from jetsel.base.errors import JetselError
+from jetsel.runtime.histogram import BOUNDS_MS, TimeHistogram
 from jetsel.wire import Answer, Failure
 from jetsel.wire.counts import AnswerCounts, Histogram, RecentAnswer
 from jetsel.wire.status import ReloadStatus
 
 STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")
 OK = "ok"
-_STEPS = (1.0, 1.5, 2.5, 3.5, 5.0, 7.5)  # in each power of ten: percentiles are interpolated between two of them
-BOUNDS_MS = (0.1, 0.25, 0.5, 0.75, *(step * power for power in (1, 10, 100, 1000) for step in _STEPS))
 MOST_RECENT = 1000
 T = TypeVar("T")
 
@@ -37,8 +35,7 @@ class Tally:
         self._by_policy: Counter[tuple[str, str]] = Counter()
         self._by_label: Counter[tuple[str, str]] = Counter()  # of the answers whose labels may be counted
         self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
-        self._stages = [_Histogram() for _ in STAGES]
-        self._runs: defaultdict[tuple[str, str], _Histogram] = defaultdict(_Histogram)  # family and model
+        self._stages = [TimeHistogram() for _ in STAGES]
         self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: when it was sent
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
@@ -78,8 +75,6 @@ class Tally:
                 self._events["on_time" if took.total <= deadline_ms else "late"] += 1
             for histogram, ms in zip(self._stages, stages_ms, strict=True):
                 histogram.add(ms)
-            for ran in reply.ran:
-                self._runs[family, ran.model].add(ran.latency_ms)
             self._recent.append(_recent(reply))
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
@@ -100,7 +95,7 @@ class Tally:
         with self._lock:
             return self._answers[family], self._escalated[family]
 
-    def answers(self, *, class_counts: bool) -> AnswerCounts:
+    def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
         """All answers since the start. class_counts: whether labels may be told."""
         with self._lock:
             return AnswerCounts(
@@ -112,7 +107,7 @@ class Tally:
                 late=self._events["late"],
                 bounds_ms=list(BOUNDS_MS),
                 stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
-                runs=_nested({key: one.copy() for key, one in self._runs.items()}),
+                runs=runs,
                 by_label=_nested(self._by_label) if class_counts else None,
             )
 
@@ -132,22 +127,6 @@ class Tally:
         """How the last one ended, None if there was none."""
         last = self._last_reload
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
-
-
-class _Histogram:
-    """Counts by BOUNDS_MS; NaN, which did not happen, is left out."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_MS) + 1)
-        self._sum_ms = 0.0
-
-    def add(self, ms: float) -> None:
-        if ms == ms:
-            self._counts[bisect_left(BOUNDS_MS, ms)] += 1
-            self._sum_ms += ms
-
-    def copy(self) -> Histogram:
-        return Histogram(list(self._counts), self._sum_ms)
 
 
 def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:

@@ -78,15 +78,13 @@ class Probe:
         reads = family.policies["top1"][family.default_policy["top1"]].features
         return Job(
             route=None,
-            request=Classify(v=PROTOCOL_VERSION, id="probe"),
+            message=Classify(v=PROTOCOL_VERSION, id="probe"),
             data=PHOTOGRAPH,
             load=Load("probe", 0, 0),
             snapshot=snapshot,
             family=family,
             policy=Single(model, reads),
-            fallback=None,
             received_s=time.monotonic(),
-            deadline_s=None,
         )
 
     def _is_at_host(self, job: Job) -> bool:

@@ -161,7 +161,8 @@ class WorkerPool:
                 return []
             waiting, others = len(self._jobs), self._working
             self._working += 1
-            jobs = [self._jobs.popleft() for _ in range(share_of(waiting, self._workers - others))]
+            share = 1 if waiting == 1 else share_of(waiting, self._workers - others)
+            jobs = [self._jobs.popleft() for _ in range(share)]
             self._alone = 0 if others or self._jobs else min(self._alone + 1, 2 * ALONE)
             if self._jobs and self._working < self._workers:  # one more thread takes the next
                 call = self._called.release if self._standing_by else self._port.wake

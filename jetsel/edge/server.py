@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from jetsel.base.estimate import Estimate
 from jetsel.base.events import event
-from jetsel.base.recent import Estimate
 from jetsel.edge.link import LinkEstimate
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus

@@ -18,9 +18,10 @@ from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
+from jetsel.engines.hosting.residents import AnotherHostError
 from jetsel.engines.hosting.rules import RULES, Rules
 from jetsel.engines.hosting.running import HostedModel
-from jetsel.engines.hosting.supervisor import AnotherHostError, Supervisor
+from jetsel.engines.hosting.supervisor import Supervisor
 
 RUN_LIMIT_S = 2.0
 RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long

@@ -94,8 +94,11 @@ class OnnxEngine:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
-            with _limited(self.name, self._limit_s) as options:
-                found = session.run(self._outputs, {self._input: batch}, options)
+            if self._limit_s is None:
+                found = session.run(self._outputs, {self._input: batch})
+            else:
+                with _limited(self.name, self._limit_s) as options:
+                    found = session.run(self._outputs, {self._input: batch}, options)
         except EngineFailedError:
             raise
         except Exception as error:  # as above
@@ -110,11 +113,8 @@ class OnnxEngine:
 
 
 @contextmanager
-def _limited(name: str, limit_s: float | None) -> Iterator[onnxruntime.RunOptions | None]:
+def _limited(name: str, limit_s: float) -> Iterator[onnxruntime.RunOptions]:
     """Give options for a run that ends it after this time; raises EngineFailedError if that was reached."""
-    if limit_s is None:
-        yield None
-        return
     options = onnxruntime.RunOptions()
     timer = threading.Timer(limit_s, setattr, (options, "terminate", True))
     timer.start()

@@ -1,4 +1,4 @@
-"""What an error is over HTTP: a status for each of the daemon's codes, and a body that says what helps."""
+"""What an error is over HTTP: a status for the daemon's codes, and a body that says what helps."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ from starlette.responses import JSONResponse, Response
 
 from jetsel.base.errors import JetselError
 
-STATUS = {
-    "bad-request": 400,
-    "bad-image": 400,
-    "unsupported-version": 400,
-    "unknown-model": 404,
-    "unknown-family": 404,
-    "unknown-policy": 404,
-    "image-too-large": 413,
-    "in-doubt": 422,
-    "unmet-requirements": 422,
-    "over-limit": 429,
-    "busy": 429,
-    "loading": 503,
-    "shutting-down": 503,
-    "no-daemon": 503,
-    "no-reply": 504,
-    "deadline": 504,
-    "model-unavailable": 503,
-    "engine-died": 503,
+CODES = {
+    400: ("bad-request", "bad-image", "unsupported-version"),
+    401: ("not-allowed",),
+    404: ("unknown-model", "unknown-family", "unknown-policy"),
+    413: ("image-too-large",),
+    422: ("in-doubt", "unmet-requirements"),
+    429: ("over-limit", "busy"),
+    500: ("internal",),
+    503: ("loading", "shutting-down", "no-daemon", "model-unavailable", "engine-died"),
+    504: ("no-reply", "deadline"),
 }
-"""By the daemon's code; any other is 500."""
+"""The daemon's codes by the status that they get; any other code gets 500."""
+_STATUS = {code: status for status, codes in CODES.items() for code in codes}
 
 
 def body_of(error: JetselError) -> dict[str, Any]:
@@ -40,4 +32,4 @@ def body_of(error: JetselError) -> dict[str, Any]:
 async def refused(_: Request, error: Exception) -> Response:
     """Answer a request with a JetselError."""
     assert isinstance(error, JetselError)
-    return JSONResponse(body_of(error), STATUS.get(error.code, 500), {"Retry-After": "1"} if error.retry else None)
+    return JSONResponse(body_of(error), _STATUS.get(error.code, 500), {"Retry-After": "1"} if error.retry else None)

@@ -30,13 +30,6 @@ def json_bytes_of(request: Request) -> int | None:
     return None if length is None else int(length)
 
 
-def reply(body: bytes, json_bytes: int | None) -> Response:
-    """Return a response of what `tensors.write` made."""
-    if json_bytes is None:
-        return Response(body, media_type="application/json")
-    return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
-
-
 class InferenceApi:
     """/v2 and everything below it."""
 
@@ -104,7 +97,10 @@ class InferenceApi:
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(asked.parameters, served.family.name, model, images)
-        return reply(*tensors.write(served.name, version, asked, answers))
+        body, json_bytes = tensors.write(served.name, version, asked, answers)
+        if json_bytes is None:
+            return Response(body, media_type="application/json")
+        return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
 
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -42,20 +43,18 @@ class MetricsApi:
             status = await self._client.status(timeout_ms=STATUS_MS)
         except JetselError:
             status = None
-        return Response(
-            generate_latest(_Once(metrics(status, await asyncio.to_thread(camera_states.read)))),
-            media_type=CONTENT_TYPE_LATEST,
-        )
+        found = list(metrics(status, await asyncio.to_thread(camera_states.read)))
+        return Response(generate_latest(_Once(found)), media_type=CONTENT_TYPE_LATEST)
 
 
+@dataclass
 class _Once(Collector):
     """Collects what is known already."""
 
-    def __init__(self, found: Iterable[Metric]) -> None:
-        self._found = list(found)
+    found: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
-        return self._found
+        return self.found
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
@@ -84,10 +83,8 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     admitted = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     yield GaugeMetricFamily("jetsel_queue_requests", "Requests admitted and not yet answered.", value=admitted)
     yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of admitted requests.", value=queue.bytes)
-    most = queue.most_requests
-    yield GaugeMetricFamily(
-        "jetsel_queue_limit_requests", "Limit above which requests are refused as busy.", value=most
-    )
+    words = "Limit above which requests are refused as busy."
+    yield GaugeMetricFamily("jetsel_queue_limit_requests", words, value=queue.most_requests)
     yield CounterMetricFamily("jetsel_lost_replies", "Replies that could not be delivered.", value=status.lost_replies)
     reloads = [((outcome,), count) for outcome, count in status.reloads.items()]
     yield _counter("jetsel_reloads", "Reloads by `ok` or error code.", ("outcome",), reloads)
@@ -197,14 +194,14 @@ def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     """Of each camera and region that is watched now."""
     if not cameras:
         return
-    names = [(one.name, one.region or "") for one in cameras]
-    up = [(name, one.connected) for name, one in zip(names, cameras, strict=True)]
+    named = [((one.name, one.region or ""), one) for one in cameras]
+    up = [(name, one.connected) for name, one in named]
     yield _gauge("jetsel_camera_up", "Whether frames come from each camera.", ("camera", "region"), up)
-    changes = [(name, one.label_changes) for name, one in zip(names, cameras, strict=True)]
+    changes = [(name, one.label_changes) for name, one in named]
     yield _counter("jetsel_camera_label_changes", "Changes of the label.", ("camera", "region"), changes)
     frames = [
         ((*name, what), count)
-        for name, one in zip(names, cameras, strict=True)
+        for name, one in named
         for what, count in (
             ("read", one.frames_read),
             ("skipped", one.frames_skipped),

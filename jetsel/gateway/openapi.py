@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from jetsel import __version__
 from jetsel.gateway.classify import RAW, Query
-from jetsel.gateway.errors import STATUS
+from jetsel.gateway.errors import CODES
 from jetsel.gateway.inference import MODEL_PATHS
 from jetsel.gateway.tensors import Inference
 from jetsel.wire import Answer
@@ -19,25 +19,17 @@ from jetsel.wire import Answer
 REFS = "#/components/schemas/{name}"
 
 
-async def described(_: Request) -> Response:
+async def described(_request: Request) -> Response:
     """Answer /openapi.json."""
-    return JSONResponse(document())
-
-
-def document() -> dict[str, Any]:
-    """Return the whole description."""
     (answer, inference, _), components = msgspec.json.schema_components([Answer, Inference, Query], ref_template=REFS)
     parameters = components.pop("Query")["properties"]
-    components["Error"] = {
-        "type": "object",
-        "required": ["error", "code", "retry"],
-        "properties": {
-            "error": {"type": "string", "description": "what is wrong, and how to repair it"},
-            "code": {"type": "string", "description": "stable; docs/protocol.md lists them"},
-            "retry": {"type": "boolean", "description": "whether the same request may succeed later"},
-        },
+    fields = {
+        "error": {"type": "string", "description": "what is wrong, and how to repair it"},
+        "code": {"type": "string", "description": "stable; docs/protocol.md lists them"},
+        "retry": {"type": "boolean", "description": "whether the same request may succeed later"},
     }
-    return {
+    components["Error"] = {"type": "object", "required": list(fields), "properties": fields}
+    document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "jetsel gateway", "version": __version__},
         "components": {"schemas": components},
@@ -51,6 +43,7 @@ def document() -> dict[str, Any]:
             **_of_models(inference),
         },
     }
+    return JSONResponse(document)
 
 
 def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +88,5 @@ def _content(words: str, kind: str = "application/json", schema: dict[str, Any] 
 
 def _errors() -> dict[str, Any]:
     """A response for each status that an error may have, with the codes that it stands for."""
-    by_status: dict[int, list[str]] = {401: ["not-allowed"], 500: ["internal"]}
-    for code, status in STATUS.items():
-        by_status.setdefault(status, []).append(code)
     error = {"$ref": REFS.format(name="Error")}
-    return {
-        str(status): _content(", ".join(codes), "application/json", error)
-        for status, codes in sorted(by_status.items())
-    }
+    return {str(status): _content(", ".join(codes), "application/json", error) for status, codes in CODES.items()}

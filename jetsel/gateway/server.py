@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,10 +20,9 @@ from jetsel.base.errors import ConfigError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.classify import ClassifyApi
-from jetsel.gateway.connections import BoundedConnection, most_connections
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
-from jetsel.gateway.limits import RequestLimits
+from jetsel.gateway.limits import BoundedConnection, RequestLimits, most_connections
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
@@ -81,24 +79,20 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
         *InferenceApi(client, catalogue, sender).routes(),
         *PageApi(client, thumbnails).routes(),
     ]
-    return application(settings, routes, (sender, client))
+    return application(settings, routes, sender.close, client.close)
 
 
-class Closable(Protocol):
-    """What an application closes at its end."""
+def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Callable[[], None]) -> Starlette:
+    """Return an ASGI application of these routes, behind the checks that every request passes.
 
-    def close(self) -> None:
-        """Close it."""
-
-
-def application(settings: GatewaySettings, routes: Sequence[Route], closed: Sequence[Closable]) -> Starlette:
-    """Return an ASGI application of these routes, behind the checks that every request passes."""
+    closing: called at its end.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        for one in closed:
-            one.close()
+        for close in closing:
+            close()
 
     return Starlette(
         routes=list(routes),

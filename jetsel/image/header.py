@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import cv2
@@ -137,27 +136,28 @@ def _reduction(width: int, height: int, needed_px: int) -> int:
     return 1
 
 
-def segments(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Yield the code, start and end of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
+def segments(data: memoryview) -> list[tuple[int, int, int]]:
+    """Return the code, start and end of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
 
     Passed over: bytes between two segments, markers without content, and segments that claim to be shorter than their
     own length. Raises ValueError, or struct.error (truncated).
     """
+    found: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
     at, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
         filling, code, length = struct.unpack_from(">BBH", data, at)
         if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or filling
-            found = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
-            if found is None:
+            marker = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
+            if marker is None:
                 raise ValueError("no further marker")
-            junk_bytes += found.start() - at
-            at = found.start()
+            junk_bytes += marker.start() - at
+            at = marker.start()
         elif code in _ALONE or length < 2:
             at += 2
         else:
-            yield code, at, at + 2 + length
-            if code == _SCAN:
-                return
+            found.append((code, at, at + 2 + length))
+            if code in (_SCAN, _JPEG_LS):
+                return found
             at += 2 + length
     raise ValueError("too many segments")
 

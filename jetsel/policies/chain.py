@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError
-from jetsel.features import PAPER_SEVEN
 from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
@@ -26,9 +25,6 @@ from jetsel.premodel import (
     select_models,
 )
 from jetsel.wire import Criterion
-
-PAPER_K = 5  # section 3.3
-PAPER_LINKS = 3  # section 3.2: what their Algorithm 1 ended with
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Links(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
+class Learned:
     """The links, and the photographs' features (n, f)."""
 
     links: tuple[str, ...]
@@ -92,12 +88,12 @@ class ChainKind(Kind):
     name = "chain"
     facts = Links
 
-    def learn(self, train: Table, plan: ChainPlan) -> _Learned | None:
+    def learn(self, train: Table, plan: ChainPlan) -> Learned | None:
         """Select the models (Algorithm 1)."""
         links, _ = select_models(train.right, train.costs, train.models, plan.theta_points)
-        return _Learned(links, train.of(plan.features))
+        return Learned(links, train.of(plan.features))
 
-    def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
+    def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the scaled features once, each criterion's links, and what held-out photographs told of distances."""
         features = next(iter(learned.values())).features
         scaling = fit_scaling(features)
@@ -123,20 +119,3 @@ class ChainKind(Kind):
     def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
         """Return the features in which neighbours are near, and how many of them are asked."""
         return calibration.features, calibration.k
-
-
-class PaperChainKind(ChainKind):
-    """The chain with the paper's settings: five neighbours in its seven features, three links, no distance limit."""
-
-    name = "chain-paper"
-
-    def learn(self, train: Table, plan: ChainPlan) -> _Learned | None:
-        """Return the first three models of Algorithm 1 and the seven features; None if they were not recorded."""
-        if not set(PAPER_SEVEN) <= set(train.feature_names):
-            return None
-        learned = super().learn(train, replace(plan, features=PAPER_SEVEN, theta_points=-1.0))
-        return learned and replace(learned, links=learned.links[:PAPER_LINKS])
-
-    def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
-        """Return those of the paper."""
-        return PAPER_SEVEN, min(PAPER_K, calibration.photographs)

@@ -20,7 +20,7 @@ from jetsel.policies.registry import KIND, verify
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
-VERSION = 4
+VERSION = 5
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"
@@ -131,7 +131,11 @@ def _envelope(folder: Path) -> Envelope:
 
 
 def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
-    """Return the calibration; of a policy that is not there any more, nothing is read."""
+    """Return the calibration. Raises CalibrationError for a policy that this jetsel does not have."""
+    gone = sorted(body.parts.keys() - KIND.keys())
+    if gone:
+        repair = "run jetsel calibrate IMAGES, or update jetsel"
+        raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
     groups: dict[str, dict[str, NDArray[Any]]] = {"right": {}}  # what stands before the first dot -> what after it
     for name, array in arrays.items():
         group, _, member = name.partition(".")
@@ -142,7 +146,6 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         parts={
             policy: Part(msgspec.convert(facts, dict[Criterion, KIND[policy].facts]), groups.get(policy, {}))  # type: ignore[misc]
             for policy, facts in body.parts.items()
-            if policy in KIND
         },
     )
 

@@ -1,15 +1,16 @@
-"""The operating points of a family: its default policy and cheaper cascades, of which one answers by what it may take.
+"""The operating points of a family, and the one chooser among them, by accuracy, time and energy.
 
-Each point of the front is right less often than the one before it and costs less. Under load, or a power budget, the
-daemon gets cheaper by going along the front instead of answering later.
+Each point of a front is right less often than the one before it and costs less. Under load, or a power budget, the
+daemon gets cheaper by going along the front instead of answering later. Deadlines and requirements are other bounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,45 +59,133 @@ class FrontKind(Kind):
 
 @dataclass(frozen=True)
 class Point:
-    """One way to answer, and what it gives on images that it was not fitted on.
+    """One way to answer, and what it gives on images that it was not fitted on; None if the calibration does not know.
 
     accuracy: the share that is right. calibrated_ms: the mean time then. runs: model -> the share of the images that it
-    runs on. chooser_ms: of features and choice. energy_mj: the mean above idle power, None if it was not measured.
+    runs on. chooser_ms: of features and choice. energy_mj: the mean above idle power, of models here. is_away: whether
+    its last model is one of the edge, so that the network's time is added, and mj_per_kb for each 1,000 bytes.
     """
 
     policy: Policy
-    accuracy: float
-    calibrated_ms: float
+    accuracy: float | None
+    calibrated_ms: float | None
     runs: Mapping[str, float]
     chooser_ms: float
     energy_mj: float | None
-
-    def mean_ms(self, outlook: Outlook) -> float:
-        """Return the mean time of an answer, as models take it now for one image, of a batch or alone."""
-        return self.chooser_ms + sum(share * outlook.image_ms(model) for model, share in self.runs.items())
-
-    def times_ms(self, outlook: Outlook) -> tuple[float, float]:
-        """Return mean and deviation of the time with every model that may run: it can then go to its end."""
-        means, deviations = zip(*(outlook.models_ms[model] for model in self.policy.models), strict=True)
-        return float(sum(means)), math.hypot(*deviations)
+    is_away: bool = False
+    mj_per_kb: float | None = None
 
     @property
+    def known_accuracy(self) -> float:
+        """Its accuracy, which must be known."""
+        assert self.accuracy is not None
+        return self.accuracy
+
+    @property
+    def known_ms(self) -> float:
+        """Its mean time, which must be known."""
+        assert self.calibrated_ms is not None
+        return self.calibrated_ms
+
+    @cached_property
     def needs(self) -> frozenset[str]:
         """The models without which it is not what was calibrated."""
         return frozenset((*self.policy.models, *self.runs))
 
+    def uses(self, names: Collection[str]) -> bool:
+        """Whether it is one of these policies, or may run one of these models."""
+        return any(name in names for name in (self.policy.name, *self.policy.models))
+
+    def times_ms(self, outlook: Outlook) -> tuple[float, float] | None:
+        """Return mean and deviation of the time with every model that may run: it can then go to its end."""
+        if not self.needs <= outlook.models_ms.keys() or (self.is_away and outlook.network_ms is None):
+            return None
+        times = [outlook.models_ms[model] for model in self.policy.models]
+        times += [outlook.network_ms] if self.is_away and outlook.network_ms is not None else []
+        means, deviations = zip(*times, strict=True)
+        return float(sum(means)), math.hypot(*deviations)
+
+    def late_ms(self, outlook: Outlook) -> float | None:
+        """Return the time of a slow answer: the mean and one deviation, with every model that may run."""
+        times_ms = self.times_ms(outlook)
+        return None if times_ms is None else sum(times_ms)
+
+    def mean_ms(self, outlook: Outlook) -> float | None:
+        """Return the mean time of an answer here, as models take it now for one image, of a batch or alone."""
+        if not self.needs <= outlook.models_ms.keys():
+            return None
+        return self.chooser_ms + sum(share * outlook.image_ms(model) for model, share in self.runs.items())
+
+    def spent_mj(self, outlook: Outlook) -> float | None:
+        """Return the mean energy of an answer, with what sending this image takes."""
+        if not self.is_away or self.energy_mj is None:
+            return self.energy_mj
+        sent_kb = outlook.traffic_kb.get(self.policy.models[-1])
+        return None if sent_kb is None or self.mj_per_kb is None else self.energy_mj + sent_kb * self.mj_per_kb
+
+
+class Measure(NamedTuple):
+    """What points are compared by. of: its value for one image now, None if unknown. is_gain: if more is better."""
+
+    name: str
+    unit: str
+    of: Callable[[Point, Outlook], float | None]
+    is_gain: bool = False
+
+    def rank(self, points: Iterable[Point], outlook: Outlook) -> list[tuple[float, Point]]:
+        """Return the points of which the value is known, and that, the best first."""
+        known = [(value, point) for point in points if (value := self.of(point, outlook)) is not None]
+        return sorted(known, key=lambda one: one[0], reverse=self.is_gain)
+
+
+ACCURACY = Measure("accuracy", "", lambda point, _: point.accuracy, is_gain=True)
+ENERGY = Measure("energy", " mJ", Point.spent_mj)
+LATE = Measure("time", " ms", Point.late_ms)
+MEAN = Measure("time", " ms", Point.mean_ms)
+
+
+class Bound(NamedTuple):
+    """The most that a measure may be, or the least if it is a gain. A value that is not known is outside of it.
+
+    is_share: it is the request's share of what all that wait may take. It then leads no lower than the front's floor,
+    and a value that is not known is within it.
+    """
+
+    measure: Measure
+    limit: float
+    is_share: bool = False
+
+    def holds(self, point: Point, outlook: Outlook) -> bool:
+        """Whether the point is within it."""
+        value = self.measure.of(point, outlook)
+        if value is None:
+            return self.is_share
+        return value >= self.limit if self.measure.is_gain else value <= self.limit
+
+
+CAN_RUN = Bound(LATE, math.inf)
+"""The times of all its models are known."""
+
+
+class Choice(NamedTuple):
+    """A point, and the measure by which it is the best within the bounds; None: it is the first."""
+
+    point: Point
+    by: Measure | None = None
+
 
 @dataclass(frozen=True)
 class Front:
-    """points: the most accurate first, each cheaper than the one before.
+    """The points among which one chooser selects: under load, by deadlines, requirements and the power budget.
 
-    floor: the place of the cheapest point that load and power budget may lead to. It gives the most right answers for
-    what it costs: with a cheaper one fewer would come in the same time, and refusing requests serves those who ask
-    better. What is cheaper is there for requests with little time.
+    points: the most accurate first, each cheaper than the one before; for requirements all that there are, in the
+    family's order. floor: the place of the cheapest point that load and power budget may lead to. It gives the most
+    right answers for what it costs: with a cheaper one fewer would come in the same time, and refusing requests serves
+    those who ask better. What is cheaper is there for requests with little time.
     """
 
-    points: tuple[Point, ...]
-    floor: int
+    points: tuple[Point, ...] = ()
+    floor: int = 0
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -108,23 +197,44 @@ class Front:
         """The policy of the cheapest point that load and power budget lead to, None if there is only one."""
         return self.points[self.floor].policy.name if self.floor else None
 
-    def select(self, outlook: Outlook) -> Point:
+    def select(
+        self,
+        outlook: Outlook,
+        bounds: Sequence[Bound],
+        prefers: Sequence[Measure] = (),
+        without: Collection[str] = (),
+    ) -> Choice | None:
+        """Return the best point within all bounds, None if there is none.
+
+        prefers: the first of these that is known of all points within the bounds says which is the best; without any,
+        the first point is. without: policies and models that cannot be used.
+        """
+        within = (
+            point
+            for place, point in enumerate(self.points)
+            if not point.uses(without)
+            and all(bound.holds(point, outlook) for bound in bounds if not bound.is_share or place < self.floor)
+        )
+        if not prefers:
+            first = next(within, None)
+            return None if first is None else Choice(first)
+        able = list(within)
+        for measure in prefers:
+            ranked = measure.rank(able, outlook)
+            if able and len(ranked) == len(able):
+                return Choice(ranked[0][1], measure)
+        return Choice(able[0]) if able else None
+
+    def select_now(self, outlook: Outlook) -> Point:
         """Return the most accurate point that a request may take now, else the cheapest one that can run.
 
         It must be able to answer within the budget of the request itself, and in the mean take no more time and energy
         than what each of those that wait may take. The first point if none can run: its error says why.
         """
-        able = [(place, point) for place, point in enumerate(self.points) if point.needs <= outlook.models_ms.keys()]
-        for place, point in able:
-            if sum(point.times_ms(outlook)) <= outlook.budget_ms and (
-                place >= self.floor
-                or (
-                    point.mean_ms(outlook) <= outlook.allowed_ms
-                    and (point.energy_mj is None or point.energy_mj <= outlook.allowed_mj)
-                )
-            ):
-                return point
-        return min((point for _, point in able), key=lambda point: point.mean_ms(outlook), default=self.points[0])
+        shares = Bound(MEAN, outlook.allowed_ms, is_share=True), Bound(ENERGY, outlook.allowed_mj, is_share=True)
+        chosen = self.select(outlook, (Bound(LATE, outlook.budget_ms), *shares))
+        chosen = chosen or self.select(outlook, (CAN_RUN,), (MEAN,))
+        return self.points[0] if chosen is None else chosen.point
 
     def only(self, keep: Callable[[Point], Policy | None]) -> Front | None:
         """Return the front of the policies that `keep` returns for its points, None if it returns none."""
@@ -135,41 +245,40 @@ class Front:
         return Front(tuple(replace(point, policy=policy) for point, policy in kept), max(0, below - 1))
 
 
-def points_of(
-    policies: Mapping[str, Policy],
-    figures: Mapping[str, Mapping[str, Any]],
-    costs_ms: Mapping[str, float],
-    criterion: Criterion,
-) -> list[Point]:
-    """Return the points of these policies, the cheapest first: those of which the calibration has figures.
-
-    figures: by policy, as calibrations have them. costs_ms: of the models.
-    """
-    known = sorted((name for name in policies if name in figures), key=lambda name: float(figures[name]["mean_ms"]))
-    return [_point(policies[name], figures[name], costs_ms, criterion) for name in known]
-
-
-def _point(policy: Policy, figures: Mapping[str, Any], costs_ms: Mapping[str, float], criterion: Criterion) -> Point:
+def point_of(policy: Policy, criterion: Criterion, calibration: Calibration) -> Point | None:
+    """Return the point of a policy, None if the calibration has no figures of it."""
+    figures = calibration.figures.get(criterion, {}).get(policy.name)
+    if figures is None:
+        return None
     runs = {model: share for model, share in figures["runs"].items() if share > 0}
-    chooser_ms = figures["mean_ms"] - sum(share * costs_ms[model] for model, share in runs.items())
-    return Point(policy, figures[criterion], figures["mean_ms"], runs, max(0.0, chooser_ms), figures["mean_mj"])
+    models_ms = sum(share * calibration.costs_ms[model] for model, share in runs.items())
+    chooser_ms = max(0.0, figures["mean_ms"] - models_ms)
+    return Point(policy, figures[criterion], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"])
 
 
-def front_of(cheapest_first: Sequence[Point], top: Point | None = None) -> Front | None:
+def points_here(
+    criterion: Criterion, offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]
+) -> list[Point]:
+    """Return the points of the single models and cascades here of which the calibration has figures."""
+    paths = (policy for policy in offered.values() if not policy.features and set(policy.models) <= set(here))
+    return [point for policy in paths if (point := point_of(policy, criterion, calibration)) is not None]
+
+
+def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
     """Return the front of these points, None if there is none.
 
     top: the point that it begins with, in place of the most accurate one; all others cost less than that.
     """
     kept: list[Point] = []
-    for point in cheapest_first:
-        if top is not None and point.calibrated_ms >= top.calibrated_ms:
+    for point in sorted(points, key=lambda point: point.known_ms):
+        if top is not None and point.known_ms >= top.known_ms:
             break
-        if not kept or point.accuracy > kept[-1].accuracy:
+        if not kept or point.known_accuracy > kept[-1].known_accuracy:
             kept.append(point)
-    points = [*([] if top is None else [top]), *reversed(kept)]
-    if not points:
+    found = [*([] if top is None else [top]), *reversed(kept)]
+    if not found:
         return None
-    return Front(tuple(points), most_worth([one.accuracy for one in points], [one.calibrated_ms for one in points]))
+    return Front(tuple(found), most_worth([one.known_accuracy for one in found], [one.known_ms for one in found]))
 
 
 AROUND = 0.15  # of the dearest point's cost: about what a request takes besides its models, more than a refusal does

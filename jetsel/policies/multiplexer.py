@@ -1,12 +1,13 @@
 """The policy that runs the cheapest model, and then the one that a small network on its answer names.
 
 Eshratifar and Pedram (2020), Algorithm 2 with the argmax: the multiplexer's first layers are the whole cheapest model,
-which runs once, and whose own answer is kept if it is the one to give.
+which runs once. One hidden layer stands on that model's embedding and on statistics of its probabilities. n images, m
+models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,18 +15,217 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.embedding import EmbeddingPolicy, after_the_cheapest
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
-from jetsel.policies.policy import Policy, Prediction
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import worthiest
-from jetsel.premodel.readout import STATISTICS, Readout, fit_readout, inputs_of
 from jetsel.wire import Criterion
 
 NAME = "multiplexer"
-HELD_OUT = "held_out"
 PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
 """Of the most expensive model's cost, in chance; from 1 on, only the cheapest model ever answers."""
+HIDDEN, STATISTICS = 32, 6
+PENALTIES = (0.03, 0.3, 1.0, 3.0)
+"""Of the squares of the weights, which are tried in folds; a thousand images say little of a thousand numbers."""
+FOLDS = 3
+EPOCHS, BATCH, RATE = 20, 64, 2e-3
+MOMENTS = (0.9, 0.999)  # of Adam (Kingma and Ba 2015)
+SEED, TINY = 2020, 1e-6
+NAMES = ("mean", "deviation", "hidden", "hidden_bias", "out", "out_bias")
+
+Weights = dict[str, NDArray[np.float32]]
+
+
+def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating] | None) -> NDArray[np.float32]:
+    """Return what the network reads of a model's answers, (..., STATISTICS + width) float32.
+
+    probabilities: (..., classes), at the model's temperature. embedding: (..., width), None if the model gives none.
+    """
+    top = -np.partition(-probabilities, min(5, probabilities.shape[-1]) - 1, axis=-1)[..., :5]
+    top = np.sort(top, axis=-1)[..., ::-1]
+    first, second = top[..., 0], top[..., min(1, top.shape[-1] - 1)]
+    logs = np.log(np.maximum(probabilities, TINY))
+    statistics = (
+        first,
+        first - second,
+        np.log(np.maximum(first, TINY)) - np.log(np.maximum(second, TINY)),
+        np.log(np.maximum(first, TINY) / np.maximum(1 - first, TINY)),
+        -(probabilities * logs).sum(axis=-1),
+        top.sum(axis=-1),
+    )
+    found = np.stack(statistics, axis=-1)
+    if embedding is not None:
+        found = np.concatenate([found, embedding], axis=-1)
+    return found.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """The network. Each array is float32; hidden: (inputs, HIDDEN); out: (HIDDEN + STATISTICS, m)."""
+
+    weights: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError or LookupError if the arrays do not fit together."""
+        inputs, hidden = self.weights["hidden"].shape
+        width, models = self.weights["out"].shape
+        shapes = ((inputs,), (inputs,), (inputs, hidden), (hidden,), (hidden + STATISTICS, models), (models,))
+        found = tuple(self.weights[name].shape for name in NAMES)
+        if found != shapes or inputs < STATISTICS:
+            raise ValueError(f"the shapes {found} of a readout's arrays do not match the width {width}")
+
+    def chances(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return how likely each model is right, (..., m) float64. inputs: see `inputs_of`."""
+        scaled = (inputs - self.weights["mean"]) / self.weights["deviation"]
+        return _sigmoid(_forward(scaled, self.weights)[1].astype(np.float64))
+
+    def chances_after(self, seen: Prediction) -> NDArray[np.float64]:
+        """Return the same for the cheapest model's answer. Raises ValueError if its embedding is of another width."""
+        inputs = inputs_of(seen.probabilities, seen.embedding)
+        width, wanted = len(inputs) - STATISTICS, len(self.weights["mean"]) - STATISTICS
+        if width != wanted:
+            raise ValueError(f"its embedding has {width} numbers, but {wanted} are expected")
+        return self.chances(inputs)
+
+
+def fit_readout(
+    inputs: NDArray[np.float32], right: NDArray[np.bool_], groups: NDArray[np.int64] | None = None
+) -> tuple[Readout, NDArray[np.float32]]:
+    """Return the network, and the chances (n, m) that networks which had not seen an image give it.
+
+    inputs: (n, inputs). right: (n, m), which model was right. groups: (n,); images of one group are held out together.
+    The penalty is the one of least loss in folds.
+    """
+    _, group = np.unique(np.arange(len(inputs)) if groups is None else groups, return_inverse=True)
+    fold_of = np.random.default_rng(SEED).permutation(int(group.max()) + 1)[group] % FOLDS
+    held_out = np.zeros((len(PENALTIES), *right.shape), np.float32)
+    for fold in range(FOLDS):
+        held = fold_of == fold
+        if held.any() and not held.all():
+            for place, readout in enumerate(_trained(inputs[~held], right[~held], PENALTIES)):
+                held_out[place, held] = readout.chances(inputs[held])
+    likely = np.where(right, held_out, 1 - held_out)
+    best = int(np.log(np.maximum(likely, TINY)).mean(axis=(1, 2)).argmax())
+    return _trained(inputs, right, PENALTIES[best : best + 1])[0], held_out[best]
+
+
+def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalties: Sequence[float]) -> list[Readout]:
+    """Train one network for each penalty by Adam, all at once: arrays have a first axis of p = len(penalties).
+
+    The same images and penalty give the same network.
+    """
+    draw = np.random.default_rng(SEED)
+    mean, deviation = inputs.mean(axis=0), inputs.std(axis=0) + np.float32(TINY)
+    scaled, target = (inputs - mean) / deviation, right.astype(np.float32)
+    n, width = scaled.shape
+    share = np.clip(target.mean(axis=0), 0.01, 0.99)
+    first = {
+        "hidden": draw.normal(0, width**-0.5, (width, HIDDEN)),
+        "hidden_bias": np.zeros((1, HIDDEN)),
+        "out": np.zeros((HIDDEN + STATISTICS, right.shape[1])),
+        "out_bias": np.log(share / (1 - share))[None],
+    }
+    weights = {name: np.repeat(one[None].astype(np.float32), len(penalties), axis=0) for name, one in first.items()}
+    decay = np.array(penalties, np.float32)[:, None, None] / np.float32(right.shape[1])
+    adam = _Adam(weights, EPOCHS * -(-n // BATCH))
+    for _ in range(EPOCHS):
+        order = draw.permutation(n)
+        for start in range(0, n, BATCH):
+            rows = order[start : start + BATCH]
+            adam.step(_gradients(scaled[rows], target[rows], weights, decay))
+    scaling = {"mean": mean, "deviation": deviation}
+    found = {name: one[:, 0] if name.endswith("bias") else one for name, one in weights.items()}
+    return [Readout(scaling | {name: one[place] for name, one in found.items()}) for place in range(len(penalties))]
+
+
+def _forward(scaled: NDArray[np.float32], weights: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what the output layer sees, (..., HIDDEN + STATISTICS), and the log odds, (..., m)."""
+    hidden = np.maximum(scaled @ weights["hidden"] + weights["hidden_bias"], 0)
+    seen = np.concatenate([hidden, np.broadcast_to(scaled[..., :STATISTICS], (*hidden.shape[:-1], STATISTICS))], -1)
+    return seen, seen @ weights["out"] + weights["out_bias"]
+
+
+def _sigmoid(log_odds: NDArray[Any]) -> NDArray[Any]:
+    """Return 1 / (1 + exp(-x)), which does not overflow this way."""
+    return 0.5 * (1 + np.tanh(0.5 * log_odds))
+
+
+def _gradients(
+    scaled: NDArray[np.float32], target: NDArray[np.float32], weights: Weights, decay: NDArray[np.float32]
+) -> Weights:
+    """Return the gradients of the mean cross-entropy and of the penalty; decay: (p, 1, 1), of the squares."""
+    seen, log_odds = _forward(scaled, weights)
+    wrong = (_sigmoid(log_odds) - target) / np.float32(target.size)
+    back = (wrong @ weights["out"][:, :HIDDEN].swapaxes(1, 2)) * (seen[..., :HIDDEN] > 0)
+    return {
+        "hidden": scaled.T @ back + decay * weights["hidden"],
+        "hidden_bias": back.sum(axis=1, keepdims=True),
+        "out": seen.swapaxes(1, 2) @ wrong + np.float32(0.01) * decay * weights["out"],
+        "out_bias": wrong.sum(axis=1, keepdims=True),
+    }
+
+
+class _Adam:
+    """Changes weights in place; the rate falls to 0 over the steps, as half a cosine."""
+
+    def __init__(self, weights: Weights, steps: int) -> None:
+        self._weights, self._steps, self._done = weights, steps, 0
+        self._moments = {name: (np.zeros_like(one), np.zeros_like(one)) for name, one in weights.items()}
+
+    def step(self, gradients: Weights) -> None:
+        """Go one step down."""
+        rate = RATE * 0.5 * (1 + np.cos(np.pi * self._done / self._steps))
+        self._done += 1
+        one, two = MOMENTS
+        unbiased = rate * (1 - two**self._done) ** 0.5 / (1 - one**self._done)
+        for name, gradient in gradients.items():
+            first, second = self._moments[name]
+            first += (1 - one) * (gradient - first)
+            second += (1 - two) * (gradient * gradient - second)
+            self._weights[name] -= (unbiased * first / (np.sqrt(second) + 1e-8)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class CheapestFirst:
+    """Runs the cheapest model, and lets what it said decide whether and to which model to go on.
+
+    chances: how likely each model is right, (m,); ValueError if the prediction does not say it. costs: see
+    `after_the_cheapest`. price: how much chance a millisecond, or a millijoule if that is the objective, must buy.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    chances: Callable[[Prediction], NDArray[np.float64]]
+    costs: NDArray[np.float64]
+    price: float
+    features: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The cheapest always runs."""
+        return self.models[:1]
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
+        cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
+        seen, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
+        if seen.model != cheapest:
+            return Decision(seen, why)
+        try:
+            chances = self.chances(seen)
+        except ValueError as fault:
+            return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
+        which = int(worthiest(chances, self.costs, self.price))
+        best = self.models[which]
+        because = f"{best} is the best trade of accuracy and cost: right with a probability of {chances[which]:.2f}"
+        if best == cheapest:
+            return Decision(seen, because)
+        try:
+            (better,) = yield Run((best,), because)
+        except ModelUnavailableError:
+            return Decision(seen, f"{best} is unavailable; {seen.model} is the best that ran")
+        return Decision(better, because)
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,51 +235,12 @@ class Priced(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Multiplexer:
-    """What the network says once the cheapest model ran. held_out: (n, m), the chances of the calibration images.
-
-    Those are of networks that had not seen the image, so that thresholds can be fitted on them.
-    """
-
-    readout: Readout
-    held_out: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, part: Part, criterion: Criterion, calibration: Calibration) -> Multiplexer:
-        """Return what a calibration stores; raises ValueError or LookupError if it does not fit the calibration."""
-        own = f"{criterion}."
-        arrays = {name.removeprefix(own): one for name, one in part.arrays.items() if name.startswith(own)}
-        held_out = arrays.pop(HELD_OUT)
-        readout = Readout(arrays)
-        wanted = (calibration.photographs, len(calibration.identities))
-        if held_out.shape != wanted or readout.models != wanted[1]:
-            raise ValueError(
-                f"probabilities have shape {held_out.shape} for {readout.models} models; expected {wanted}"
-            )
-        return cls(readout, held_out)
-
-    def chances(self, seen: Prediction) -> NDArray[np.float64]:
-        """Return how likely each model is right, (m,). Raises ValueError if the embedding is of another width."""
-        inputs, wanted = inputs_of(seen.probabilities, seen.embedding), len(self.readout.weights["mean"])
-        if len(inputs) != wanted:
-            width = len(inputs) - STATISTICS
-            raise ValueError(f"its embedding has {width} numbers, but {wanted - STATISTICS} are expected")
-        return self.readout.chances(inputs)
-
-
-@dataclass(frozen=True, eq=False)
 class Learned:
-    """The network and its held-out chances, see Multiplexer; costs, prices: of the table that it was fitted on."""
+    """The network and its held-out chances, see `fit_readout`. prices: of the costs that it was fitted with."""
 
     readout: Readout
     held_out: NDArray[np.float32]
-    costs: NDArray[np.float64]
     prices: NDArray[np.float64]
-
-
-def inputs_in(table: Table) -> NDArray[np.float32]:
-    """Return what the network reads of each image of a table, (n, inputs)."""
-    return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
 
 
 class MultiplexerKind(Kind):
@@ -92,40 +253,47 @@ class MultiplexerKind(Kind):
         """Fit the network; None if there is only one model."""
         if len(train.models) < 2:
             return None
-        return Learned(
-            *fit_readout(inputs_in(train), train.right, train.groups), train.costs, np.array(PRICES) / train.costs.max()
-        )
+        return Learned(*fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max())
 
     def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
         """One point for each price."""
         chances = learned.readout.chances(inputs_in(held))
         found, rows = [], np.arange(len(chances))
         for price in learned.prices:
-            which = worthiest(chances, after_the_cheapest(learned.costs), price)
+            which = worthiest(chances, after_the_cheapest(held.costs), price)
             ran = np.zeros_like(held.right)
-            ran[rows, which] = True
-            ran[:, 0] = True
+            ran[rows, which] = ran[:, 0] = True
             found.append(TriedPoint(held.right[rows, which], ran))
         return found
 
     def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:
         """Store the network of each criterion, and the chosen price."""
-        facts: dict[Criterion, Priced] = {}
-        arrays: dict[str, NDArray[Any]] = {}
-        for criterion, one in learned.items():
-            facts[criterion] = Priced(float(one.prices[chosen[criterion]]))
-            named = {**one.readout.weights, HELD_OUT: one.held_out}
-            arrays |= {f"{criterion}.{name}": array for name, array in named.items()}
-        return Part(facts, arrays)
+        facts = {criterion: Priced(float(one.prices[chosen[criterion]])) for criterion, one in learned.items()}
+        weights = {
+            f"{criterion}.{name}": array
+            for criterion, one in learned.items()
+            for name, array in one.readout.weights.items()
+        }
+        return Part(facts, weights)
 
     def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
         """One policy a criterion."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
-        return {
-            criterion: {
-                self.name: EmbeddingPolicy(
-                    self.name, models, Multiplexer.of(part, criterion, calibration).chances, costs, one.price
-                )
-            }
-            for criterion, one in part.facts.items()
-        }
+        made: dict[Criterion, dict[str, Policy]] = {}
+        for criterion, one in part.facts.items():
+            readout = Readout({name: part.arrays[f"{criterion}.{name}"] for name in NAMES})
+            known = len(readout.weights["out_bias"])
+            if known != len(models):
+                raise ValueError(f"it predicts for {known} models, and the calibration has {len(models)}")
+            made[criterion] = {self.name: CheapestFirst(self.name, models, readout.chances_after, costs, one.price)}
+        return made
+
+
+def inputs_in(table: Table) -> NDArray[np.float32]:
+    """Return what the network reads of each image of a table, (n, inputs)."""
+    return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
+
+
+def after_the_cheapest(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each model costs once the cheapest has run, (m,)."""
+    return np.where(np.arange(len(costs)) == 0, 0.0, costs)

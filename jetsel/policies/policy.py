@@ -49,21 +49,19 @@ def best(predictions: list[Prediction]) -> Prediction:
 
 
 class Outlook(Struct, frozen=True):
-    """What a request may know of time and of the edge. All in ms, as it was of late; the chance is given, too.
+    """What a request may know of time and of the edge. All in ms, as it was of late.
 
     budget: until the deadline, infinite if there is none. models: mean and standard deviation of one run of each
     model that can run now, and that those who wait leave time for; of the edge's, its own work there. network: mean and
-    deviation of the way there and back, None if the photograph stays here. draw: uniform in [0, 1). unavailable: the
-    models that cannot run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes.
-    images: the mean of one image of a run of each model here, which is less if runs go out together. allowed_ms,
-    allowed_mj: what each request may take in the mean, so that those that wait are answered in time, and the power
-    budget is kept.
+    deviation of the way there and back, None if the photograph stays here. unavailable: the models that cannot
+    run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes. images: the mean of
+    one image of a run of each model here, which is less if runs go out together. allowed_ms, allowed_mj: what each
+    request may take in the mean, so that those that wait are answered in time, and the power budget is kept.
     """
 
     budget_ms: float
     models_ms: Mapping[str, tuple[float, float]]
     network_ms: tuple[float, float] | None
-    draw: float
     unavailable: Mapping[str, str] = {}
     traffic_kb: Mapping[str, float] = {}
     images_ms: Mapping[str, float] = {}
@@ -76,19 +74,15 @@ class Outlook(Struct, frozen=True):
         return self.models_ms[model][0] if known is None else known
 
 
-class Evidence(Struct, frozen=True, eq=False):
-    """What a policy may know of a photograph before any model ran.
+class Evidence(Struct, eq=False):
+    """What a policy may know before any model ran; the driver's record of a run is one.
 
-    outlook: None if there is no deadline, unless the policy is that of requirements. on_device: whether the
-    photograph may not leave the device. is_promised: whether the request has a promise, so that only the policy itself
-    may answer.
+    outlook: None if there is no deadline, unless the policy is that of requirements.
     """
 
     features: NDArray[np.float32] | None  # (features,), in the order that the policy names them; None if it names none
     fallback: str | None  # the model to use in doubt; None: refuse
     outlook: Outlook | None = None
-    on_device: bool = False
-    is_promised: bool = False
 
 
 class Run(Struct, frozen=True):

@@ -1,69 +1,32 @@
-"""What a policy promises of its errors: the score that says how sure an answer is, and the least one for each level."""
+"""What a policy promises of its errors: the least score of an answer for each level."""
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import RequirementsError
-from jetsel.policies.policy import Prediction
-from jetsel.premodel.doubt import log_odds, margin
-from jetsel.wire import Criterion
 
 Share = Annotated[float, Meta(ge=0, le=1)]
+SMALLEST = 6e-8  # half a step of float32 below 1: no probability is nearer to 0 or 1
 
 
-class Sight(NamedTuple):
-    """What a score may read of an answer, each on a scale of log-odds or logarithms, higher for surer.
-
-    probability: log-odds of the confidence. margin: log-odds of the margin to the next class. nearness: minus the
-    logarithm of the distance from the cheapest model's embedding to the nearest one of training; NaN if unknown.
-    """
-
-    probability: float
-    margin: float
-    nearness: float
-
-
-def sight_of(answer: Prediction, criterion: Criterion, distance: float | None) -> Sight:
-    """Return what a score may read. distance: to the nearest embedding of training, None if there is none."""
-    next_one = margin(answer.probabilities, 1 if criterion == "top1" else 5)
-    near = math.nan if distance is None else -math.log(max(distance, 1e-7))
-    return Sight(float(log_odds(answer.confidence)), float(log_odds(next_one)), near)
-
-
-class Score(Struct, frozen=True, forbid_unknown_fields=True):
-    """Weights on what is known of an answer; their sum with the offset is how sure it is."""
-
-    probability: float = 0.0
-    margin: float = 0.0
-    nearness: float = 0.0
-    offset: float = 0.0
-
-    @property
-    def weights(self) -> tuple[float, float, float]:
-        """In the order of Sight."""
-        return self.probability, self.margin, self.nearness
-
-    def of(self, sights: NDArray[np.float64] | Sight) -> NDArray[np.float64]:
-        """Return the scores (...) of sights (..., 3); NaN if something that it reads is not known."""
-        array = np.asarray(sights, np.float64)
-        used = [column for column, weight in enumerate(self.weights) if weight]
-        total: NDArray[np.float64] = array[..., used] @ np.array(self.weights)[used] + self.offset
-        return total
+def log_odds(probability: NDArray[np.floating] | float) -> NDArray[np.float64]:
+    """Return ln(p / (1 - p)), the score of an answer with this probability; p is kept SMALLEST away from 0 and 1."""
+    kept = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
+    return np.log(kept / (1 - kept))
 
 
 class Promise(Struct, frozen=True, forbid_unknown_fields=True):
     """One level of one policy, fitted on images that were held out.
 
-    threshold: the least score of an answer. early: for each rung of a cascade but the last, the score below which
-    it refuses at once, None for never. answered, wrong: the share of the images that is answered, and of the answers
-    that is wrong. saved: the share of the mean time that early refusal saves. unknown_refused: of images of nothing
-    that the family knows, the share that is refused; None if there were none.
+    threshold: the least score of an answer, see `log_odds`. early: for each rung of a cascade but the last, the score
+    below which it refuses at once, None for never. answered, wrong: the share of the images that is answered, and of
+    the answers that is wrong. saved: the share of the mean time that early refusal saves. unknown_refused: of images of
+    nothing that the family knows, the share that is refused; None if there were none.
     """
 
     wrong_at_most: Share
@@ -85,7 +48,6 @@ class Missing(Struct, frozen=True, forbid_unknown_fields=True):
 class Promises(Struct, frozen=True, forbid_unknown_fields=True):
     """What one policy can promise. kept: by rising level. recorded: the images, near-duplicates counted once."""
 
-    score: Score
     kept: tuple[Promise, ...]
     missing: tuple[Missing, ...]
     recorded: int

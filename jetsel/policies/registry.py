@@ -8,10 +8,10 @@ from types import MappingProxyType
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.cascade import CascadeKind
-from jetsel.policies.chain import ChainKind, PaperChainKind
-from jetsel.policies.embedding import EmbeddingKind
+from jetsel.policies.chain import ChainKind
 from jetsel.policies.front import FrontKind
 from jetsel.policies.kind import Kind
+from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import MultiplexerKind
 from jetsel.policies.policy import Policy
 from jetsel.policies.single import Single
@@ -19,21 +19,32 @@ from jetsel.wire import Criterion
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
-    PaperChainKind(),
     CascadeKind("cascade", averaged=False),
     CascadeKind("cascade-averaged", averaged=True),
     FrontKind(),
-    EmbeddingKind(),
     MultiplexerKind(),
 )
 """In the order in which they are listed and reported."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
+ON_REQUEST = frozenset({MULTIPLEXER})
+"""Those that are fitted only if they are asked for, since fitting takes long."""
+
+
+def kinds_with(names: Iterable[str]) -> tuple[Kind, ...]:
+    """Return what is always fitted, and of the others those with these names."""
+    skipped = ON_REQUEST - set(names)
+    return tuple(kind for kind in KINDS if kind.name not in skipped)
+
+
+USUAL = kinds_with(())
 
 
 def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, and which there are."""
     known = list(offered)
+    if name in ON_REQUEST:
+        return f"no policy {name!r}; jetsel calibrate IMAGES --with {name} fits it"
     if name in KIND and not KIND.keys() & known:
         needed = f"no calibration, and policy {name!r} needs one: make it with jetsel calibrate IMAGES"
         return f"{needed}; without one it has {', '.join(known)}"
@@ -72,16 +83,18 @@ def _require(holds: bool, otherwise: str) -> None:
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
-def catalogue(models: Sequence[str], calibration: Calibration | None) -> dict[Criterion, dict[str, Policy]]:
+def catalogue(
+    models: Sequence[str], calibration: Calibration | None, kinds: Iterable[Kind] = KINDS
+) -> dict[Criterion, dict[str, Policy]]:
     """Return every policy of a family by criterion and name.
 
     models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
-    fitted.
+    fitted. kinds: those that may be in it; an experiment adds its own.
     """
     made: dict[Criterion, dict[str, Policy]] = {
         criterion: {f"single:{model}": Single(model) for model in models} for criterion in CRITERIA
     }
-    for kind in KINDS:
+    for kind in kinds:
         if calibration is not None and kind.name in calibration.parts:
             for criterion, policies in kind.make(calibration.parts[kind.name], calibration).items():
                 made[criterion] |= policies

@@ -10,10 +10,9 @@ from jetsel.base.config import Edge
 from jetsel.base.errors import ConfigError
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
-from jetsel.policies.front import Front, front_of, points_of
-from jetsel.policies.multiplexer import NAME as MULTIPLEXER
-from jetsel.policies.multiplexer_edge import MultiplexerEdge, made_for
+from jetsel.policies.front import Front, Point, front_of, points_here
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
+from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.wire import Criterion
 
@@ -54,7 +53,20 @@ class AskEdge:
         return Decision(seen, why)
 
 
-def deadline_policies(
+def edge_point(
+    name: str,
+    accuracy: float | None,
+    first_here: str | None = None,
+    first_mj: float | None = 0.0,
+    mj_per_kb: float | None = None,
+) -> Point:
+    """Return the point of one of the edge's models. first_here: see AskEdge; first_mj: what that takes."""
+    return Point(
+        AskEdge(name, accuracy, first_here), accuracy, None, {}, 0.0, first_mj, is_away=True, mj_per_kb=mj_per_kb
+    )
+
+
+def deadline_policy(
     criterion: Criterion,
     offered: Mapping[str, Policy],
     calibration: Calibration,
@@ -62,57 +74,59 @@ def deadline_policies(
     elsewhere: Sequence[str],
     edge: Edge,
     least_accuracy: float | None = None,
-) -> list[Deadline]:
-    """Return the policy that goes by time, and the one that selects as MDInference published it.
+) -> Deadline | None:
+    """Return the policy that goes by time.
 
     None if the calibration does not say how accurate what is here is. offered: the policies of the family. here,
     elsewhere: names of models, cheapest first. least_accuracy: of what is chosen; if nothing here has it, the most
     accurate is. Raises ConfigError if it is not known how accurate one of the edge is.
     """
-    figures = calibration.figures.get(criterion, {})
-    points = points_of(known_paths(criterion, offered, calibration, here), figures, calibration.costs_ms, criterion)
-    least = min(least_accuracy or 0.0, max((point.accuracy for point in points), default=0.0))
-    points = [point for point in points if point.accuracy >= least]
+    points = points_here(criterion, offered, calibration, here)
+    least = min(least_accuracy or 0.0, max((point.known_accuracy for point in points), default=0.0))
+    points = [point for point in points if point.known_accuracy >= least]
     front = front_of(points)
     if front is None:
-        return []
-    there = _accuracy_of(criterion, calibration, elsewhere, edge)
-    there = {name: known for name, known in there.items() if known >= least}
-    accuracy = {point.policy.name: point.accuracy for point in points} | there
-    every = Front(tuple(sorted(points, key=lambda point: -point.accuracy)), 0)
-    otherwise, away = Single(here[-1]), tuple(there)
-    return [
-        Deadline(paths, otherwise, away, accuracy, edge.allow, edge.duplicate, as_published)
-        for paths, as_published in ((front, False), (every, True))
-    ]
-
-
-def edge_policy(
-    criterion: Criterion, calibration: Calibration, here: Sequence[str], elsewhere: Sequence[str], edge: Edge
-) -> MultiplexerEdge | None:
-    """Return the policy by which a multiplexer says what is sent to the edge's most accurate model.
-
-    None if there is no edge, or the calibration has no multiplexer. Raises as deadline_policies does.
-    """
-    whole = [name for name in elsewhere if REDUCED not in name]
-    if not whole or MULTIPLEXER not in calibration.parts:
         return None
-    accuracy = _accuracy_of(criterion, calibration, whole, edge)
-    away = max(whole, key=accuracy.__getitem__)
-    there = away.removeprefix(EDGE)
-    return made_for(criterion, calibration, tuple(here), away, there, accuracy[away], edge.allow)
+    there = _accuracy_of(criterion, calibration, elsewhere, edge)
+    away = Front(tuple(edge_point(name, known) for name, known in there.items() if known >= least))
+    return Deadline(front, Single(here[-1]), singles_of(points, front), away, edge.allow, edge.duplicate)
 
 
-def known_paths(
-    criterion: Criterion, offered: Mapping[str, Policy], calibration: Calibration, here: Sequence[str]
-) -> dict[str, Policy]:
-    """Return the single models and cascades here of which the calibration has figures."""
-    figures = calibration.figures.get(criterion, {})
-    return {
-        name: policy
-        for name, policy in offered.items()
-        if name in figures and not policy.features and set(policy.models) <= set(here)
-    }
+def singles_of(points: Sequence[Point], front: Front) -> Front:
+    """Return those of the points that are single models of a front, the most accurate first."""
+    by_name = {point.policy.name: point for point in points}
+    singles = [by_name[name] for model in front.models if (name := f"single:{model}") in by_name]
+    return Front(tuple(sorted(singles, key=lambda point: -point.known_accuracy)))
+
+
+def requirements_policy(
+    criterion: Criterion,
+    offered: Mapping[str, Policy],
+    calibration: Calibration | None,
+    here: Sequence[str],
+    elsewhere: Sequence[str],
+    edge: Edge,
+    no_energy: str | None,
+) -> Requirements:
+    """Return the policy of requests that say what their answer must have; each puts in what it asks for.
+
+    Without a calibration its paths are the single models, of which nothing is known. no_energy: why the calibration has
+    no energies, None if it has. Others are as deadline_policy's.
+    """
+    figures = {} if calibration is None else calibration.figures.get(criterion, {})
+    known = [] if calibration is None else points_here(criterion, offered, calibration, here)
+    first = here[0] if edge.allow == "low-confidence" else None
+    first_mj = 0.0 if first is None else figures.get(f"single:{first}", {}).get("mean_mj")
+    accuracy = {name: accuracy_there(criterion, figures, name, edge) for name in elsewhere}
+    no_edge = 'edge.allow is "never"' if edge.allow == "never" else "it answers for another family (edge.family)"
+    return Requirements(
+        front=Front(tuple(known or [Point(Single(name), None, None, {}, 0.0, None) for name in here])),
+        edge=Front(tuple(edge_point(*one, first, first_mj, edge.mj_per_kb) for one in accuracy.items())),
+        saves="time" if calibration is None else calibration.objective,
+        no_accuracy=None if known else "the family has no calibration with this value: jetsel calibrate IMAGES",
+        no_energy=no_energy,
+        no_edge=None if elsewhere else "none is configured (edge.url)" if edge.url is None else no_edge,
+    )
 
 
 def _accuracy_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jetsel.premodel.algorithm1 import Step, is_right, optimum_votes, select_models
 from jetsel.premodel.chain import Chain, Choice, Soundness
-from jetsel.premodel.neighbours import Neighbours, Scaling, fit_scaling, shares, worthiest
+from jetsel.premodel.neighbours import Neighbours, Scaling, fit_scaling, worthiest
 
 __all__ = [
     "Chain",
@@ -17,6 +17,5 @@ __all__ = [
     "is_right",
     "optimum_votes",
     "select_models",
-    "shares",
     "worthiest",
 ]

@@ -121,16 +121,6 @@ class Neighbours:
         return np.flatnonzero(scores <= bound)
 
 
-def shares(neighbours: Neighbours, table: NDArray[np.bool_], k: int, x: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The share of yes in each column of a table among the k points nearest to x (width,): (columns,) float64.
-
-    table: (n, columns), a row for each of the n points; 1 <= k <= n.
-    """
-    near, _ = neighbours.nearest(x, k)
-    found: NDArray[np.float64] = table[near].mean(axis=0)
-    return found
-
-
 def worthiest(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float) -> NDArray[np.int64]:
     """The model of the largest chance less the price of what it costs: one for each row.
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from jetsel.base.errors import DeadlineError, JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.request_run import RequestRun, Shared
 
 
 def advance(
@@ -27,20 +27,19 @@ def advance(
             asked = move(*given)
         except StopIteration as stop:
             run.outcome = stop.value
-            run.cut_short = stop.value.cut_short
         except OutOfTime as signal:
             signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
             _cut_short(run)
         except JetselError as error:
             run.outcome = error.with_traceback(None)  # as above
         now_s = now()
-        run.choice_ms += (now_s - began_s) * 1e3
+        run.stages.choice += (now_s - began_s) * 1e3
         if run.outcome is not None:
             return
         granted = _grant(queues, run, asked, now_s)
         if isinstance(granted, Run):
-            if len(granted.models) > 1 or queues[granted.models[0]].runner is not None:
-                run.is_shared = True
+            if run.shared is None and (len(granted.models) > 1 or queues[granted.models[0]].runner is not None):
+                run.shared = Shared()
             run.asked, run.asked_s = granted, now()
             return
         move, given = run.steps.throw, (granted,)
@@ -48,11 +47,10 @@ def advance(
 
 def _cut_short(run: RequestRun) -> None:
     """Answer with the best that ran, if the policy does not answer itself and nothing was promised."""
-    if run.best is None or run.photo.is_promised:
+    if run.best is None or run.request.has_promise:
         run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
-    run.cut_short = True
-    run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran")
+    run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran", cut_short=True)
 
 
 def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
@@ -60,29 +58,27 @@ def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s:
 
     Models that are unloaded begin to load, for this run or, if it cannot wait, for the next.
     """
+    refusals: dict[str, JetselError] = {}
     for model in asked.models:
-        if model in queues:
-            queues[model].want()
-    refusals = {model: refusal for model in asked.models if (refusal := _refusal(queues, model)) is not None}
+        queue = queues.get(model)
+        if queue is None:
+            refusals[model] = ModelUnavailableError(f"{model} is unavailable: it is not loaded")
+            continue
+        queue.want()
+        if queue.reason is not None:
+            refusals[model] = queue.refusal()
     if refusals:
         left = tuple(model for model in asked.models if model not in refusals)
         if asked.until == "all" or not left:
             return next(iter(refusals.values()))
         asked = structs.replace(asked, models=left)
-    if run.deadline_s is not None:
+    deadline_s = run.request.deadline_s
+    if deadline_s is not None:
         each_ms = [
             (queue.expected_ms(0.95, now_s) or 0.0) + queue.load_due_ms
             for queue in (queues[model] for model in asked.models)
         ]
         needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)
-        if now_s + needed_ms / 1e3 > run.deadline_s:
+        if now_s + needed_ms / 1e3 > deadline_s:
             return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
     return asked
-
-
-def _refusal(queues: Mapping[str, ModelQueue], model: str) -> JetselError | None:
-    """Why a model is not to be had now."""
-    queue = queues.get(model)
-    if queue is None:
-        return ModelUnavailableError(f"{model} is unavailable: it is not loaded")
-    return None if queue.reason is None else queue.refusal()

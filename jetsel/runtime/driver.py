@@ -67,7 +67,7 @@ class Driver:
 
     def start(self, run: RequestRun) -> None:
         """Let the policy begin: it asks for its first models, or has ended with that. `carry` goes on with it."""
-        run.steps = run.policy(run.photo)
+        run.steps = run.policy(run)
         advance(self.queues, self._now, run, run.steps.__next__)
 
     def carry(self, *runs: RequestRun) -> list[RequestRun]:
@@ -84,11 +84,11 @@ class Driver:
             asking: list[RequestRun] = []
             for run in going:
                 (asking if run.outcome is None else ended).append(run)
-            if len(asking) == 1 and not asking[0].is_shared:
+            if len(asking) == 1 and asking[0].shared is None:
                 batch = self.waiting.at_once(asking[0])
             if batch is None:
                 for run in asking:
-                    if run.is_shared:
+                    if run.shared is not None:
                         self.shared.send_out(run)
                     else:
                         assert run.asked is not None
@@ -120,14 +120,17 @@ class Driver:
         finally:
             if batch.place is not None:
                 batch.place.leave()
-        going = []
+        going, counted, escalations = [], 0, 0
         for run, (prediction, ran) in zip(runs, results, strict=True):
             goes_on = self._take_result(run, queue.model, prediction, ran)
-            if run.is_counted:
-                escalated = goes_on and run.outcome is None
-                queue.record.ran(ran.latency_ms / len(runs), self._now(), escalated=escalated)
+            if run.request.is_counted:
+                counted += 1
+                escalations += goes_on and run.outcome is None
             if goes_on:
                 going.append(run)
+        if counted:
+            took_ms = results[0][1].latency_ms
+            queue.times.ran(took_ms, len(runs), self._now(), counted=counted, escalations=escalations)
         return going
 
     def _run_again(self, queue: ModelQueue, runs: list[RequestRun]) -> list[RequestRun]:
@@ -135,7 +138,7 @@ class Driver:
         now_s = self._now()
         again = [run for run in runs if queue.model not in run.ran_again and queue.may_wait(run, now_s)]
         for run in again:
-            run.ran_again.add(queue.model)
+            run.ran_again += (queue.model,)
         self.waiting.put_back(queue, again)
         return [run for run in runs if run not in again]
 
@@ -152,7 +155,7 @@ class Driver:
         It always does if nothing else was asked for. ran: of a prediction.
         """
         assert run.steps is not None
-        if run.is_shared:
+        if run.shared is not None:
             return self.shared.take_result(run, model, result, ran)
         run.asked = None
         if isinstance(result, Prediction):

@@ -19,7 +19,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     """Run the model on the photographs of these runs, as one batch. Raises as Engine.infer does."""
     assert queue.engine is not None
     begun_s = now()
-    inputs = [run.model_input(queue.model) for run in runs]
+    inputs = [run.request.model_input(queue.model) for run in runs]
     began_s = now()
     logits, embeddings, device_ms = queue.engine.infer(*inputs)
     took_ms = (now() - began_s) * 1e3
@@ -28,16 +28,12 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     results = []
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
-        prediction = predict(queue.model, logits[number], queue.temperature, run.criterion, embedding)
-        asked = run.asked  # None: it is not waited for any more
-        because = asked.because if asked is not None else ""
-        run.waiting_ms += (begun_s - run.asked_s) * 1e3
-        confidence = prediction.confidence
-        ran = Ran(queue.model, because, confidence, took_ms, len(runs), device_ms)
-        results.append((prediction, ran))
-    if runs[0].is_counted:  # the daemon's own request is seldom in a batch
-        queue.times_ms.append(took_ms / len(runs))
-        queue.estimate.add(took_ms, begun_s)
+        prediction = predict(queue.model, logits[number], queue.temperature, run.request.message.criterion, embedding)
+        asked, because = run.asked, ""  # None: it is not waited for any more
+        if asked is not None:
+            because = asked.because
+            run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
+        results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
     return results
 
 

@@ -18,7 +18,7 @@ from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.request_run import RequestRun
+from jetsel.runtime.request_run import Handle, RequestRun
 from jetsel.runtime.runner import Traffic
 from jetsel.runtime.waiting import Waiting
 from jetsel.wire import Ran
@@ -30,6 +30,7 @@ class SharedRuns:
     """The shared runs of one driver. Any thread may call.
 
     returned: runs that went on outside `Driver.carry`, for a thread to carry on; read without the lock.
+    unused: receives a model that ran although the policy had gone on.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class SharedRuns:
         self._now = now
         self._lock = threading.Lock()
         self.returned: deque[RequestRun] = deque()
+        self.unused: Callable[[str], None] = lambda _: None
 
     def take_returned(self) -> list[RequestRun]:
         """Return the runs that went on outside `Driver.carry`: they have ended, or ask for other models."""
@@ -53,18 +55,19 @@ class SharedRuns:
 
     def send_out(self, run: RequestRun) -> None:
         """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
-        asked = run.asked
+        asked, shared, deadline_s = run.asked, run.shared, run.request.deadline_s
         assert asked is not None
+        assert shared is not None
         here = [model for model in asked.models if self._queues[model].runner is None]
-        if asked.until != "deadline" or run.deadline_s is None:
+        if asked.until != "deadline" or deadline_s is None:
             self._begin(run, asked, here)
         elif asked.held_ms is None or len(here) == len(asked.models):
-            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            shared.pending.append(self._time_limit(run, asked, deadline_s))
             self._begin(run, asked, here)
         else:
-            run.is_held = True
-            held_s = run.deadline_s - SETTLED_S - asked.held_ms / 1e3
-            run.timer = self._events.at(held_s, partial(self._hold_no_longer, run, asked))
+            shared.is_held = True
+            held_s = deadline_s - SETTLED_S - asked.held_ms / 1e3
+            shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, asked)))
         for model in asked.models:
             runner = self._queues[model].runner
             if runner is None or run.asked is not asked:
@@ -72,9 +75,12 @@ class SharedRuns:
             handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
             with self._lock:
                 if is_wanted := run.asked is asked:
-                    run.handles[model] = handle
+                    shared.pending.append(handle)
             if not is_wanted:
                 handle.cancel()
+
+    def _time_limit(self, run: RequestRun, asked: Run, deadline_s: float) -> Handle:
+        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
 
     def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
         with self._lock:
@@ -83,14 +89,14 @@ class SharedRuns:
 
     def _hold_no_longer(self, run: RequestRun, asked: Run) -> None:
         """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
-        assert run.deadline_s is not None
+        shared, deadline_s = run.shared, run.request.deadline_s
+        assert shared is not None
+        assert deadline_s is not None
         with self._lock:
-            if run.asked is not asked or not run.is_held:
+            if run.asked is not asked or not shared.is_held:
                 return
-            run.is_held = False
-            if run.timer is not None:
-                run.timer.cancel()
-            run.timer = self._events.at(run.deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+            shared.is_held = False
+            shared.pending.append(self._time_limit(run, asked, deadline_s))
             self._waiting.put(run, [model for model in asked.models if self._queues[model].runner is None])
         self._events.wake()
 
@@ -108,18 +114,16 @@ class SharedRuns:
         ran = None
         if isinstance(result, Prediction):
             ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
-            self._queues[model].times_ms.append(took_ms)
-            self._queues[model].estimate.add(took_ms, self._now())
         try:
             goes_on = self.take_result(run, model, result, ran)
         except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
             run.outcome, goes_on = error, True
-        if run.is_counted and ran is not None:
-            self._queues[model].record.ran(took_ms, self._now(), escalated=goes_on and run.outcome is None)
+        if run.request.is_counted and ran is not None:
+            self._queues[model].times.ran(took_ms, 1, self._now(), escalations=int(goes_on and run.outcome is None))
         if goes_on:
             self.returned.append(run)
             self._events.wake()
-        elif ran is None and run.is_held:
+        elif ran is None and run.shared is not None and run.shared.is_held:
             self._hold_no_longer(run, asked)
 
     def _time_is_up(self, run: RequestRun, asked: Run) -> None:
@@ -146,20 +150,22 @@ class SharedRuns:
 
         It does not if others are waited for, or if what has come before was enough. ran: of a prediction.
         """
+        shared = run.shared
         assert run.steps is not None
+        assert shared is not None
         with self._lock:
-            if (asked := run.asked) is None or model not in asked.models or model in run.results:
+            if (asked := run.asked) is None or model not in asked.models or model in shared.results:
                 if isinstance(result, Prediction):
-                    run.unused(model)
+                    self.unused(model)
                 return False
-            run.results[model] = result
+            shared.results[model] = result
             is_enough = False
             if isinstance(result, Prediction):
                 assert ran is not None
                 run.ran.append(ran)
                 run.best = result
                 is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
-            if not is_enough and len(run.results) < len(asked.models):
+            if not is_enough and len(shared.results) < len(asked.models):
                 return False
             results = self._settle(run, asked)
         good = tuple(result for result in results if isinstance(result, Prediction))
@@ -172,14 +178,13 @@ class SharedRuns:
 
     def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
         """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
-        run.asked, run.is_held = None, False
-        results = [run.results.pop(name) for name in asked.models if name in run.results]
-        if run.timer is not None:
-            run.timer.cancel()
-            run.timer = None
+        shared = run.shared
+        assert shared is not None
+        run.asked, shared.is_held = None, False
+        results = [shared.results.pop(name) for name in asked.models if name in shared.results]
         if len(results) < len(asked.models):
             self._waiting.remove(run, asked.models)
-        for handle in run.handles.values():
+        for handle in shared.pending:
             handle.cancel()
-        run.handles.clear()
+        shared.pending.clear()
         return results

@@ -22,7 +22,7 @@ class Batch(Struct, frozen=True, eq=False):
 
     def ids(self) -> tuple[str, ...]:
         """The requests whose runs these are."""
-        return tuple(run.request_id for run in self.runs)
+        return tuple(run.request.message.id for run in self.runs)
 
 
 class Waiting:
@@ -92,11 +92,11 @@ class Waiting:
         soonest_s: float | None = None
         most = queue.batch_limit(self._max_batch)
         while queue.waiting and len(taken) < most:
-            deadline_s = queue.waiting[0].deadline_s
+            deadline_s = queue.waiting[0].request.deadline_s
             if deadline_s is not None:
                 soonest_s = deadline_s if soonest_s is None else min(soonest_s, deadline_s)
             if taken and soonest_s is not None:
-                batch_ms = (queue.percentile_ms(0.95) or 0.0) * (len(taken) + 1)
+                batch_ms = (queue.times.percentile_ms(0.95) or 0.0) * (len(taken) + 1)
                 if self._now() + batch_ms / 1e3 > soonest_s:
                     break
             taken.append(queue.waiting.popleft())

@@ -10,9 +10,8 @@ from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.front import POINT, Front, front_of, points_of
+from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
 from jetsel.policies.registry import CRITERIA, no_such
-from jetsel.policies.with_edge import known_paths
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
 from jetsel.site.families import served_models
 from jetsel.wire import Criterion
@@ -108,27 +107,23 @@ def _fronts(
 
     If the calibration was made before there were points of a front, single models and its cascades take their place.
     """
-    calibration, least = in_use.calibration, config.policy.least_accuracy
+    calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0
     if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
         return {}
     found = {}
     for criterion, name in defaults.items():
-        offered, figures = in_use.policies[criterion], calibration.figures.get(criterion, {})
-        paths = known_paths(criterion, offered, calibration, tuple(models))
-        ways = {one: policy for one, policy in paths.items() if one.startswith(POINT)} or paths
-        known = {
-            one.policy.name: one
-            for one in points_of({**ways, name: offered[name]}, figures, calibration.costs_ms, criterion)
-        }
-        if name not in known:
+        offered = in_use.policies[criterion]
+        top = point_of(offered[name], criterion, calibration)
+        if top is None:
             continue
-        top = known.pop(name)
-        if least is not None and top.accuracy < least:
+        paths = points_here(criterion, offered, calibration, models)
+        ways = [one for one in paths if one.policy.name.startswith(POINT)] or paths
+        if top.known_accuracy < least:
             words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
-            log.warning(
-                words, least, name, family.name, top.accuracy, extra=event("front-too-weak", family=family.name)
-            )
-        front = front_of([one for one in known.values() if least is None or one.accuracy >= least], top)
+            told = event("front-too-weak", family=family.name)
+            log.warning(words, least, name, family.name, top.accuracy, extra=told)
+        others = [one for one in ways if one.policy.name != name and one.known_accuracy >= least]
+        front = front_of(others, top)
         if front is not None:
             found[criterion] = front
     return found

@@ -22,7 +22,7 @@ class Histogram(Struct, frozen=True):
 
 
 class AnswerCounts(Struct, frozen=True):
-    """All answers since the start, by family and what answered; the time of each stage, and of each model's runs.
+    """All answers since the start, by family and what answered; the time of each stage, and of the runs of each model.
 
     `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null if
     [observe] class_counts does not ask for it.

@@ -108,7 +108,7 @@ class Ran(Struct, frozen=True):
     received_bytes: int | None = None
 
 
-class Stages(Struct, frozen=True):
+class Stages(Struct):
     """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null.
 
     `waiting` is all waiting for models together, `input` the making of all their inputs.

@@ -97,7 +97,8 @@ def test_a_device_gets_the_package_then_a_python_and_loses_the_package_but_not_i
             assert machine.try_("ls", path).returncode != 0
 
         machine.run("dpkg", "--purge", "jetsel")
-        for path in ("/var/lib/jetsel", "/var/lib/jetsel-agent", "/etc/jetsel", "/etc/default/jetsel", "/run/jetsel"):
+        folders = ("/var/lib/jetsel", "/var/lib/jetsel-agent", "/var/lib/jetsel-watch", "/etc/jetsel", "/run/jetsel")
+        for path in (*folders, "/etc/default/jetsel"):
             assert machine.try_("ls", path).returncode != 0, path
         left = machine.run("find", "/etc/systemd", "/var/lib/systemd", "-name", "*jetsel*").split()
         assert left == [], "timers that were enabled, and when they ran"

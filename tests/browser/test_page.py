@@ -17,7 +17,7 @@ from tests.browser.conftest import DESK_PX, PHONE_PX, Browser
 from tests.system.daemons import Daemon, drawn, encoded, launch, serving, wait_until_ready
 from tests.system.gateway.gateways import Gateway
 from tests.system.gateway.gateways import launch as open_gateway
-from tests.system.promises import ANSWERED, REFUSED, promising_family
+from tests.system.promises import ANSWERED, REFUSED, family_with_promises
 from tests.waiting import until
 
 PICTURES = [encoded(drawn(seed)) for seed in range(6)]
@@ -104,7 +104,7 @@ def test_the_photograph_s_place_and_the_choices_are_reached_by_keyboard_and_have
 def test_a_level_can_be_asked_for_and_an_answer_in_doubt_is_shown_as_unknown_with_its_reason(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with serving(tmp_path, promising_family(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon:
+    with serving(tmp_path, family_with_promises(tmp_path / "cats", wrong_at_most=REFUSED)) as daemon:
         beside = open_gateway(daemon.endpoint)
         try:
             browser.show(f"{beside.url}/", PHONE_PX, "light")

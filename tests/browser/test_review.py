@@ -72,9 +72,6 @@ def test_only_a_class_that_was_named_or_picked_gets_the_image(browser: Browser, 
         browser.driver.find_element(By.CSS_SELECTOR, "#offered button").click()
         until(lambda: len(list(reviewed.rglob("a-1.jpg"))) == 1)
         assert not (reviewed / "10" / "a-1.jpg").exists()
-        browser.show(gateway.url, DESK_PX, "light")
-        until(lambda: "none yet" not in browser.driver.find_element(By.ID, "recent").text)
-        assert not [one for one in browser.requests() if "/thumbnails/" in one], "it keeps none"
 
 
 @pytest.mark.browser
@@ -93,7 +90,6 @@ def test_images_are_reviewed_by_keys_on_a_narrow_screen(browser: Browser, tmp_pa
 
     with reviewing(tmp_path, doubts) as gateway:
         browser.show(gateway.url, PHONE_PX, "light")
-        browser.driver.find_element(By.LINK_TEXT, "Review saved images").click()
         left("5 images are left")
         assert browser.driver.find_element(By.ID, "question").text == "Is this tabby cat (n01)?"
         assert browser.width_px() <= PHONE_PX

@@ -11,25 +11,21 @@ import argparse
 import contextlib
 import gzip
 import hashlib
-import json
 import logging
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import boto3
 import msgspec
-import s3fs
-from moto.server import ThreadedMotoServer
 
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.documents import Bundle
@@ -37,42 +33,24 @@ from jetsel.addons.fleet.reading import read_bundle, read_index
 from jetsel.addons.fleet.usage import Usage
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
+from tests.campaigns.fleet_devices import Device, device_in, fill, small_disk
 from tests.campaigns.fleet_network import Network
-from tests.system.daemons import Daemon, drawn, encoded, launch, wait_until_ready
-from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets, run_agent, state
+from tests.system.daemons import drawn, encoded, wait_until_ready
+from tests.system.fleet.site import Site, fleet_config, put_canary, put_pets
+from tests.unit.addons.fleet.object_store import BUCKET, bucket
 from tests.unit.addons.fleet.published import Pair, pair
 from tests.unit.daemon.families import put_family
 
-BUCKET = "models"
 PAUSE_S = 0.05
 POLICY = {  # devices read everything, and write usage
     "Statement": [
         {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"},
-        {"Effect": "Allow", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/usage/*"},
+        {"Effect": "Allow", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/*/usage/*"},
     ]
 }
 PERIODS_AFTER = 2
 PERIODS_OF_AN_HOUR = 4
-YEAR_S = 365 * 86400
 FAULTS = {"cut": 0.25, "altered": 0.1, "replayed": 0.1}
-CLOCK = "import time\n_time = time.time\ntime.time = lambda: _time() + {shift}\n"
-
-
-@dataclass
-class Device:
-    """One device. shift_s: by how much its agent's clock is off."""
-
-    name: str
-    folder: Path
-    daemon: Daemon
-    shift_s: int = 0
-    usages: list[Usage] = field(default_factory=list)
-
-    def round(self) -> None:
-        """Run the agent once; what it tells is read from the repository. It may fail: its disk may be full."""
-        environment = {"PYTHONPATH": str(self.folder / "clock")} if self.shift_s else {}
-        with contextlib.suppress(AssertionError):
-            run_agent(self.daemon.config, self.folder, self.daemon.endpoint, environment)
 
 
 @dataclass
@@ -114,15 +92,14 @@ class Campaign:
         with ThreadPoolExecutor(self.at_a_time) as pool:
             list(pool.map(Device.round, order))
 
-    def converge(self, serial: int, *, limit: int = PERIODS_AFTER) -> int:
-        """Run periods until every device has this plan in use; return how many it took, and note who has not."""
-        for count in range(1, limit + 1):
+    def converge(self) -> int:
+        """Run periods until every device has the newest plan in use; return how many, and note who has not."""
+        for count in range(1, PERIODS_AFTER + 1):
             self.period()
-            late = [device.name for device in self.devices if self.last(device).plan != serial]
-            if not late:
+            if all(self.last(device).plan == self.serial for device in self.devices):
                 return count
-        self.wrong.append(f"plan {serial}: {len(late)} devices have not converged within {limit} periods: {late[:5]}")
-        return limit
+        self.check_in_use(self.serial, f"not converged within {PERIODS_AFTER} periods")
+        return PERIODS_AFTER
 
     def told(self, device: Device) -> list[Usage]:
         """What a device has sent, each line once."""
@@ -138,14 +115,15 @@ class Campaign:
         """The newest line that a device has sent."""
         return self.told(device)[-1]
 
-    def outcomes(self, serial: int) -> dict[str, int]:
+    def outcomes(self, serial: int) -> Counter[str]:
         """What the devices' last lines say of a plan, by outcome."""
-        found: dict[str, int] = {}
-        for device in self.devices:
-            trial = self.last(device).trial
-            said = "none" if trial is None or trial.serial != serial else trial.outcome
-            found[said] = found.get(said, 0) + 1
-        return found
+        trials = [self.last(device).trial for device in self.devices]
+        return Counter("none" if one is None or one.serial != serial else one.outcome for one in trials)
+
+    def check_in_use(self, serial: int, what: str) -> None:
+        """Note as wrong if a device has another plan than this in use."""
+        if others := [device.name for device in self.devices if self.last(device).plan != serial]:
+            self.wrong.append(f"{what}: {len(others)} devices have not plan {serial}: {others[:5]}")
 
 
 class Watch:
@@ -163,16 +141,13 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
-        picture = encoded(drawn(0), ".png")
-        known: dict[tuple[int, int], str] = {}
-        while True:
+        picture, is_last = encoded(drawn(0), ".png"), False
+        while not is_last:
             is_last = self._stop.is_set()
             for device in self._campaign.devices:
                 self._ask(device, picture)
-                self._hash(device, known)
+                self._hash(device)
                 time.sleep(PAUSE_S)  # the watch is not to be what keeps the machine busy
-            if is_last:
-                return
 
     def _ask(self, device: Device, picture: bytes) -> None:
         try:
@@ -182,136 +157,82 @@ class Watch:
         except JetselError as fault:
             self._campaign.wrong.append(f"{device.name}: no answer: {fault}")
 
-    def _hash(self, device: Device, known: dict[tuple[int, int], str]) -> None:
+    def _hash(self, device: Device) -> None:
         current = device.folder / "state-agent/installed/current"
         for path in [*current.glob("*/*"), *current.glob("*/shipped/*")]:
-            with contextlib.suppress(FileNotFoundError):  # the version was changed meanwhile
-                about = path.stat()
-                if not path.is_file():
-                    continue
-                key = about.st_ino, about.st_mtime_ns
-                if key not in known:
-                    known[key] = hashlib.sha256(path.read_bytes()).hexdigest()
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # the version was changed meanwhile
+                is_published = hashlib.sha256(path.read_bytes()).hexdigest() in self._campaign.published
                 self.hashed += 1
-                if known[key] not in self._campaign.published:
+                if not is_published:
                     self._campaign.wrong.append(f"{device.name}: {path.name} was never published")
 
 
 def run(campaign: Campaign, families: Path, small_disks: Sequence[Path]) -> None:
     """All phases, one after the other, each with a line of what was seen."""
-    network, devices = campaign.network, campaign.devices
-    campaign.publish(put_pets(families / "1", "small", "large"))
-    campaign.plan("small", "large")
-    say(f"plan 1 in use everywhere after {campaign.converge(1)} periods")
+    small, three = ("small", "large"), ("small", "large", "larger")
+    network = campaign.network
+    campaign.publish(put_pets(families / "1", *small))
+    campaign.plan(*small)
+    say(f"plan 1 in use everywhere after {campaign.converge()} periods")
 
-    campaign.publish(put_pets(families / "2", "small", "large", "larger"))
-    campaign.plan("small", "large", "larger")
+    campaign.publish(put_pets(families / "2", *three))
+    campaign.plan(*three)
     network.faults = dict(FAULTS)
     for _ in range(3):
         campaign.period()
-    have = sum(campaign.last(device).plan == 2 for device in devices)
+    have = sum(campaign.last(device).plan == 2 for device in campaign.devices)
     network.faults = {}
     met = ", ".join(f"{count} {kind}" for kind, count in sorted(network.done.items()))
-    after = campaign.converge(2)
+    after = campaign.converge()
     say(f"faults on the way ({met}): {have} had plan 2 in 3 periods; all {after} periods after the end of the faults")
 
-    campaign.plan("small", "large", key=pair(families, "revoked"))
+    campaign.plan(*small, key=pair(families, "revoked"))
     campaign.period()
-    waiting = campaign.outcomes(2).get("waiting", 0)
-    if any(campaign.last(device).plan != 2 for device in devices):
-        campaign.wrong.append("a plan that a revoked key signed was followed")
-    campaign.plan("small", "large")
-    say(f"revoked key: {waiting} devices refuse its plan; {campaign.converge(campaign.serial)} periods to the next")
+    campaign.check_in_use(2, "a plan that a revoked key signed was followed")
+    waiting = campaign.outcomes(2)["waiting"]
+    campaign.plan(*small)
+    say(f"revoked key: {waiting} devices refuse its plan; {campaign.converge()} periods to the next")
 
-    campaign.publish(put_pets(families / "3", "small", "large", "larger", noise=1 / 30))
-    campaign.plan("small", "large", "larger")
+    campaign.publish(put_pets(families / "3", *three, noise=1 / 30))
+    campaign.plan(*three)
     for disk in small_disks:
         fill(disk)
     campaign.period()
-    stuck = campaign.outcomes(campaign.serial)
+    stuck = dict(campaign.outcomes(campaign.serial))
     for disk in small_disks:
         (disk / "filler").unlink()
-    say(f"{len(small_disks)} full disks: {stuck}; {campaign.converge(campaign.serial)} periods after there is room")
+    say(f"{len(small_disks)} full disks: {stuck}; {campaign.converge()} periods after there is room")
 
     network.is_away = True
-    campaign.plan("small", "large")
+    campaign.plan(*small)
     for _ in range(PERIODS_OF_AN_HOUR):
         campaign.period()
     network.is_away = False
-    after = campaign.converge(campaign.serial)
-    lines = [line.sequence for device in devices for line in campaign.told(device)]
+    after = campaign.converge()
+    told = [[line.sequence for line in campaign.told(device)] for device in campaign.devices]
+    whole = all(sequences == list(range(1, len(sequences) + 1)) for sequences in told)
     say(
-        f"an hour without the repository: all {after} periods later; {len(lines)} lines of usage, none missing: "
-        f"{all(whole(campaign.told(device)) for device in devices)}"
+        f"an hour without the repository: all {after} periods later; {sum(map(len, told))} lines, none missing: {whole}"
     )
 
     good = campaign.serial
-    bad = put_pets(families / "4", "small", "large", turned=("small", "large"))
-    campaign.publish(bad)
-    campaign.plan("small", "large")
+    campaign.publish(put_pets(families / "4", *small, turned=small))
+    campaign.plan(*small)
     campaign.period()
-    outcomes = campaign.outcomes(campaign.serial)
-    trials = [campaign.last(device).trial for device in devices]
+    campaign.check_in_use(good, "a bad model was not rolled back everywhere")
+    trials = [campaign.last(device).trial for device in campaign.devices]
     served_s = [trial.served_s for trial in trials if trial is not None and trial.served_s]
-    if any(campaign.last(device).plan != good for device in devices):
-        campaign.wrong.append(f"a bad model was not rolled back everywhere: {outcomes}")
     say(
-        f"a bad model: {outcomes}; {len(served_s)} devices served it, for {median(served_s or [0]):.1f} s (median), "
-        f"{max(served_s, default=0):.1f} s at most"
+        f"a bad model: {dict(campaign.outcomes(campaign.serial))}; {len(served_s)} devices served it, for "
+        f"{median(served_s or [0]):.1f} s (median), {max(served_s, default=0):.1f} s at most"
     )
-
     moved = network.sent_bytes["blobs"]
     say(f"blobs moved: {moved / 1e6:.1f} MB; a copy of all files for each plan: {campaign.copied_bytes / 1e6:.1f} MB")
-
-
-def whole(lines: Sequence[Usage]) -> bool:
-    """Whether no line is missing, and none is there twice."""
-    return [line.sequence for line in lines] == list(range(1, len(lines) + 1))
-
-
-def fill(disk: Path) -> None:
-    """Leave no room on a disk."""
-    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
 
 
 def say(text: str) -> None:
     """Print a line with the minutes since the start."""
     print(f"{(time.monotonic() - BEGAN_S) / 60:5.1f} min  {text}", flush=True)
-
-
-@contextlib.contextmanager
-def object_store() -> Iterator[str]:
-    """An S3-compatible server with a bucket, and the environment by which it is found; gives its address."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    url = "http://{}:{}".format(*server.get_host_and_port())
-    os.environ |= {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": "none",
-        "AWS_SECRET_ACCESS_KEY": "none",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    try:
-        s3fs.S3FileSystem().mkdir(BUCKET)
-        boto3.client("s3").put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(POLICY))
-        yield url
-    finally:
-        server.stop()
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """A disk of 2 MB in a folder, where this user may mount one."""
-    folder.mkdir(parents=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=False)
-    try:
-        yield
-    finally:
-        if done.returncode == 0:
-            subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def main() -> int:
@@ -320,25 +241,27 @@ def main() -> int:
     parser.add_argument("--devices", type=int, default=200)
     parser.add_argument("--at-a-time", type=int, default=4, help="agents that run at the same moment")
     options = parser.parse_args()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with contextlib.ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jetsel-fleet-")))
         key = pair(root, "key")
-        store = stack.enter_context(object_store())
-        site = Site(f"s3://{BUCKET}", key, root / "key.pub")
+        url = stack.enter_context(bucket(os.environ.__setitem__, POLICY))
+        site = Site(url, key, root / "key.pub")
         publishing.init(site.storage, [key.private])
-        network = Network(f"{store}/{BUCKET}", seed=1)
-        put_family(made(root / "before"), "before", "only")
+        network = Network(url.replace("s3:/", os.environ["AWS_ENDPOINT_URL"]), seed=1)
+        for name in ("before", "families"):
+            (root / name).mkdir()
+        put_family(root / "before", "before", "only")
         put_pets(root / "truth", "small", "large", "larger")
         canary = put_canary(root / "canary", root / "truth")
         devices, disks = [], []
         for number in range(options.devices):
-            folder = made(root / f"device-{number}")
+            folder = root / f"device-{number}"
             if number % 10 == 0 and os.geteuid() == 0:
-                stack.enter_context(small_disk(folder / "state-agent"))
-                disks.append(folder / "state-agent")
-            device = device_in(folder, number, site, network, canary, root / "before")
-            stack.callback(device.daemon.process.kill)
-            devices.append(device)
+                disks.append(stack.enter_context(small_disk(folder / "state-agent")))
+            config = fleet_config(site, f"device-{number}", canary, url=network.url)
+            devices.append(device_in(folder, number, config, root / "before"))
+            stack.callback(devices[-1].daemon.process.kill)
         for device in devices:
             wait_until_ready(device.daemon)
         off = sum(device.shift_s != 0 for device in devices)
@@ -346,31 +269,13 @@ def main() -> int:
         campaign = Campaign(site, network, devices, options.at_a_time, random.Random(2))
         watch = Watch(campaign)
         try:
-            run(campaign, made(root / "families"), disks)
+            run(campaign, root / "families", disks)
         finally:
             watch.stop()
         say(f"beside it {watch.asked} requests were answered, and {watch.hashed} files in use were hashed")
         for line in dict.fromkeys(campaign.wrong):
             say(f"WRONG: {line}")
         return 1 if campaign.wrong else 0
-
-
-def made(folder: Path) -> Path:
-    """Make a folder; return it."""
-    folder.mkdir(parents=True)
-    return folder
-
-
-def device_in(folder: Path, number: int, site: Site, network: Network, canary: Path, before: Path) -> Device:
-    """Start a device that serves a family of its own until its first plan; the clock of one in five is off."""
-    name = f"device-{number}"
-    shift_s = {1: YEAR_S, 3: -YEAR_S}.get(number % 10, 0)
-    made(folder / "clock")
-    (folder / "clock" / "sitecustomize.py").write_text(CLOCK.format(shift=shift_s))
-    models = f'[models]\nstarter = false\npaths = ["{before}"]\n[server]\nworkers = 1\n'
-    fleet = fleet_config(site, name, canary, url=network.url)
-    daemon = launch(folder, f"{models}{fleet.replace('reserve_mb = 1', 'reserve_mb = 0')}", env=state(folder))
-    return Device(name, folder, daemon, shift_s)
 
 
 BEGAN_S = time.monotonic()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jetsel.policies.promise import Missing, Promise, Promises, Score
+from jetsel.policies.promise import Missing, Promise, Promises
 from tests.unit.daemon.families import calibrate, put_family
 
 ANSWERED, REFUSED, MISSING = 0.05, 0.02, 0.01
 """Levels: of which every image is answered, none is, and too few images were recorded."""
 
 
-def promising_family(folder: Path, **changes: object) -> str:
+def family_with_promises(folder: Path, **changes: object) -> str:
     """Write the family `cats` of one model, and return the lines that have it served. changes: of its calibration."""
     put_family(folder, "cats", "cat")
     kept = (Promise(REFUSED, 100.0, (), 0.25, 0.0), Promise(ANSWERED, -100.0, (), 0.875, 0.04))
-    promises = Promises(Score(probability=1.0), kept, (Missing(MISSING, 1000),), recorded=400)
+    promises = Promises(kept, (Missing(MISSING, 1000),), recorded=400)
     default = dict.fromkeys(("top1", "top5"), "single:cat")
     calibrate(folder, "cats", parts={}, default_policy=default, promises={"top1": {"single:cat": promises}}, **changes)
     return f'[models]\nstarter = false\npaths = ["{folder}"]\n'

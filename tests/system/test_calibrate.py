@@ -196,7 +196,7 @@ def test_evaluate_prints_the_documented_object(home: Home) -> None:
     assert done.stderr == ""
     (found,) = lines(done)
     assert (found["photographs"], found["criterion"], found["labels_from"]) == (VIEWS, "top1", None)
-    assert {"single:xs", "single:s", "chain", "cascade", "embedding"} <= set(found["policies"])
+    assert {"single:xs", "single:s", "chain", "cascade"} <= set(found["policies"])
     assert set(found["bounds"]) == {"cheapest", "best single", "random", "oracle"}
     for result in [*found["policies"].values(), *found["bounds"].values()]:
         assert {"top1", "top5", "precision", "recall", "f1"} <= set(result)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.condensed import condense
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read
 from jetsel.zoo import STARTER
@@ -24,7 +23,7 @@ def test_the_daemon_goes_on_with_its_own_times_and_a_second_start_does_nothing(
     shutil.copytree(STARTER, models)
     shipped = read(models / "calibration")
     recording = answered(tuple(shipped.identities))
-    (models / "calibration" / ANSWERS).write_bytes(condense(recording, shipped.temperatures))
+    (models / "calibration" / ANSWERS).write_bytes(recording.condensed(shipped.temperatures))
     config = f'[models]\nstarter = false\npaths = ["{models}"]\ncalibrations = "{tmp_path}/calibrations"\n'
     daemon = start(config)
     peer = connect(daemon)

@@ -62,7 +62,7 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     for path, file in zip(paths, PHOTOGRAPHS.values(), strict=True):
         path.write_bytes(file)
     shown = record.FoundImages(work, tuple(Labelled(path, 0, "any") for path in paths), ())
-    plan = record.TimingPlan(photographs=1, least_repeats=2, most_repeats=2)
+    plan = record.TimingPlan(images=1, repeats=2)
     options = record.RecordOptions(plan=plan, features_px=FEATURES_PX[family])
     with record.loaded_models(found) as engines:
         record.record(work / "recording.sqlite", found, engines, shown, options)
@@ -86,15 +86,13 @@ def prepared(snapshot: Snapshot, file: bytes, **fields: Any) -> Job:
     request = Classify(1, "a", **fields)
     job = Job(
         route=None,
-        request=request,
+        message=request,
         data=memoryview(file),
         load=Load("uid 0", len(file), 0),
         snapshot=snapshot,
         family=family,
         policy=policy_for(family, request),
-        fallback=family.fallback,
         received_s=time.monotonic(),
-        deadline_s=None,
     )
     Pipeline.start(job)
     return job
@@ -149,10 +147,10 @@ def test_logits_and_features_served_are_those_recorded(recording: Recording, sna
                 assert job.photograph is not None
                 engine = queues[model].engine
                 assert engine is not None
-                served = engine.infer(job.run.model_input(model)).logits[0]
+                served = engine.infer(job.model_input(model)).logits[0]
                 assert served == pytest.approx(recording.logits[column, number], abs=CLOSE), (model, way)
                 if way.get("policy", "").startswith("chain"):
-                    assert np.array_equal(job.run.photo.features, recording.features[number, used(snapshot)])
+                    assert np.array_equal(job.run.features, recording.features[number, used(snapshot)])
 
 
 def used(snapshot: Snapshot) -> list[int]:

@@ -8,10 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from calibration.papers.mdinference.networks import Network, RecordedTimes
@@ -20,14 +18,16 @@ from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
-from jetsel.edge.models import EdgeRunner, remotes, runners
-from jetsel.edge.outlook import AROUND_BYTES, SEEDED, outlook
+from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
 from jetsel.edge.server import Server
 from jetsel.engines import Output, Place
-from jetsel.policies.policy import Decision, Evidence, Policy, Prediction
+from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.events import Timer
+from jetsel.runtime.forecast import SEEDED, outlook
+from jetsel.runtime.request_run import Request
+from jetsel.wire import Classify
 from jetsel.zoo import Family
 
 SPREAD = 0.1  # of a model's mean: the standard deviation of its times, which a recording does not have
@@ -102,7 +102,7 @@ class SimulatedDevice:
         }
         for name, queue in queues.items():
             cost_ms = world.recording.costs_ms[name]
-            queue.estimate.prior_ms = (cost_ms, SEEDED * cost_ms)
+            queue.prior_ms = (cost_ms, SEEDED * cost_ms)
         if world.config is not None:
             edge = _RecordedEdge(self, remotes(world.config, world.family))
             for name, runner in runners(world.config, world.family, edge).items():
@@ -119,9 +119,7 @@ class SimulatedDevice:
         clock.advance(begun_s + world.around_ms / 1e3)
         size_px, file_bytes, queues = world.sides_px[image], world.sizes[image], self._driver.queues
         ahead = outlook(queues, deadline_s, clock.now(), size_px, file_bytes, on_device=False)
-        evidence = Evidence(None, None, structs.replace(ahead, draw=self.chance.random()))
-        no_input = np.empty((1, 0, 0, 0), np.float32)  # the engines read the recording
-        run = RequestRun(policy, evidence, "top1", lambda _: no_input, deadline_s, owner=(*size_px, file_bytes))
+        run = RequestRun(None, None, ahead, policy=policy, request=_Request(deadline_s, (*size_px, file_bytes)))
         self._driver.start(run)
         self._carry(run)
         while run.outcome is None:
@@ -149,6 +147,19 @@ class SimulatedDevice:
         return max(0.0, float(self.chance.normal(mean_ms, SPREAD * mean_ms)))
 
 
+@dataclass(eq=False)
+class _Request:
+    """A request about an image of the recording. size: its width, height and bytes. See Request."""
+
+    message, is_counted, has_promise, photograph, file = Classify(1, ""), True, False, None, None
+    deadline_s: float
+    size: tuple[int, int, int]
+
+    def model_input(self, _: str) -> NDArray[np.float32]:
+        """Return nothing: the engines read the recording."""
+        return np.empty((1, 0, 0, 0), np.float32)
+
+
 class _RecordedEngine:
     """A model of the device that answers from the recording. See Engine."""
 
@@ -171,10 +182,11 @@ class _RecordedEngine:
 
 
 class _RecordedRunner(EdgeRunner):
-    """A model of the edge server that is sent as many bytes as an image has; owner: its width, height and bytes."""
+    """A model of the edge server that is sent as many bytes as an image has."""
 
-    def _payload(self, owner: Any) -> Photograph:
-        return Photograph(bytes(self.bytes_for(*owner)))
+    def _payload(self, request: Request) -> Photograph:
+        assert isinstance(request, _Request)
+        return Photograph(bytes(self.bytes_for(*request.size)))
 
 
 class _RecordedEdge:

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from calibration.papers.mdinference.drawn import NAME as DRAWN
 from calibration.papers.mdinference.networks import EXAMPLES
 from calibration.papers.mdinference.predictions import predictions
 from calibration.papers.tables import table
+from jetsel.policies.deadline import NAME as TIMED
 from jetsel.site.families import limits_of
 from jetsel.site.site import read_site
 
-POLICIES = ("deadline", "deadline:mdinference")
+POLICIES = (TIMED, DRAWN)
 
 
 def main() -> None:

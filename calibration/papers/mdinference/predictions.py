@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.papers.mdinference import networks as kinds
 from calibration.papers.mdinference.device import SimulatedDevice, World
+from calibration.papers.mdinference.drawn import drawn
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError, ConfigError
 from jetsel.calibrate.record.load import load
@@ -18,7 +19,8 @@ from jetsel.image import Limits, measure, read_file
 from jetsel.policies import catalogue
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
-from jetsel.policies.with_edge import deadline_policies
+from jetsel.policies.front import points_here
+from jetsel.policies.with_edge import deadline_policy
 from jetsel.zoo import Family
 
 
@@ -37,6 +39,7 @@ def predict(policy: Deadline, world: World, deadline_ms: float, seed: int) -> Pr
     """Answer every image of the recording in a random order, one request after the other."""
     chance = np.random.default_rng(seed)
     images = chance.permutation(len(world.recording.classes))
+    accuracy = {point.policy.name: point.known_accuracy for point in policy.edge.points}
     device = SimulatedDevice(world, chance)
     rows = np.zeros((len(images), 3))
     for place, image in enumerate(map(int, images)):
@@ -46,7 +49,7 @@ def predict(policy: Deadline, world: World, deadline_ms: float, seed: int) -> Pr
             continue
         is_right, whole = seen.label == world.recording.classes[image], seen.model.partition(REDUCED)[0]
         if REDUCED in seen.model:  # as much as that is less accurate, right answers turn wrong
-            is_right &= chance.random() < policy.accuracy[seen.model] / policy.accuracy[whole]
+            is_right &= chance.random() < accuracy[seen.model] / accuracy[whole]
         rows[place] = is_right, seen.model.startswith(EDGE), took_ms
     right, from_edge, took_ms = rows.T
     on_time = took_ms <= deadline_ms
@@ -78,19 +81,20 @@ def predictions(
         raise ConfigError(f"edge.models.{unknown[0]}: {recording} has no model of that name")
     sizes, sides_px = _sizes(found.paths, limits)
     offered = catalogue(list(here), calibration)["top1"]
+    points = points_here("top1", offered, calibration, here)
     rows = []
     for text in networks:
         known = (kinds.read(text), sizes, sides_px, around_ms, edge_factor)
         for deadline_ms in deadlines_ms:
             for way, elsewhere in _ways(config).items():
-                timed = deadline_policies("top1", offered, calibration, here, elsewhere, config.edge)
-                if not timed:
+                timed = deadline_policy("top1", offered, calibration, here, elsewhere, config.edge)
+                if timed is None:
                     raise CalibrationError(
                         f"the calibration of {family.name} does not contain the accuracy of its models; calibrate again"
                     )
                 edge = config if elsewhere else None
                 world = World(found, family, here, calibration.temperatures, edge, *known)
-                for policy in timed:
+                for policy in (timed, drawn(timed, points, np.random.default_rng(seed))):
                     if policy.name in policies:
                         row = {"network": text, "deadline_ms": deadline_ms, "policy": policy.name, "models": way}
                         rows.append(row | asdict(predict(policy, world, deadline_ms, seed)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.policies.deadline import Models
+from calibration.papers.mdinference.stages import Models
 
 TABLE_III = {
     "SqueezeNet": (49.0, 4.91, 0.06),

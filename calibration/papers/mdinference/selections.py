@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from jetsel.policies import deadline
-from jetsel.policies.deadline import Floats, Indices, Models
+from calibration.papers.mdinference import stages
+from calibration.papers.mdinference.stages import Floats, Indices, Models
 
 Select = Callable[[Floats, float, Models, Floats], Indices]
 """Time budgets (n,) ms, the SLA in ms, models, draws (n,) in [0, 1) -> the model of each request (n,)."""
@@ -26,7 +26,7 @@ def _most_accurate(budgets_ms: Floats, _sla_ms: float, models: Models, _draws: F
 
 def _greedy(budgets_ms: Floats, sla_ms: float, models: Models, _draws: Floats) -> Indices:
     """V-A: the most accurate that can complete within the SLA, whatever the network takes."""
-    return np.repeat(deadline.base(np.array([sla_ms]), models), len(budgets_ms))
+    return np.repeat(stages.base(np.array([sla_ms]), models), len(budgets_ms))
 
 
 def _random(_budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) -> Indices:
@@ -35,23 +35,23 @@ def _random(_budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) 
 
 def _related_random(budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) -> Indices:
     """V-C: any of the exploration set."""
-    return deadline.pick(deadline.explored(deadline.base(budgets_ms, models), models).astype(float), draws)
+    return stages.pick(stages.explored(stages.base(budgets_ms, models), models).astype(float), draws)
 
 
 def _related_accurate(budgets_ms: Floats, _sla_ms: float, models: Models, _draws: Floats) -> Indices:
     """V-C: the most accurate of the exploration set."""
-    explored = deadline.explored(deadline.base(budgets_ms, models), models)
+    explored = stages.explored(stages.base(budgets_ms, models), models)
     best: Indices = np.where(explored, models.accuracy, -1.0).argmax(axis=1)
     return best
 
 
 def _mdinference(budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) -> Indices:
-    return deadline.mdinference(budgets_ms, models, draws)
+    return stages.mdinference(budgets_ms, models, draws)
 
 
 def _spanning(budgets_ms: Floats, _sla_ms: float, models: Models, draws: Floats) -> Indices:
     kept = spanning(models)
-    return kept[deadline.mdinference(budgets_ms, Models(*(column[kept] for column in models)), draws)]
+    return kept[stages.mdinference(budgets_ms, Models(*(column[kept] for column in models)), draws)]
 
 
 def spanning(models: Models) -> Indices:
@@ -60,7 +60,7 @@ def spanning(models: Models) -> Indices:
     The paper leaves open how to find it without measuring; it follows from accuracy and times alone.
     """
     budgets_ms = np.linspace(0.0, 2 * models.mean_ms.max(), BUDGETS)
-    return np.flatnonzero(deadline.chances(budgets_ms, models).mean(axis=0) >= LEAST_USE)
+    return np.flatnonzero(stages.chances(budgets_ms, models).mean(axis=0) >= LEAST_USE)
 
 
 SELECTIONS: Mapping[str, Select] = {

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.mdinference.selections import SELECTIONS
-from jetsel.policies.deadline import Floats, Indices, Models
+from calibration.papers.mdinference.stages import Floats, Indices, Models
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Eshratifar and Pedram (2020) beside what is measured: `python -m calibration.papers.multiplexer`.
 
-Parts: identities, the paper's own sums; starter and imagenet, the multiplexer that `jetsel calibrate` fits. Everything
-is fitted on the images of FIT and judged on those of TEST. Recordings are kept in --work, so that the same command goes
-on; tables in Markdown are printed, and written to `results` beside this file. Needs pip install 'jetsel[export,dev]'.
+Parts: identities, the paper's own sums; starter and imagenet, the multiplexer of `jetsel calibrate --with multiplexer`.
+Everything is fitted on the images of FIT and judged on those of TEST. Recordings are kept in --work, so that the same
+command goes on; tables in Markdown are printed, and written to `results` beside this file. Needs
+pip install 'jetsel[export,dev]'.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from pathlib import Path
 from calibration.imagenet.calibrate import listed
 from calibration.optimizing.beside import recorded
 from calibration.optimizing.making import facts_of
+from calibration.papers.multiplexer.edge import NAME as EDGE
 from calibration.papers.multiplexer.identities import identities
-from calibration.papers.multiplexer.local import PAPER, figure_1, local, tables_i_and_ii
-from calibration.papers.multiplexer.policies import as_in_the_paper, at_equal_time, break_even
+from calibration.papers.multiplexer.local import PAPER, figure_1, local, replayed, tables_i_and_ii
+from calibration.papers.multiplexer.policies import BESIDE, as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table
 from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.kind import ChainPlan
+from jetsel.policies.multiplexer import NAME
+from jetsel.policies.registry import KIND
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "results"
@@ -32,14 +36,15 @@ TIMED = TimingPlan(photographs=60)
 
 
 def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: Path) -> str:
-    """Fit what `jetsel calibrate` fits, and judge: all tables of one family. Times are those of the fit images."""
+    """Fit the multiplexer and the cascade, and judge: all tables of one family. Times are those of the fit images."""
     family = scan([models]).families[name]
     fit, test = (
         recorded(family, images, work / f"{name}-{what}.sqlite", TIMED)
         for what, images in (("fit", fit_images), ("test", test_images))
     )
     test = replace(test, costs_ms=fit.costs_ms)
-    learned = learn(fit, "top1", ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit))
+    kinds = [KIND[one] for one in (NAME, BESIDE)]
+    learned = learn(fit, "top1", ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit), kinds)
     operations = {model.manifest.name: facts_of(model).operations or 0 for model in family.models}
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"
     tables = (
@@ -53,6 +58,11 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
             f"what stays at the accuracy of {test.models[-1]} at the edge (paper: {PAPER:g} %)",
             "here | threshold on | stays | top-1 % | beside the edge, points",
             local(learned, test),
+        ),
+        (
+            f"what stays if any model here may answer: the policy {EDGE}, replayed",
+            "here | stays | top-1 % | beside the edge, points",
+            replayed(learned, test),
         ),
         (
             "policies at equal time",

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
+from calibration.papers.multiplexer.edge import Margin, fit_margin, fit_most, fitted
 from jetsel.calibrate.fit.assemble import Learned
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.multiplexer import NAME, inputs_in
-from jetsel.policies.multiplexer_edge import Margin, fit_margin, fit_most
 
 PAPER = 68.0
 
@@ -46,13 +47,24 @@ def local(learned: Learned, test: Recording) -> list[str]:
     return rows
 
 
+def replayed(learned: Learned, test: Recording) -> list[str]:
+    """Return a row for the policy that may answer by any model here, replayed as a daemon would run it."""
+    policy = fitted(learned)
+    run = replay_all(policy, test, range(len(test.classes)), "top1", learned.temperatures, policy.here[-1])
+    stays, right = ~run.ran[:, -1], run.answered == test.classes
+    return [f"{', '.join(policy.here)} | {_shares(stays, right, test)}"]
+
+
 def _row(name: str, reader: str, stays: NDArray[np.bool_], test: Recording, place: int) -> str:
     here, edge = (test.right("top1")[:, one] for one in (place, -1))
-    answered = np.where(stays, here, edge).astype(float)
-    gain, low, high = bootstrap(answered - edge)
+    return f"{name} | {reader} | {_shares(stays, np.where(stays, here, edge), test)}"
+
+
+def _shares(stays: NDArray[np.bool_], right: NDArray[np.bool_], test: Recording) -> str:
+    gain, low, high = bootstrap(right.astype(float) - test.right("top1")[:, -1])
     share, share_low, share_high = bootstrap(stays.astype(float))
     return (
-        f"{name} | {reader} | {share:.1f} % ({share_low:.1f} to {share_high:.1f}) | {100 * answered.mean():.2f} | "
+        f"{share:.1f} % ({share_low:.1f} to {share_high:.1f}) | {100 * right.mean():.2f} | "
         f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"
     )
 

@@ -12,9 +12,9 @@ from jetsel.calibrate.fit.assemble import Learned, try_out
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.multiplexer import NAME
+from jetsel.policies.multiplexer import NAME, after_the_cheapest
 from jetsel.policies.registry import KIND
-from jetsel.premodel import is_right
+from jetsel.premodel import is_right, worthiest
 
 BUDGETS = (1.0, 0.75, 0.5, 0.3)  # of the time of the most expensive model
 BESIDE, AVERAGED = "cascade", "averaging all above T"
@@ -90,14 +90,12 @@ def _tried(name: str, learned: Learned, recording: Recording) -> list[Outcomes]:
     if name == AVERAGED:
         return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
     if name == NAME and own:
-        return [_priced(recording, held_out, learned, price) for price in learned.policies[NAME].prices]
+        return [_priced(recording, held_out, price) for price in learned.policies[NAME].prices]
     return try_out(KIND[name], learned, recording)
 
 
-def _priced(recording: Recording, chances: NDArray[np.floating], learned: Learned, price: float) -> Outcomes:
-    after = learned.policies[NAME].costs.copy()
-    after[0] = 0.0
-    which = (chances - price * after).argmax(axis=1)
+def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:
+    which = worthiest(chances, after_the_cheapest(recording.costs()), price)
     ran = np.zeros_like(recording.right("top1"))
     ran[np.arange(len(which)), which] = ran[:, 0] = True
     return Outcomes(recording.right("top1")[np.arange(len(which)), which], ran @ recording.costs("time"))

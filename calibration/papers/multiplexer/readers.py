@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
+from calibration.papers.area import area_under_curve
 from jetsel.calibrate.fit.assemble import Learned
-from jetsel.calibrate.judge.metrics import area_under_curve
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
-from jetsel.policies.multiplexer import NAME, inputs_in
+from jetsel.policies.multiplexer import NAME, STATISTICS, inputs_in
 from jetsel.premodel import fit_scaling
-from jetsel.premodel.readout import STATISTICS
 
 DRAWS, SEED = 2000, 2020
 SHOWN = f"{NAME}, as `jetsel calibrate` fits it"

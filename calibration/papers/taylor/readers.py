@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
+from calibration.papers.area import area_under_curve
 from calibration.papers.tables import table
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen, Trial, Wish, as_accurate, at_price, within
@@ -28,7 +29,7 @@ from calibration.papers.taylor.ways import (
 )
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.fit.selection import lift_of, time_price
-from jetsel.calibrate.judge.metrics import area_under_curve, share_interval
+from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.features import NAMES, PAPER_SEVEN
 
 BUDGETS = (0.75, 0.5, 0.3)  # of the time of the most expensive model

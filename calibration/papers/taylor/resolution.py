@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
 from calibration.optimizing.beside import recorded
+from calibration.papers.area import area_under_curve
 from calibration.papers.tables import table
 from calibration.papers.taylor.readers import area
 from calibration.papers.taylor.study import TIMED, Study
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.judge.metrics import area_under_curve
 from jetsel.calibrate.record.bench import features_of
 from jetsel.features import NAMES, WORKING_PX
 from jetsel.premodel import fit_scaling

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibration.optimizing.beside import recorded
 from calibration.papers.taylor.clock import Clock
+from calibration.papers.taylor.paper_chain import PAPER_K
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
@@ -21,7 +22,6 @@ from jetsel.calibrate.fit.selection import Planned, make_plan
 from jetsel.calibrate.record import TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
-from jetsel.policies.chain import PAPER_K
 from jetsel.policies.kind import ChainPlan
 from jetsel.premodel import select_models
 from jetsel.zoo import Family, scan

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.papers.taylor.paper_chain import NAME, PAPER_K, PAPER_LINKS
 from calibration.papers.taylor.trials import Point, Way, one_model
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.fit.features import elected
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES, PAPER_SEVEN
-from jetsel.policies.chain import PAPER_K, PAPER_LINKS
 from jetsel.policies.kind import ChainPlan, Table
 from jetsel.premodel import Neighbours, fit_scaling, optimum_votes, select_models, worthiest
 from jetsel.premodel.cascades import Fitted, judge
@@ -61,7 +61,7 @@ def chain(plan: ChainPlan, name: str = "chain") -> Way:
     def tried(train: Recording, held: Recording) -> list[Point]:
         right, costs = train.right("top1"), train.costs("time")
         links, _ = select_models(right, costs, train.models, plan.theta_points)
-        columns = [train.models.index(model) for model in links][: PAPER_LINKS if name == "chain-paper" else None]
+        columns = [train.models.index(model) for model in links][: PAPER_LINKS if name == NAME else None]
         votes = right[:, columns] if name == "chain-right" else optimum_votes(right[:, columns], costs[columns])
         link = elected(_nearest(train, held, plan.features, plan.k), votes)
         column = np.where(link < 0, len(train.models) - 1, np.array(columns)[link])
@@ -72,7 +72,7 @@ def chain(plan: ChainPlan, name: str = "chain") -> Way:
 
 def chain_paper(features_ms: float) -> Way:
     """The chain with the paper's settings: five neighbours, seven features, three links."""
-    return chain(ChainPlan(PAPER_SEVEN, PAPER_K, -1.0, features_ms), "chain-paper")
+    return chain(ChainPlan(PAPER_SEVEN, PAPER_K, -1.0, features_ms), NAME)
 
 
 def skipping(plan: ChainPlan) -> Way:

@@ -16,7 +16,7 @@ import cv2
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Mqtt
 from jetsel.addons.cameras.saver import Saver
-from jetsel.addons.cameras.settings import Job, settings_of
+from jetsel.addons.cameras.settings import WatchContext, settings_of
 from jetsel.addons.cameras.source import reason_of
 from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError, JetselError
@@ -30,16 +30,16 @@ _END_S = 12.0  # for a request under way
 class Running:
     """One camera that is watched, from its start to `end`. Raises ConfigError for what cannot be used."""
 
-    def __init__(self, camera: Camera, job: Job) -> None:
-        self.camera, self._job = camera, job
-        settings, saver = settings_of(camera, job), None
+    def __init__(self, camera: Camera, context: WatchContext) -> None:
+        self.camera, self._context = camera, context
+        settings, saver = settings_of(camera, context), None
         if camera.save is not None:
             saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self._tell)
         self._publishers: dict[str | None, Mqtt] = {}
         for region, topic in settings.topics.items():
             name = camera.name if region is None else f"{camera.name} {region}"
-            if job.broker is not None:
-                self._publishers[region] = Mqtt(job.broker, topic, name, self._tell)
+            if context.broker is not None:
+                self._publishers[region] = Mqtt(context.broker, topic, name, self._tell)
         self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
         self.error: JetselError | None = None
         self._stopping = threading.Event()
@@ -77,7 +77,7 @@ class Running:
         try:
             self._watch.run()
         except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
-            if not (self._job.gives_up and isinstance(error, JetselError)):
+            if not (self._context.gives_up and isinstance(error, JetselError)):
                 with contextlib.suppress(Exception):  # a listener may fail, too
                     self._tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
                 return False
@@ -85,7 +85,7 @@ class Running:
         return True
 
     def _emit(self, event: dict[str, Any], region: str | None) -> None:
-        self._job.emit(event)
+        self._context.emit(event)
         for name, publisher in self._publishers.items():
             if region is None or name == region:
                 publisher.event(event)
@@ -95,7 +95,7 @@ class Running:
             publisher.available(is_available)
 
     def _tell(self, words: str) -> None:
-        self._job.told(f"{self.camera.name}: {words}")
+        self._context.told(f"{self.camera.name}: {words}")
 
 
 def _at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
@@ -107,10 +107,10 @@ def _at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
 class Cameras:
     """Runs cameras until each is over or `stop`. Raises ConfigError for one that cannot be used, before any starts."""
 
-    def __init__(self, cameras: Sequence[Camera], job: Job) -> None:
-        self._job = job
-        self._check(cameras, job)
-        self._running = {camera.name: Running(camera, job) for camera in cameras}
+    def __init__(self, cameras: Sequence[Camera], context: WatchContext) -> None:
+        self._context = context
+        self._check(cameras, context)
+        self._running = {camera.name: Running(camera, context) for camera in cameras}
         self._has_ended = True  # all that a reload stopped
         self._stopping = threading.Event()
         self._writer = threading.Thread(target=self._write, name="states", daemon=True)
@@ -124,23 +124,23 @@ class Cameras:
                 raise running.error
         return all(running.is_over for running in self._running.values())
 
-    def change_to(self, cameras: Sequence[Camera], job: Job) -> list[str]:
+    def change_to(self, cameras: Sequence[Camera], context: WatchContext) -> list[str]:
         """Watch these from now on; return the names of those that began, ended or changed.
 
         Those that stay as they were go on. Raises ConfigError, and nothing changes, if one cannot be used.
         """
-        self._check(cameras, job)
-        is_same_job = job == self._job
+        self._check(cameras, context)
+        is_same_context = context == self._context
         wanted = {camera.name: camera for camera in cameras}
-        gone = [one for name, one in self._running.items() if not is_same_job or wanted.get(name) != one.camera]
+        gone = [one for name, one in self._running.items() if not is_same_context or wanted.get(name) != one.camera]
         for one in gone:
             one.stop()
         self._has_ended &= all(_at_once(Running.end, gone))
         for one in gone:
             del self._running[one.camera.name]
         begun = {name: camera for name, camera in wanted.items() if name not in self._running}
-        self._job = job
-        self._running |= {name: Running(camera, job) for name, camera in begun.items()}
+        self._context = context
+        self._running |= {name: Running(camera, context) for name, camera in begun.items()}
         return list(dict.fromkeys([*(one.camera.name for one in gone), *begun]))
 
     def end(self) -> bool:
@@ -153,12 +153,12 @@ class Cameras:
         return self._has_ended and all(has_ended)
 
     @staticmethod
-    def _check(cameras: Sequence[Camera], job: Job) -> None:
+    def _check(cameras: Sequence[Camera], context: WatchContext) -> None:
         taken: dict[str, str] = {}
         for camera in cameras:
-            for region, topic in settings_of(camera, job).topics.items():
+            for region, topic in settings_of(camera, context).topics.items():
                 name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
-                if topic in taken and job.broker is not None:
+                if topic in taken and context.broker is not None:
                     raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")
                 taken[topic] = name
 
@@ -174,7 +174,7 @@ class Cameras:
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:
-                    self._job.told(trouble)
+                    self._context.told(trouble)
         with contextlib.suppress(OSError):
             path.unlink()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -15,25 +15,25 @@ Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT ta
 
 
 class Camera(Struct, frozen=True, forbid_unknown_fields=True):
-    """One camera that `jetsel watch` watches.
+    """One camera that `jetsel watch` watches. The options of its command line are made from these fields and lines.
 
-    name: Name of the camera in events, topics and the status.
+    name: Name in events, topics and the status; `jetsel watch SOURCE` makes one of SOURCE.
     source: Camera, URL, folder, video file or pipeline, as SOURCE of `jetsel watch`.
     user: User name for a URL (default: none).
     password_file: File with the password of that user; a plain name is a credential of the service.
-    family: Model family that answers (default: the daemon's).
+    family: Model family (default: the daemon's).
     policy: Policy that chooses the models (default: the family's).
-    model: The one model to run (default: the policy chooses).
-    deadline_ms: Milliseconds for each answer (default: no deadline).
-    wrong_at_most: Maximum share of wrong answers (default: as the daemon is configured).
+    model: Run only this model (default: the policy chooses).
+    deadline_ms: Deadline of each answer, in ms (default: none).
+    wrong_at_most: Maximum share of wrong answers; too unsure answers get the label `unknown` (default: the daemon's).
     regions: Parts of the frame as X,Y,W,H in shares, each with a label of its own (default: the whole frame).
-    every_s: Minimum seconds between two frames that are classified.
-    gate: Which frames are skipped: FEATURE:THRESHOLD, or "none".
+    every_s: Minimum seconds between two requests.
+    gate: Which frames are skipped: FEATURE:THRESHOLD (blocks, edges or histogram), or `none`.
     ask_again_s: Seconds after which an unchanged scene is classified again.
     stay: Consecutive answers until a new label is reported.
     stall_s: Seconds without a frame after which the source counts as disconnected.
     save: Folder for images of doubtful answers (default: none are kept).
-    save_mb: Megabytes of that folder at most.
+    save_mb: Largest size of that folder, in MB.
     save_below: Probability below which an answer is doubtful.
     """
 
@@ -55,6 +55,12 @@ class Camera(Struct, frozen=True, forbid_unknown_fields=True):
     save: str | None = None
     save_mb: Annotated[float, Meta(ge=0.1)] = 1000.0
     save_below: Annotated[float, Meta(ge=0, le=1)] = 0.5
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The fields of its requests to the daemon."""
+        names = ("family", "policy", "model", "deadline_ms", "wrong_at_most")
+        return {name: getattr(self, name) for name in names}
 
 
 class Mqtt(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,22 +90,22 @@ class CameraSections(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"two cameras have the name {twice}: give each a name of its own")
 
 
+_EXAMPLE = Camera(
+    name="door",
+    source="rtsp://10.0.0.7/stream1",
+    user="me",
+    password_file="/etc/jetsel/door.password",
+    family="imagenet",
+    policy="cascade",
+    model="xl",
+    deadline_ms=100,
+    wrong_at_most=0.05,
+    save="/var/lib/jetsel-watch/doubts",
+)
+_BROKER = Mqtt("homeassistant.local:1883", "jetsel", "/etc/jetsel/mqtt.password")
 SECTIONS = Sections(
     CameraSections,
-    default_examples(CameraSections(cameras=[Camera("door", "rtsp://10.0.0.7/stream1")]))
-    | {
-        "mqtt.broker": 'broker = "homeassistant.local:1883"',
-        "mqtt.user": 'user = "jetsel"',
-        "mqtt.password_file": 'password_file = "/etc/jetsel/mqtt.password"',
-        "cameras.user": 'user = "me"',
-        "cameras.password_file": 'password_file = "/etc/jetsel/door.password"',
-        "cameras.family": 'family = "imagenet"',
-        "cameras.policy": 'policy = "cascade"',
-        "cameras.model": 'model = "xl"',
-        "cameras.deadline_ms": "deadline_ms = 100",
-        "cameras.wrong_at_most": "wrong_at_most = 0.05",
-        "cameras.regions": 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }',
-        "cameras.save": 'save = "/var/lib/jetsel-watch/doubts"',
-    },
+    default_examples(CameraSections(_BROKER, [_EXAMPLE]))
+    | {"cameras.regions": 'regions = { left = "0,0,0.5,1", right = "0.5,0,0.5,1" }'},
     {"cameras.picture": "no page shows what a camera sees: remove the line"},
 )

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
+import paho.mqtt.client as paho
 
+from jetsel.addons.cameras.mqtt import Broker, Connection
 from jetsel.base.errors import ConfigError
 from jetsel.base.http_client import CUT, Http, Https, read_all
 
@@ -27,6 +29,7 @@ MOST_LETTERS = 100  # of a sub-label: a longer one is refused (EventsSubLabelBod
 TOKEN_COOKIE = "frigate_token"  # auth.cookie_name by default
 _MOST_BYTES = 16_000_000  # of a reply
 _QUALITY = 95  # of the snapshot's JPEG, in percent
+_QUIET_S = 60.0  # without a message: the topics may be wrong
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -213,3 +216,55 @@ class FrigateApi:
             raise FrigateError(f"{self._address.name}: {words}", retry=True) from None
         cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
         return response.status, content, cookies
+
+
+class FrigateMessages:
+    """Frigate's events at its broker. It begins at once; end it with `close`. Any sentence is reported once.
+
+    prefix: mqtt.topic_prefix of Frigate's configuration. connected: called at each connection; received: with each
+    event; told: gets sentences for people; all by a thread of paho's.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        prefix: str,
+        connected: Callable[[], None],
+        received: Callable[[bytes], None],
+        told: Callable[[str], None],
+    ) -> None:
+        self._events, self._available = f"{prefix}/events", f"{prefix}/available"
+        self._on_connected, self._on_received, self._told = connected, received, told
+        self._is_odd, self._has_arrived, self._quiet_since_s = False, False, float("inf")
+        self._connection = Connection(broker, told)
+        self._connection.client.on_message = self._arrived
+        self.close = self._connection.close
+        self._connection.begin(self._connected)
+
+    def report_silence(self) -> None:
+        """Report once if nothing has arrived since the connection."""
+        if not self._has_arrived and time.monotonic() - self._quiet_since_s > _QUIET_S:
+            self._quiet_since_s = float("inf")
+            self._told(
+                f"nothing has arrived on {self._events} for a minute, and {self._available} is not `online`: start "
+                "Frigate with mqtt.enabled, and give its mqtt.topic_prefix as --topic-prefix"
+            )
+
+    def _connected(self) -> None:
+        self._connection.client.subscribe([(self._events, 1), (self._available, 1)])
+        if not self._connection.trouble:
+            self._told(f"connected to the MQTT broker; waiting for {self._events}")
+        self._is_odd, self._quiet_since_s = False, time.monotonic()
+        self._on_connected()
+
+    def _arrived(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
+        """Pass an event on. `available` is retained, and `offline` by Frigate's last will."""
+        is_event = message.topic == self._events
+        self._has_arrived |= is_event or message.payload == b"online"
+        try:
+            if is_event:
+                self._on_received(bytes(message.payload))
+        except Exception:  # whatever anybody publishes, paho's thread goes on
+            if not self._is_odd:
+                self._told(f"a message of {self._events} cannot be read: is it Frigate's?")
+            self._is_odd = True

@@ -6,15 +6,21 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
-from jetsel.addons.cameras.frigate import MOST_LETTERS, FrigateApi, FrigateError, Snapshot, read_message
-from jetsel.addons.cameras.frigate_messages import FrigateMessages
+from jetsel.addons.cameras.frigate import (
+    MOST_LETTERS,
+    FrigateApi,
+    FrigateError,
+    FrigateMessages,
+    Snapshot,
+    read_message,
+)
 from jetsel.addons.cameras.mqtt import Broker
-from jetsel.addons.cameras.sub_labels import MOST_VOTES, SubLabel, Votes
+from jetsel.addons.cameras.settings import WatchContext
+from jetsel.addons.cameras.sub_labels import AGAIN_S, MOST_VOTES, SubLabel, Tracked
 from jetsel.addons.cameras.watch import stamp
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
@@ -26,55 +32,29 @@ _REMEMBERED = 10_000  # objects that are done: a late message of one begins noth
 _POLL_FOR_S = 60.0  # after its start an object is asked about by itself; later only if Frigate sends an update
 _PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to be back
 _SILENT_S = 300.0  # without a message of an object: Frigate is asked whether it has ended
-_AGAIN_S = 1.0
 _LONGEST_PAUSE_S = 8.0
 _LISTED = 500  # objects in a list of Frigate's newest
-
-
-@dataclass
-class Tracked:
-    """One object of Frigate's. Times are of the monotonic clock."""
-
-    id: str
-    camera: str
-    label: str
-    family: str
-    seen_s: float
-    began_s: float
-    votes: Votes = field(default_factory=Votes)
-    due_s: float = 0.0
-    ended_s: float | None = None
-    is_busy: bool = False
-    last_image: bytes = b""  # its hash: the same image is no further vote
-    problem: str = ""
-    pause_s: float = _AGAIN_S
-    result: SubLabel | None = None
-    is_final: bool = False  # all that can be asked about it was, after its end
 
 
 class FrigateWatch:
     """Begins at once; end it with `close`. families: by the label of an object, the family that answers.
 
-    prefix: mqtt.topic_prefix of Frigate. emit: gets each event; told: sentences for people. Any thread may call them.
+    request: the other fields of each request. prefix: mqtt.topic_prefix of Frigate.
     """
 
     def __init__(
         self,
         api: FrigateApi,
         name: str,
+        context: WatchContext,
         broker: Broker,
-        endpoint: str | None,
         families: Mapping[str, str],
-        asks: Mapping[str, Any],
-        timeout_ms: float,
+        request: Mapping[str, Any],
         *,
         prefix: str = "frigate",
-        emit: Callable[[dict[str, Any]], None],
-        told: Callable[[str], None],
     ) -> None:
-        self._api, self._name, self._families, self._asks = api, name, families, dict(asks)
-        self._endpoint, self._timeout_ms = endpoint, timeout_ms
-        self._emit, self._told = emit, told
+        self._api, self._name, self._families, self._request = api, name, families, dict(request)
+        self._context, self._told = context, context.told
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}
@@ -87,7 +67,7 @@ class FrigateWatch:
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_THREADS, "frigate")
-        self._messages = FrigateMessages(broker, prefix, self._fall_behind, self._received, told)
+        self._messages = FrigateMessages(broker, prefix, self._fall_behind, self._received, self._told)
 
     def run(self) -> None:
         """Ask about objects until `stop`."""
@@ -164,7 +144,7 @@ class FrigateWatch:
         except Exception as error:  # also a defect of ours: the pool would swallow it
             self._tell_once("catch-up", f"what was missed cannot be read: {error}")
             self._is_behind |= isinstance(error, FrigateError) and error.retry
-            self._stopping.wait(_AGAIN_S)
+            self._stopping.wait(AGAIN_S)
 
     def _unlisted(self, newest: list[Snapshot]) -> list[Snapshot]:
         """Return what the list before did not have, the oldest first, whatever anybody's clock says.
@@ -223,16 +203,17 @@ class FrigateWatch:
         if self._stopping.is_set():
             return
         if image is not None and digest != one.last_image:
-            answer = self._client().classify(image, family=one.family, top_k=1, on_doubt="use", **self._asks)
+            request = self._request | {"family": one.family}
+            answer = self._client().classify(image, top_k=1, on_doubt="use", **request)
             self._trouble.discard("daemon")
             one.votes.add(answer)
             one.last_image, one.problem = digest, ""
         is_polled = now_s - one.began_s < _POLL_FOR_S or was_ended
         with self._lock:
-            one.pause_s, one.result = _AGAIN_S, one.votes.result()
+            one.pause_s, one.result = AGAIN_S, one.votes.result()
             one.is_final = was_ended  # its image does not change any more
             if one.seen_s == seen_s:  # what came meanwhile has made it due
-                one.due_s = now_s + (_AGAIN_S if is_polled else _SILENT_S)
+                one.due_s = now_s + (AGAIN_S if is_polled else _SILENT_S)
 
     def _write(self, one: Tracked, result: SubLabel) -> None:
         """Write the sub-label, unless the object has one of Frigate's own or is a false positive by now."""
@@ -251,7 +232,7 @@ class FrigateWatch:
         """Try again, until the object has ended for too long. Reported once until who failed answers again."""
         now_s = time.monotonic()
         one.problem = problem
-        if one.pause_s == _AGAIN_S:  # a single object that cannot be read is no new trouble at each try
+        if one.pause_s == AGAIN_S:  # a single object that cannot be read is no new trouble at each try
             self._tell_once(who, f"{one.id}: {problem}")
         if is_over or (one.ended_s is not None and now_s - one.ended_s > _PATIENCE_S):
             self._end(one, problem)
@@ -280,7 +261,7 @@ class FrigateWatch:
     def _client(self) -> Client:
         """Return this thread's client."""
         if not hasattr(self._local, "client"):
-            self._local.client = Client(self._endpoint, timeout_ms=self._timeout_ms, retry=False)
+            self._local.client = Client(self._context.endpoint, timeout_ms=self._context.timeout_ms, retry=False)
             self._clients.append(self._local.client)
         client: Client = self._local.client
         return client
@@ -291,7 +272,7 @@ class FrigateWatch:
             self._told(words)
 
     def _say(self, event: str, **fields: Any) -> None:
-        self._emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
+        self._context.emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
 
 
 def _why_not(state: Snapshot, result: SubLabel | None) -> str | None:

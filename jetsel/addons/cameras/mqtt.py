@@ -23,7 +23,7 @@ from jetsel.base.secret_file import read_secret
 _PORT, _TLS_PORT = 1883, 8883
 _MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out
 _LONGEST_PAUSE_S = 30
-_KEEPALIVE_S = 15  # the broker tells that nobody watches after one and a half of it
+_KEEPALIVE_S = 15  # the broker reports that nobody watches after one and a half of it
 _END_S = 2.0
 _SENSORS: dict[str, dict[str, Any]] = {
     "label": {"name": "Label", "value_template": "{{ value_json.label[:255] }}"},
@@ -57,32 +57,70 @@ def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool
     return Broker(found[1] or found[2], port, user, password, tls)
 
 
+class Connection:
+    """A client of one broker, which may come and go: each trouble is reported once, and so is its end.
+
+    told: gets these sentences, from a thread of paho's. `client` is set up before `begin`.
+    """
+
+    def __init__(self, broker: Broker, told: Callable[[str], None]) -> None:
+        self._broker, self._told, self.trouble = broker, told, ""
+        self.client = paho.Client(CallbackAPIVersion.VERSION2)
+        self.client.username_pw_set(broker.user, broker.password)
+        if broker.tls:
+            self.client.tls_set_context(ssl.create_default_context())
+        self.client.reconnect_delay_set(1, _LONGEST_PAUSE_S)
+
+    def begin(self, connected: Callable[[], None], disconnected: Callable[[], None] = lambda: None) -> None:
+        """Connect again and again; both are called by that thread, at each connection and its end."""
+
+        def on_connect(_: paho.Client, __: Any, ___: Any, reason: Any, ____: Any) -> None:
+            if reason.is_failure:
+                self._report(f"refuses: {reason}")
+                return
+            connected()
+            self._report("")
+
+        def on_disconnect(*_: Any) -> None:
+            disconnected()
+            self._report(self.trouble or "hung up")
+
+        self.client.on_connect, self.client.on_disconnect = on_connect, on_disconnect
+        self.client.on_connect_fail = lambda *_: self._report("cannot be reached")
+        self.client.connect_async(self._broker.host, self._broker.port, _KEEPALIVE_S)
+        self.client.loop_start()
+
+    def close(self) -> None:
+        """End the connection and its thread."""
+        self.client.on_disconnect = None
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def _report(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            state = f"{trouble}; it is tried again" if trouble else "is available again"
+            self._told(f"MQTT broker {self._broker.host}:{self._broker.port} {state}")
+
+
 class Mqtt:
-    """Publishes to one broker, which may come and go: what holds is published anew at each connection.
+    """Publishes to one broker: what holds is published anew at each connection.
 
     node: the camera's name in topics; name: for people. told: gets a sentence when the broker goes away or is back,
     from a thread of paho's.
     """
 
     def __init__(self, broker: Broker, node: str, name: str, told: Callable[[str], None]) -> None:
-        self._node, self._name, self._told = node, name, told
-        self._where, self._trouble = f"{broker.host}:{broker.port}", ""
+        self._node, self._name = node, name
         self._lock = threading.Lock()
         self._is_connected = False
         self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._state = b""
         self._availability = b"offline"
-        self._client = client = paho.Client(CallbackAPIVersion.VERSION2)
-        client.username_pw_set(broker.user, broker.password)
-        if broker.tls:
-            client.tls_set_context(ssl.create_default_context())
-        client.reconnect_delay_set(1, _LONGEST_PAUSE_S)
-        client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
-        client.on_connect = self._connected
-        client.on_connect_fail = lambda *_: self._tell("cannot be reached")
-        client.on_disconnect = self._disconnected
-        client.connect_async(broker.host, broker.port, _KEEPALIVE_S)
-        client.loop_start()
+        self._connection = Connection(broker, told)
+        self._client = self._connection.client
+        self._client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
+        self._connection.begin(self._connected, self._disconnected)
 
     def event(self, event: dict[str, Any]) -> None:
         """Publish an event; a label is retained as the camera's state, too, for who subscribes later."""
@@ -105,32 +143,25 @@ class Mqtt:
         if self._client.is_connected():
             with contextlib.suppress(RuntimeError):  # the connection was lost at this moment: the last will says it
                 self._client.publish(self._topic("availability"), "offline", 1, retain=True).wait_for_publish(_END_S)
-        self._client.on_disconnect = None
-        self._client.disconnect()
-        self._client.loop_stop()
+        self._connection.close()
 
     def _topic(self, what: str) -> str:
         return f"jetsel/{self._node}/{what}"
 
-    def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
-        if reason.is_failure:
-            self._tell(f"refuses: {reason}")
-            return
-        self._tell("")
+    def _connected(self) -> None:
         with self._lock:
             self._is_connected = True
             for what in _SENSORS:
                 content = msgspec.json.encode(self._discovery(what))
-                client.publish(f"homeassistant/sensor/{self._node}/{what}/config", content, qos=1, retain=True)
+                self._client.publish(f"homeassistant/sensor/{self._node}/{what}/config", content, qos=1, retain=True)
             if self._state:
                 self._publish("state", self._state, retain=True)
             self._publish("availability", self._availability, retain=True)
             self._publish_waiting()
 
-    def _disconnected(self, *_: Any) -> None:
+    def _disconnected(self) -> None:
         with self._lock:
             self._is_connected = False
-        self._tell(self._trouble or "hung up")
 
     def _publish(self, what: str, content: bytes, *, retain: bool = False) -> None:
         if self._is_connected:  # before that paho would send what it holds in another order than it was told
@@ -139,13 +170,6 @@ class Mqtt:
     def _publish_waiting(self) -> None:
         while self._is_connected and self._waiting:
             self._publish("event", self._waiting.popleft())
-
-    def _tell(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            self._trouble = trouble
-            self._told(
-                f"MQTT broker {self._where} " + (f"{trouble}; it is tried again" if trouble else "is available again")
-            )
 
     def _discovery(self, what: str) -> dict[str, Any]:
         """The description of a sensor for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""

@@ -88,4 +88,4 @@ def _json(value: object) -> Response:
 def review_application(folder: Path, reviewed: Path | None, settings: GatewaySettings) -> Starlette:
     """Return the ASGI application of one review; raises ConfigError, see Review."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
-    return application(settings, ReviewApi(Review(folder, reviewed), client).routes(), [client])
+    return application(settings, ReviewApi(Review(folder, reviewed), client).routes(), client.close)

@@ -24,7 +24,7 @@ from jetsel.base.secret_file import read_secret
 ONLY = ""  # the name of a region that is its camera's only one
 
 
-class Job(Struct, frozen=True):
+class WatchContext(Struct, frozen=True):
     """What all cameras of a process share. has_name: whether topics have a camera's name, not machine and source.
 
     gives_up: whether a mistake ends the watching, as it does for the one camera of a command line.
@@ -46,7 +46,7 @@ class WatchSettings:
     """A camera as it is watched. regions: by name; None: the only one."""
 
     camera: Camera
-    job: Job
+    context: WatchContext
     source: Source
     regions: dict[str | None, Region]
     gate: GateSetting | None
@@ -54,18 +54,18 @@ class WatchSettings:
     @property
     def topics(self) -> dict[str | None, str]:
         """The name in MQTT's topics of each region."""
-        name = topic_name(self.camera.name if self.job.has_name else f"{socket.gethostname()}_{self.source.name}")
+        name = topic_name(self.camera.name if self.context.has_name else f"{socket.gethostname()}_{self.source.name}")
         return {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
 
 
-def settings_of(camera: Camera, job: Job) -> WatchSettings:
+def settings_of(camera: Camera, context: WatchContext) -> WatchSettings:
     """Return the settings; raises ConfigError that names the camera and the key for what cannot be used."""
     try:
-        source = source_of(with_login(camera), may_come=not job.gives_up)
+        source = source_of(with_login(camera), may_come=not context.gives_up)
         regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
-        if job.broker is not None and not job.has_name and source.hides_parts:
+        if context.broker is not None and not context.has_name and source.hides_parts:
             raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
-        return WatchSettings(camera, job, source, regions, gate_of(camera.gate, "gate"))
+        return WatchSettings(camera, context, source, regions, gate_of(camera.gate, "gate"))
     except ConfigError as error:
         raise ConfigError(f"camera {camera.name}: {error}") from None
 

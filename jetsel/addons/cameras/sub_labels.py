@@ -1,8 +1,9 @@
-"""From answers about a tracked object's images to its sub-label: votes, as Frigate's own classification counts them."""
+"""A tracked object of Frigate's, and its votes: from answers to a sub-label, as Frigate's own classification counts."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jetsel.addons.cameras.labels import ReportedLabel, reported_label
@@ -13,6 +14,7 @@ AGREEMENT = 0.6
 MOST_VOTES = 16
 """Frigate 0.17, frigate/data_processing/real_time/custom_classification.py: at least three classifications, of which
 60 % agree, and at most MAX_OBJECT_CLASSIFICATIONS."""
+AGAIN_S = 1.0  # from one question about an object to the next
 NOTHING = "none"
 """Frigate's class for objects that get no sub-label (its documentation, "Object Classification")."""
 
@@ -67,3 +69,24 @@ class Votes:
 def _first_name(label: ReportedLabel) -> str:
     """Return the first synonym; an owner's class, whose name is its identifier, may have commas in it."""
     return label.label if label.label == label.id else label.label.split(",")[0]
+
+
+@dataclass
+class Tracked:
+    """One object of Frigate's. Times are of the monotonic clock."""
+
+    id: str
+    camera: str
+    label: str
+    family: str
+    seen_s: float
+    began_s: float
+    votes: Votes = field(default_factory=Votes)
+    due_s: float = 0.0
+    ended_s: float | None = None
+    is_busy: bool = False
+    last_image: bytes = b""  # its hash: the same image is no further vote
+    problem: str = ""
+    pause_s: float = AGAIN_S
+    result: SubLabel | None = None
+    is_final: bool = False  # all that can be asked about it was, after its end

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from jetsel import image
+from jetsel.addons.cameras.folder import Folder
 from jetsel.addons.cameras.health import Health
 from jetsel.addons.cameras.labels import reported_label
 from jetsel.addons.cameras.newest import Newest
-from jetsel.addons.cameras.region import fitting
+from jetsel.addons.cameras.region import View, fitting
 from jetsel.addons.cameras.saver import Saver
 from jetsel.addons.cameras.settings import WatchSettings
-from jetsel.addons.cameras.source import Capture, Folder, Reader, reason_of, source_of
-from jetsel.addons.cameras.view import View
+from jetsel.addons.cameras.source import Capture, Reader, reason_of, source_of
 from jetsel.base import errors
 from jetsel.client import Client
 from jetsel.gateway.camera_states import CameraState
@@ -58,15 +58,13 @@ class Watch:
         told: Callable[[str], None],
     ) -> None:
         self._source, self._saver = settings.source, saver
-        self._camera, self._job = camera, job = settings.camera, settings.job
-        names = ("family", "policy", "model", "deadline_ms", "wrong_at_most")
-        self._asks: dict[str, Any] = {name: getattr(camera, name) for name in names}
+        self._camera, self._context = camera, context = settings.camera, settings.context
         self._pass_on, self._available, self._told = emit, available, told
         self._lock = threading.Lock()
         self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # A frame that is refused is out of date before it could be tried again.
-        client = Client(job.endpoint, timeout_ms=job.timeout_ms, max_image_mb=job.max_image_mb)
+        client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
         client.retry = False
         self._client = client
         self._views = [
@@ -77,7 +75,7 @@ class Watch:
         self._refusals: set[str] = set()
         self._frame: np.ndarray | None = None
         self._views_left: list[View] = []  # which are still to look at this frame
-        self._health = Health(job.endpoint, camera.family, self._daemon_changed)
+        self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
     def run(self) -> None:
@@ -185,14 +183,14 @@ class Watch:
 
     def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
-        most_mb = self._job.max_image_mb
+        most_mb = self._context.max_image_mb
         sent = fitting(seen, most_mb)
         if sent is not seen:
             sizes = f"{seen.shape[1]} x {seen.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         view.n_asked += 1
         try:
-            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._asks)
+            answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._camera.request)
         except _AWAY as error:
             self._health.lost(str(error))
             raise _AskAgainError from None
@@ -214,7 +212,7 @@ class Watch:
     def _open(self, stop: threading.Event) -> Reader:
         if self._source.kind == "file":  # or a folder that was not there before
             self._source = source_of(self._source.text, may_come=True)
-        limits = image.Limits(int(self._job.max_image_mb * 1e6), int(self._job.max_megapixels * 1e6))
+        limits = image.Limits(int(self._context.max_image_mb * 1e6), int(self._context.max_megapixels * 1e6))
         if self._source.kind == "folder":
             return Folder(self._source.text, limits, stop, self._told)
         return Capture(self._source, self._camera.stall_s, stop, limits)

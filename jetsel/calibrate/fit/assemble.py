@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import Calibration
 from jetsel.policies.kind import ChainPlan, Kind
-from jetsel.policies.registry import KINDS
+from jetsel.policies.registry import USUAL
 from jetsel.wire import Criterion
 
 LOWEST, HIGHEST = 0.05, 20.0
@@ -49,8 +49,12 @@ def fit_temperature(logits: NDArray[np.float32], classes: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What one set of photographs taught under one criterion. policies: in each policy's own form, None for nothing."""
+    """What one set of photographs taught these kinds of policy under one criterion.
 
+    policies: by name, in each policy's own form, None for nothing.
+    """
+
+    kinds: Sequence[Kind]
     train: Recording
     criterion: Criterion
     plan: ChainPlan
@@ -58,11 +62,17 @@ class Learned:
     policies: Mapping[str, Any]
 
 
-def learn(train: Recording, criterion: Criterion, plan: ChainPlan, temperatures: Mapping[str, float]) -> Learned:
+def learn(
+    train: Recording,
+    criterion: Criterion,
+    plan: ChainPlan,
+    temperatures: Mapping[str, float],
+    kinds: Sequence[Kind] = USUAL,
+) -> Learned:
     """Fit what has a closed set of photographs to be fitted on; the rest is weighed when it is tried."""
     table = train.table(criterion, temperatures)
-    taught = {kind.name: kind.learn(table, plan) for kind in KINDS}
-    return Learned(train, criterion, plan, temperatures, taught)
+    taught = {kind.name: kind.learn(table, plan) for kind in kinds}
+    return Learned(kinds, train, criterion, plan, temperatures, taught)
 
 
 def fit_temperatures(recording: Recording) -> dict[str, float]:
@@ -120,7 +130,7 @@ def assemble(
     first = next(iter(learned.values()))
     train, plan = first.train, first.plan
     parts = {}
-    for kind in KINDS:
+    for kind in first.kinds:
         taught = {criterion: one.policies[kind.name] for criterion, one in learned.items()}
         if all(one is not None for one in taught.values()):
             parts[kind.name] = kind.fitted(

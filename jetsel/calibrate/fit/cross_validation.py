@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from jetsel import premodel
 from jetsel.calibrate.fit.assemble import Chosen, Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.fit.folds import Neighbourhood, nearest_embedding
+from jetsel.calibrate.fit.folds import Neighbourhood
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import Run, Sights, replay_all
+from jetsel.calibrate.record.replay import Run, Scores, replay_all
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
-from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue
+from jetsel.policies.kind import ChainPlan, Kind
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue
 from jetsel.premodel import Soundness
 from jetsel.wire import Criterion
 
@@ -49,8 +49,9 @@ def cross_validate(
     goals: Mapping[Criterion, Goal],
     identity: Identity,
     progress: Progress,
+    kinds: Sequence[Kind] = USUAL,
 ) -> dict[Criterion, CrossValidated]:
-    """Return what each policy gives on photographs that nothing of it was fitted on, by criterion."""
+    """Return what each policy of these kinds gives on photographs that nothing of it was fitted on, by criterion."""
     folds = np.unique(fold_of)
     steps = 2 * len(folds) * len(CRITERIA)
     learned: dict[Criterion, list[Learned]] = {criterion: [] for criterion in CRITERIA}
@@ -59,7 +60,7 @@ def cross_validate(
         temperatures = fit_temperatures(train)
         for criterion in CRITERIA:
             progress("learning", sum(map(len, learned.values())), steps)
-            learned[criterion].append(learn(train, criterion, plan, temperatures))
+            learned[criterion].append(learn(train, criterion, plan, temperatures, kinds))
     found = {}
     for number, criterion in enumerate(CRITERIA):
         progress("replaying", (len(CRITERIA) + number) * len(folds), steps)
@@ -92,7 +93,6 @@ def _one_criterion(
     _, rival = best_single(recording, criterion)
     chain_right = _chain_right(recording, criterion, near, learned[0].plan.theta_points)
     last_right = recording.right(criterion)[:, -1]
-    distances = None if recording.embeddings is None else nearest_embedding(recording.embeddings, fold_of)
     on_front = front_places(points["cascade"], recording.objective)
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def _one_criterion(
         held_out = np.zeros(len(fold_of), bool)
         held_out[rows] = True
         calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
-        for policy in catalogue(recording.models, calibration)[criterion].values():
+        for policy in catalogue(recording.models, calibration, one.kinds)[criterion].values():
             last = recording.models[-1]
-            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last, distances)
+            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last)
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
     joined = {name: joined_runs(parts, order) for name, parts in runs.items()}
@@ -146,7 +146,7 @@ def _chain_right(
 def _points(learned: Sequence[Learned], held: Sequence[Recording], order: NDArray[np.int64]) -> Points:
     """The operating points of each policy that has several, at the places of their photographs."""
     points: Points = {}
-    for kind in KINDS:
+    for kind in learned[0].kinds:
         tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
         if all(tried):
             points[kind.name] = [joined_outcomes(parts, order) for parts in zip(*tried, strict=True)]
@@ -168,8 +168,8 @@ def joined_runs(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
-    sights = Sights.joined([part.sights for part in parts if part.sights is not None], order)
-    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, sights=sights)
+    scores = Scores.joined([part.scores for part in parts if part.scores is not None], order)
+    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, scores=scores)
 
 
 STEPS = 20  # at most: pools of photographs from near to far

@@ -35,14 +35,3 @@ def nearest_in_other_folds(features: NDArray[np.float32], fold_of: NDArray[np.in
         )
         near[held] = rest[found]
     return Neighbourhood(near, distances.mean(axis=1))
-
-
-def nearest_embedding(embeddings: NDArray[np.floating], fold_of: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the distance of each embedding (n, width) to the nearest one of another fold, (n,)."""
-    found = np.zeros(len(embeddings))
-    points = embeddings.astype(np.float32)
-    for fold in np.unique(fold_of):
-        held = fold_of == fold
-        _, distances = Neighbours(points[~held]).nearest_many(points[held], 1)
-        found[held] = distances[:, 0]
-    return found

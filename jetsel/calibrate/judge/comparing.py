@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.cross_validation import CrossValidated
-from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Multiplexing, Reliability, Result, Staying
-from jetsel.calibrate.judge.metrics import area_under_curve, mean_interval, undominated
+from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Reliability, Result
+from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import joined
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.multiplexer import HELD_OUT
-from jetsel.policies.multiplexer import NAME as MULTIPLEXER
-from jetsel.policies.multiplexer_edge import fit_margin
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
 
@@ -30,7 +27,6 @@ def sentences(
     chain: FittedChain,
     criterion: Criterion,
     labels_from: str | None,
-    multiplexing: Multiplexing | None = None,
 ) -> list[str]:
     """Return the findings of one criterion, the most useful first.
 
@@ -50,8 +46,6 @@ def sentences(
     said.append(_chooser(chain))
     if chain.lift is not None:
         said.append(_lift(chain.lift))
-    if multiplexing is not None:
-        said.append(_of_multiplexer(multiplexing))
     if labels_from is not None:
         said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
     return said
@@ -120,32 +114,6 @@ def _lift(lift: Lift) -> str:
     return f"The premodel adds nothing here, so chain is not offered: {gives}."
 
 
-def _of_multiplexer(found: Multiplexing) -> str:
-    """How much the multiplexer knows, what it costs, and whether it pays beside the cascade and before an edge."""
-    knows = ""
-    if found.area is not None and found.own_area is not None:
-        knows = (
-            f" The multiplexer predicts whether {found.reads} is right with an area under the curve of "
-            f"{found.area:.3f} (0.5 is guessing); {found.reads}'s own confidence reaches {found.own_area:.3f}."
-        )
-    cost = (
-        f"the cascade begins with {found.first}, and even a perfect multiplexer saves time only if it takes less than "
-        f"{found.pays_below_ms:.3f} ms"
-    )
-    if found.first == found.reads:
-        cost = "the cascade begins with the same model, so this adds no cost"
-    near = list(found.stays)[-1]
-    stays, interval = found.stays[near], found.points_interval
-    return (
-        f"The multiplexer reads the output of {found.reads}, which takes {found.cost_ms:.3f} ms for each image; "
-        f"{cost}.{knows} Compared with the cascade, it changes the accuracy by {found.points:+.2f} points "
-        f"({interval.low:+.2f} to {interval.high:+.2f}) and takes {found.time_ratio:.2f} times as long. If the most "
-        f"expensive model ran on an edge server, {near} on the device could answer {100 * stays.share:.1f} % of the "
-        f"images; the accuracy would change by {stays.points:+.2f} points "
-        f"({stays.points_interval.low:+.2f} to {stays.points_interval.high:+.2f})."
-    )
-
-
 def _dominates(result: Result, other: Result, criterion: Criterion) -> bool:
     faster = result.time_ms.mean < other.time_ms.mean
     return result.name != other.name and faster and result.share(criterion) > other.share(criterion)
@@ -160,7 +128,6 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
     chain = _chain(judge, tried, draft, lift)
-    multiplexing = _multiplexing(judge, tried, draft, chain)
     return Comparison(
         criterion=criterion,
         best_single=judge.best_single,
@@ -173,8 +140,7 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift
             for one in points
         ),
         reliability=reliability(recording, criterion, draft.temperatures),
-        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from, multiplexing),
-        multiplexing=multiplexing,
+        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from),
     )
 
 
@@ -196,38 +162,6 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift |
         pays_below_ms=goes_on * recording.costs_ms[first.model],
         lift=lift,
     )
-
-
-def _multiplexing(judge: Judge, tried: CrossValidated, draft: Calibration, chain: FittedChain) -> Multiplexing | None:
-    """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade."""
-    recording, criterion = judge.recording, judge.criterion
-    part = draft.parts.get(MULTIPLEXER)
-    if part is None:
-        return None
-    cheapest, right = recording.models[0], judge.right
-    chances = part.arrays[f"{criterion}.{HELD_OUT}"]
-    ours, theirs = (judge.outcomes(tried.runs[name]) for name in (MULTIPLEXER, "cascade"))
-    gained = 100 * (ours.correct.astype(float) - theirs.correct)
-    return Multiplexing(
-        reads=cheapest,
-        cost_ms=recording.costs_ms[cheapest],
-        area=area_under_curve(right[:, 0], chances[:, 0]),
-        own_area=area_under_curve(right[:, 0], recording.confidences(criterion, draft.temperatures)[:, 0]),
-        first=draft.parts["cascade"].facts[criterion][0].model,
-        pays_below_ms=chain.pays_below_ms,
-        points=float(gained.mean()),
-        points_interval=mean_interval(gained),
-        time_ratio=float(ours.time_ms.mean() / theirs.time_ms.mean()),
-        stays={name: _staying(chances, right, place) for place, name in enumerate(recording.models[:-1])},
-    )
-
-
-def _staying(chances: NDArray[np.float32], right: NDArray[np.bool_], place: int) -> Staying:
-    """How many images the model at this place may answer if the last one runs on an edge server."""
-    local, edge = right[:, place], right[:, -1]
-    _, stays = fit_margin(chances[:, place], chances[:, -1], local, edge)
-    gained = 100 * (np.where(stays, local, edge).astype(float) - edge)
-    return Staying(float(stays.mean()), float(gained.mean()), mean_interval(gained))
 
 
 BINS = 15

@@ -12,7 +12,8 @@ from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.replay import Run, replay_all
-from jetsel.policies.registry import CRITERIA, catalogue, no_such
+from jetsel.policies.kind import Kind
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
 from jetsel.wire import Criterion
 
@@ -27,7 +28,7 @@ class InstallRequest:
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
     what the board said of itself when times and energies were measured, empty if that is not known. offers_chain:
     even if it adds nothing, as the family that ships does to show it. wrong_at_most: what the family's requests ask for
-    unless they say; None: nothing.
+    unless they say; None: nothing. kinds: the policies that are fitted.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class InstallRequest:
     offers_chain: bool = False
     machine: Mapping[str, Any] = field(default_factory=dict)
     wrong_at_most: float | None = None
+    kinds: Sequence[Kind] = USUAL
 
     @property
     def has_top5(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import UnknownPolicyError
 from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.calibrate.judge.promises import distances_to, is_given
+from jetsel.calibrate.judge.promises import is_given
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
@@ -24,15 +24,11 @@ from jetsel.wire import Criterion
 
 
 class Evaluation(NamedTuple):
-    """The results of policies and bounds, by name, and whether the promises of these policies hold.
-
-    unchecked: policies whose promises need the distance to the calibration's images, and it is unknown.
-    """
+    """The results of policies and bounds, by name, and whether the promises of these policies hold."""
 
     policies: dict[str, Result]
     bounds: dict[str, Result]
     promises: list[PromiseCheck]
-    unchecked: list[str]
 
 
 def evaluate(
@@ -56,28 +52,13 @@ def evaluate(
     temperatures = {model: known.get(model, 1.0) for model in recording.models}
     promises = {} if calibration is None else calibration.promises.get(criterion, {})
     promises = {name: one for name, one in promises.items() if name in policies}
-    distances = None if calibration is None else _distances(recording, calibration, promises.values())
-    needing = [] if distances is not None else [name for name, one in promises.items() if one.score.nearness]
     results, checks = {}, []
     for name, policy in policies.items():
-        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1], distances)
+        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
         results[name] = judge.result(name, run)
-        if name in promises and name not in needing:
+        if name in promises:
             checks += check_promises(name, promises[name], run, ~judge.outcomes(run).correct, recording.groups)
-    return Evaluation(results, judge.bounds(), checks, needing)
-
-
-def _distances(
-    recording: Recording, calibration: Calibration, promises: Iterable[Promises]
-) -> NDArray[np.float64] | None:
-    """Return the distance of each image to the nearest one of the calibration, (n,); None if unknown or not needed.
-
-    The recorded embeddings are those of the model that was the cheapest then.
-    """
-    part, cheapest = calibration.parts.get("embedding"), next(iter(calibration.identities))
-    if part is None or recording.models[0] != cheapest or not any(one.score.nearness for one in promises):
-        return None
-    return distances_to(part.arrays["points"], recording)
+    return Evaluation(results, judge.bounds(), checks)
 
 
 def check_promises(
@@ -89,7 +70,7 @@ def check_promises(
     """
     checks = []
     for promise in promises.kept:
-        given = is_given(run, promises.score, promise)
+        given = is_given(run, promise)
         is_any = bool(given.any())
         ends = share_interval(wrong[given], None if groups is None else groups[given]) if is_any else None
         checks.append(

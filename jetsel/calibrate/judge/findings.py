@@ -111,39 +111,6 @@ class FittedChain(Struct, frozen=True):
     lift: Lift | None = None  # None for the criterion that does not decide
 
 
-class Staying(Struct, frozen=True):
-    """The share of images that a model here may answer if the most expensive runs on an edge server, in folds.
-
-    points: of accuracy beside the edge server's on every image.
-    """
-
-    share: float
-    points: float
-    points_interval: Interval
-
-
-class Multiplexing(Struct, frozen=True):
-    """What the multiplexer knows once the cheapest model ran, and what it gives beside the cascade.
-
-    reads: the cheapest model, whose run of cost_ms is the multiplexer's cost. area: under the curve by which it
-    predicts where that model is right, on images that it had not seen; own_area: by which the model's confidence does.
-    Both are None if the model is right on all images, or on none. first, pays_below_ms: the cascade's first rung, and
-    its time, multiplied by how often the cascade goes on from it. points, time_ratio: of `multiplexer` beside
-    `cascade`. stays: by model, see Staying.
-    """
-
-    reads: str
-    cost_ms: float
-    area: float | None
-    own_area: float | None
-    first: str
-    pays_below_ms: float
-    points: float
-    points_interval: Interval
-    time_ratio: float
-    stays: dict[str, Staying]
-
-
 class Guess(Struct, frozen=True):
     """The first answer of a model to one image, and the probability that the model gives it, from 0 to 1."""
 
@@ -178,7 +145,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
-    multiplexing: Multiplexing | None = None  # None if there is only one model
 
 
 class ClassFinding(Struct, frozen=True):
@@ -206,19 +172,15 @@ class RefusedClass(Struct, frozen=True):
     refused: float
 
 
-class DoubtFindings(Struct, frozen=True, kw_only=True):
+class PromiseFindings(Struct, frozen=True, kw_only=True):
     """How often answers are wrong if the least sure are refused, on held-out images.
 
-    score: which one the default policy uses; by_score: the mean share of images that each answers at the levels.
-    promises: of the default policy and of the best single model, the default first. curves: of the same, share answered
-    and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to 5 %,
-    None if none is.
-    unknown_images: of nothing that the family knows; 0: such images were not tested.
+    by_policy: what the default policy and the best single model promise, the default first. curves: of the same, share
+    answered and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to
+    5 %, None if none is. unknown_images: of nothing that the family knows; 0: such images were not tested.
     """
 
-    score: str
-    by_score: dict[str, float]
-    promises: dict[str, Promises]
+    by_policy: dict[str, Promises]
     curves: dict[str, list[tuple[float, float]]]
     level: float | None
     classes: list[RefusedClass]  # the most refused first
@@ -280,6 +242,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     objective: str  # time or energy
     conditions: dict[str, str]
     noisy: str | None  # why the times cannot be trusted, or None
+    dropped: dict[str, str] = {}  # models that were recorded no further, and why
     costs_ms: dict[str, float]
     energies_mj: dict[str, float] = {}  # of one run above idle power; empty: not measured, for energy_reason
     energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval
@@ -295,7 +258,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     comparisons: dict[str, Comparison]  # by criterion
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
-    doubt: DoubtFindings | None = None
+    promises: PromiseFindings | None = None
     doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
     current: Result | None = None  # what is in use, on the same images; None if nothing is
     warnings: list[str] = []  # what an owner must know before the numbers are believed

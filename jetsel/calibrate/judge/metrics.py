@@ -57,20 +57,6 @@ def mean_interval(values: NDArray[np.float64]) -> Interval:
     return Interval(mean - half, mean + half)
 
 
-def area_under_curve(right: NDArray[np.bool_], said: NDArray[np.floating]) -> float | None:
-    """Return how often what was said of one that is right is above what was said of one that is not, both (n,).
-
-    A tie counts half (Hanley and McNeil 1982). None if all are right, or none is: there are no pairs.
-    """
-    _, place, counts = np.unique(said, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    hits = int(right.sum())
-    others = len(right) - hits
-    if not hits or not others:
-        return None
-    return float((ranks[right].sum() - hits * (hits + 1) / 2) / (hits * others))
-
-
 def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms: float) -> float | None:
     """Return what the best mix of two models, dealt at random, is right on in this mean time; None: none is as fast.
 

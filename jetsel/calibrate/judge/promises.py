@@ -1,4 +1,4 @@
-"""What each policy can promise of its errors, by images that neither it nor the score was fitted on."""
+"""What each policy can promise of its errors, by images that it was not fitted on; what the report shows of it."""
 
 from __future__ import annotations
 
@@ -7,90 +7,65 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, replay_all
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.promise import Missing, Promise, Promises, Score
-from jetsel.policies.registry import catalogue
-from jetsel.premodel import Neighbours
-from jetsel.premodel.doubt import (
+from jetsel.calibrate.judge.findings import PromiseFindings, RefusedClass
+from jetsel.calibrate.judge.learn_then_test import (
+    DELTA,
     LEVELS,
     early_thresholds,
     images_needed,
-    logistic,
-    naive,
-    promised,
+    naive_threshold,
     refused_early,
+    safe_threshold,
 )
+from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.promise import Missing, Promise, Promises
+from jetsel.policies.registry import catalogue
 from jetsel.wire import Criterion
 
-CHOOSING_FOLDS = 2
-"""Of ten: on these the score is chosen and early refusal is aimed; the other eight test the promise. So of five unknown
-images one helps to choose, and the mix of known and unknown ones is the same in both parts."""
+AIMING_FOLDS = 2
+"""Of ten: on these early refusal is aimed; the other eight test the promise. So of five unknown images one helps to
+aim, and the mix of known and unknown ones is the same in both parts."""
 SEED = 2021
 AIM = 1.5  # times the level
-WORTH = 0.02  # of the images that another score than the probability must answer more, to be chosen
-SINGLE_SCORES = {
-    "probability": Score(probability=1.0),
-    "margin": Score(margin=1.0),
-    "distance": Score(nearness=1.0),
-}
+POINTS = 50  # of a curve in the report
+MOST_CLASSES = 20
+SHOWN_LEVEL = 0.05
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Unknown:
-    """What the policies do with images of nothing that the family knows. runs: by policy."""
+class Split:
+    """The images of a recording: some aim early refusal, others test promises, (n,) each; `recorded` count in all.
 
-    runs: Mapping[str, Run]
+    Of images that are nearly the same, one alone tests and counts.
+    """
 
-    @staticmethod
-    def fitted_on(n: int) -> NDArray[np.bool_]:
-        """Return which of n images the score may be fitted on, (n,); the others test the promise."""
-        fitted: NDArray[np.bool_] = np.random.default_rng(SEED).permutation(n) % 5 == 0
-        return fitted
+    aiming: Bools
+    testing: Bools
+    recorded: int
 
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The images of one criterion. fold_of: (n,). is_first: (n,), of images that are nearly the same, one alone."""
-
-    runs: Mapping[str, Run]
-    classes: NDArray[np.int64]
-    fold_of: NDArray[np.int64]
-    is_first: NDArray[np.bool_]
-    criterion: Criterion
-    unknown: Unknown | None = None
-
-    @property
-    def choosing(self) -> NDArray[np.bool_]:
-        """The images that choose the score, (n,)."""
-        return self.fold_of < CHOOSING_FOLDS
-
-    @property
-    def testing(self) -> NDArray[np.bool_]:
-        """The images that test the promise, (n,)."""
-        testing: NDArray[np.bool_] = ~self.choosing & self.is_first
-        return testing
-
-    def wrong(self, run: Run) -> NDArray[np.bool_]:
-        """Return which answers are wrong, (n,)."""
-        wrong: NDArray[np.bool_] = ~run.is_top5 if self.criterion == "top5" else run.answered != self.classes
-        return wrong
+    @classmethod
+    def of(cls, fold_of: NDArray[np.int64], groups: NDArray[np.int64] | None) -> Split:
+        """Return that of ten folds. fold_of: (n,), the fold of each image; groups: (n,), see Recording."""
+        is_first = np.ones(len(fold_of), bool)
+        if groups is not None:
+            is_first[:] = False
+            is_first[np.unique(groups, return_index=True)[1]] = True
+        aiming = fold_of < AIMING_FOLDS
+        return cls(aiming, ~aiming & is_first, int(is_first.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreChoice:
-    """Which score was chosen, by name, and the mean share of images that each one answers at the levels."""
-
-    name: str
-    score: Score
-    answered: dict[str, float]
+def aiming_unknown(n: int) -> Bools:
+    """Return which of n unknown images aim early refusal, (n,); the others test the promise."""
+    aiming: Bools = np.random.default_rng(SEED).permutation(n) % 5 == 0
+    return aiming
 
 
 def aligned(unknown: Recording, recording: Recording) -> Recording:
@@ -116,201 +91,186 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
     )
 
 
-def distances_to(points: NDArray[np.floating] | None, recording: Recording) -> Floats | None:
-    """Return the distance of each recorded embedding to the nearest of these (m, width), (n,); None if one lacks."""
-    if points is None or recording.embeddings is None:
-        return None
-    near = Neighbours(points.astype(np.float32))
-    return near.nearest_many(recording.embeddings.astype(np.float32), 1)[1][:, 0]
-
-
-def look_at_unknown(recording: Recording, unknown: Recording, draft: Calibration, criterion: Criterion) -> Unknown:
-    """Replay every policy on images of nothing that the family knows, with the calibration on all images.
-
-    recording: that the calibration was fitted on.
-    """
+def replay_unknown(
+    recording: Recording, unknown: Recording, draft: Calibration, criterion: Criterion
+) -> dict[str, Run]:
+    """Replay every policy, by name, on images of nothing that the family knows, as fitted on the whole recording."""
     unknown = aligned(unknown, recording)
-    distances = distances_to(recording.embeddings, unknown)
     rows, last = range(len(unknown.classes)), recording.models[-1]
     policies = catalogue(recording.models, draft)[criterion]
-    runs = {
-        name: replay_all(policy, unknown, rows, criterion, draft.temperatures, last, distances)
+    return {
+        name: replay_all(policy, unknown, rows, criterion, draft.temperatures, last)
         for name, policy in policies.items()
     }
-    return Unknown(runs)
 
 
-def choose_score(seen: Evidence, policy: str) -> ScoreChoice:
-    """Return the score that answers the most images of this policy, at the same share of wrong answers.
+def promises_by_policy(
+    runs: Mapping[str, Run],
+    wrong: Mapping[str, Bools],
+    split: Split,
+    unknown: Mapping[str, Run],
+    default: str,
+    rivals: int,
+) -> dict[str, Promises]:
+    """Return what each policy can promise, see `promises_of`.
 
-    The choosing images alone are looked at, and a fifth of the unknown ones, to which every answer is wrong. If there
-    are unknown images, all scores together are weighed by logistic regression, too.
+    default: the policy that these same images chose among `rivals`. unknown: the runs on unknown images; empty if there
+    are none.
     """
-    run = seen.runs[policy]
-    assert run.sights is not None
-    rows = seen.choosing & ~np.isnan(run.sights.final[:, 0])
-    known, wrong = run.sights.final[rows], seen.wrong(run)[rows]
-    strange = np.zeros((0, 3))
-    if seen.unknown is not None:
-        sights_of = seen.unknown.runs[policy].sights
-        assert sights_of is not None
-        every = sights_of.final
-        strange = every[Unknown.fitted_on(len(every)) & ~np.isnan(every[:, 0])]
-    candidates = {name: score for name, score in SINGLE_SCORES.items() if not np.isnan(score.of(known)).any()}
-    sights, is_wrong = np.concatenate([known, strange]), np.concatenate([wrong, np.ones(len(strange), bool)])
-    if len(strange) and 0 < is_wrong.sum() < len(is_wrong):
-        candidates["all together"] = _weighed(sights, ~is_wrong)
-    answered = {name: _mean_answered(score.of(sights), is_wrong) for name, score in candidates.items()}
-    best = max(answered, key=answered.__getitem__, default="probability")
-    if answered and answered[best] < answered["probability"] + WORTH:
-        best = "probability"
-    return ScoreChoice(best, candidates.get(best, SINGLE_SCORES["probability"]), answered)
+    return {
+        name: promises_of(run, wrong[name], split, unknown[name] if unknown else None, rivals if name == default else 1)
+        for name, run in runs.items()
+    }
 
 
-def _weighed(sights: Floats, right: NDArray[np.bool_]) -> Score:
-    """Return the weights of least loss on what is known of all these answers."""
-    used = [column for column in range(3) if not np.isnan(sights[:, column]).any()]
-    weights = logistic(sights[:, used], right)
-    full = np.zeros(3)
-    full[used] = weights[:-1]
-    probability, gap, nearness = full.tolist()
-    return Score(probability, gap, nearness, float(weights[-1]))
+def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None, chosen_among: int = 1) -> Promises:
+    """Return what one policy can promise.
 
+    run: on images that it was not fitted on; wrong: (n,), which of its answers are. If there are unknown images, every
+    answer to one of them is wrong, and the promise is kept among the known images alone as well as among all of them.
+    A level that cannot be promised says how many images would be needed.
 
-def _mean_answered(scores: Floats, wrong: NDArray[np.bool_]) -> float:
-    """Return the mean share that is answered at the levels, if their thresholds were picked on these images."""
-    limits = [naive(scores, wrong, level) for level in LEVELS]
-    return float(np.mean([0.0 if limit is None else (scores >= limit).mean() for limit in limits]))
-
-
-def promises_of(seen: Evidence, policy: str, score: Score) -> Promises:
-    """Return what one policy can promise by a score.
-
-    Images near to each other count once. If there are unknown images, every answer to one of them is wrong, and the
-    promise is kept among the known images alone as well as among all of them. A level that cannot be promised says how
-    many images would be needed.
+    chosen_among: policies among which the same images chose this one. The luckiest of several seems better than it is,
+    so that each of them is allowed its part of DELTA (Bonferroni): the promise holds whichever was chosen.
     """
-    run = seen.runs[policy]
-    strange = None if seen.unknown is None else seen.unknown.runs[policy]
+    delta = DELTA / chosen_among
     kept, missing = [], []
     for level in LEVELS:
-        early = _aimed(seen, run, strange, score, level)
-        tests = [(scores_of(run, score, early)[seen.testing], seen.wrong(run)[seen.testing])]
-        if strange is not None:
-            scores = scores_of(strange, score, early)[~Unknown.fitted_on(len(strange.answered))]
-            tests.append(_with_unknown(*tests[0], scores))
-        thresholds = [promised(scores, wrong, level) for scores, wrong in tests]
-        found = [threshold for threshold in thresholds if threshold is not None]
-        if len(found) < len(tests):
-            missing.append(Missing(level, _needed(seen, tests, level)))
+        early = _early_refusal(run, wrong, split, unknown, level)
+        tests = _tests(run, wrong, split, unknown, early)
+        thresholds = [safe_threshold(scores, is_wrong, level, delta) for scores, is_wrong in tests]
+        passed = [threshold for threshold in thresholds if threshold is not None]
+        if len(passed) < len(tests):
+            missing.append(Missing(level, _needed(tests, split.recorded, level, delta)))
             continue
-        scores, wrong = tests[0]
-        given = scores >= max(found)
-        promise = Promise(
-            wrong_at_most=level,
-            threshold=max(found),
-            early=early,
-            answered=float(given.mean()),
-            wrong=float(wrong[given].mean()),
-            saved=saved_by(run, score, early),
+        threshold, (scores, is_wrong) = max(passed), tests[0]
+        given = scores >= threshold
+        kept.append(
+            Promise(
+                wrong_at_most=level,
+                threshold=threshold,
+                early=early,
+                answered=float(given.mean()),
+                wrong=float(is_wrong[given].mean()),
+                saved=saved_by(run, early),
+                unknown_refused=None if unknown is None else _refused_share(unknown, early, threshold),
+            )
         )
-        kept.append(structs.replace(promise, unknown_refused=_unknown_refused(seen, policy, score, promise)))
-    return Promises(score, tuple(kept), tuple(missing), int(seen.is_first.sum()))
+    return Promises(tuple(kept), tuple(missing), split.recorded)
 
 
-def _with_unknown(scores: Floats, wrong: NDArray[np.bool_], strange: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def _tests(
+    run: Run, wrong: Bools, split: Split, unknown: Run | None, early: Sequence[float | None]
+) -> list[tuple[Floats, Bools]]:
+    """Return what tests a threshold: scores and wrong answers of known images, and of these and unknown ones."""
+    known = scores_of(run, early)[split.testing], wrong[split.testing]
+    if unknown is None:
+        return [known]
+    return [known, _with_unknown(*known, scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))])]
+
+
+def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats, Bools]:
     """Return scores and wrong answers of known and unknown images together."""
     return np.concatenate([scores, strange]), np.concatenate([wrong, np.ones(len(strange), bool)])
 
 
-def _aimed(seen: Evidence, run: Run, strange: Run | None, score: Score, level: float) -> tuple[float | None, ...]:
-    """Return the thresholds of early refusal, for about the threshold that the choosing images alone would get.
+def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, level: float) -> tuple[float | None, ...]:
+    """Return the thresholds of early refusal, for about the threshold that the aiming images alone would get.
 
     They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
     """
-    final = scores_of(run, score, ())
-    known = final[seen.choosing], seen.wrong(run)[seen.choosing]
-    if strange is not None:
-        known = _with_unknown(*known, scores_of(strange, score, ())[Unknown.fitted_on(len(strange.answered))])
-    aim, looks = naive(*known, AIM * level), _looks(run, score)
+    final = scores_of(run, ())
+    seen = final[split.aiming], wrong[split.aiming]
+    if unknown is not None:
+        seen = _with_unknown(*seen, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
+    aim, looks = naive_threshold(*seen, AIM * level), _looks(run)
     while looks and np.isnan(looks[-1]).all():
         looks.pop()
     return () if aim is None or not looks else early_thresholds(looks, final, aim)
 
 
-def _looks(run: Run, score: Score) -> list[Floats]:
+def _looks(run: Run) -> list[Floats]:
     """Return the scores at each rung before the last, (n,) each."""
-    assert run.sights is not None
-    return [score.of(run.sights.looks[:, place]) for place in range(run.sights.looks.shape[1])]
+    assert run.scores is not None
+    return list(run.scores.looks.T)
 
 
-def scores_of(run: Run, score: Score, early: Sequence[float | None]) -> Floats:
+def scores_of(run: Run, early: Sequence[float | None]) -> Floats:
     """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
-    assert run.sights is not None
-    final = np.nan_to_num(score.of(run.sights.final), nan=-np.inf)
+    assert run.scores is not None
     refused = run.in_doubt.copy()
     if early:
-        refused |= refused_early(_looks(run, score), early)
-    return np.where(refused, -np.inf, final)
+        refused |= refused_early(_looks(run), early)
+    return np.where(refused, -np.inf, np.nan_to_num(run.scores.final, nan=-np.inf))
 
 
-def _needed(seen: Evidence, tests: Sequence[tuple[Floats, NDArray[np.bool_]]], level: float) -> int | None:
+def is_given(run: Run, promise: Promise) -> Bools:
+    """Return which images (n,) get an answer under a promise."""
+    given: Bools = scores_of(run, promise.early) >= promise.threshold
+    return given
+
+
+def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, delta: float) -> int | None:
     """Return how many images a promise would need in all, None if no number is likely to do."""
-    shares = [(images_needed(scores, wrong, level), len(scores)) for scores, wrong in tests]
+    shares = [(images_needed(scores, wrong, level, delta), len(scores)) for scores, wrong in tests]
     times = [needed / n for needed, n in shares if needed is not None]
-    return math.ceil(max(times) * int(seen.is_first.sum())) if len(times) == len(tests) else None
+    return math.ceil(max(times) * recorded) if len(times) == len(tests) else None
 
 
-def saved_by(run: Run, score: Score, early: Sequence[float | None]) -> float:
+def saved_by(run: Run, early: Sequence[float | None]) -> float:
     """Return the share of the models' mean time that early refusal saves on these images."""
-    assert run.sights is not None
-    looks = _looks(run, score)
+    assert run.scores is not None
+    looks = _looks(run)
     spent_ms = run.models_ms.copy()
     for place in reversed(range(len(early))):
         limit = early[place]
         if limit is not None:
             stops = looks[place] < limit
-            spent_ms[stops] = run.sights.looks_ms[stops, place]
+            spent_ms[stops] = run.scores.looks_ms[stops, place]
     return float(1 - spent_ms.mean() / run.models_ms.mean())
 
 
-def _unknown_refused(seen: Evidence, policy: str, score: Score, promise: Promise) -> float | None:
-    """Return the share of the unknown images that is refused, of those that no score was fitted on."""
-    if seen.unknown is None:
-        return None
-    run = seen.unknown.runs[policy]
-    return float(1 - is_given(run, score, promise)[~Unknown.fitted_on(len(run.answered))].mean())
+def _refused_share(unknown: Run, early: Sequence[float | None], threshold: float) -> float:
+    """Return the share of the unknown images that is refused, of those that aimed nothing."""
+    given = scores_of(unknown, early) >= threshold
+    return float(1 - given[~aiming_unknown(len(given))].mean())
 
 
-@dataclass(frozen=True, eq=False)
-class Doubts:
-    """What the policies promise under one criterion. choices, promises: by policy."""
-
-    seen: Evidence
-    choices: dict[str, ScoreChoice]
-    promises: dict[str, Promises]
-
-
-def doubts_of(
-    recording: Recording,
+def promise_findings(
+    promises: Mapping[str, Promises],
     runs: Mapping[str, Run],
-    fold_of: NDArray[np.int64],
-    criterion: Criterion,
-    unknown: Unknown | None = None,
-) -> Doubts:
-    """Return what each policy promises, by the score that answers the most of its images.
+    wrong: Mapping[str, Bools],
+    classes: NDArray[np.int64],
+    names: Sequence[str],
+    unknown_images: int,
+) -> PromiseFindings:
+    """Return what the report shows. promises: by policy, the default first. classes: (n,); names: of the classes."""
+    default = next(iter(promises))
+    kept = promises[default].kept
+    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
+    return PromiseFindings(
+        by_policy=dict(promises),
+        curves={name: _curve(scores_of(runs[name], ()), wrong[name]) for name in promises},
+        level=None if nearest is None else nearest.wrong_at_most,
+        classes=[] if nearest is None else _refused_classes(is_given(runs[default], nearest), classes, names),
+        unknown_images=unknown_images,
+    )
 
-    runs: of each policy, on images that it was not fitted on. fold_of: (n,), the fold of each image.
-    """
-    groups = np.arange(len(fold_of)) if recording.groups is None else recording.groups
-    is_first = np.zeros(len(groups), bool)
-    is_first[np.unique(groups, return_index=True)[1]] = True
-    seen = Evidence(runs, recording.classes, fold_of, is_first, criterion, unknown)
-    choices = {name: choose_score(seen, name) for name in runs}
-    return Doubts(seen, choices, {name: promises_of(seen, name, one.score) for name, one in choices.items()})
+
+def _refused_classes(given: Bools, classes: NDArray[np.int64], names: Sequence[str]) -> list[RefusedClass]:
+    """Return the classes that are refused most."""
+    found = []
+    for number in np.unique(classes).tolist():
+        of_class = classes == number
+        found.append(RefusedClass(names[number], int(of_class.sum()), float(1 - given[of_class].mean())))
+    return sorted(found, key=lambda one: (-one.refused, -one.images, one.name))[:MOST_CLASSES]
 
 
-def is_given(run: Run, score: Score, promise: Promise) -> NDArray[np.bool_]:
-    """Return which images (n,) get an answer under a promise."""
-    given: NDArray[np.bool_] = scores_of(run, score, promise.early) >= promise.threshold
-    return given
+def _curve(scores: Floats, wrong: Bools) -> list[tuple[float, float]]:
+    """Return shares of the images that are answered, and of these answers that are wrong, from few to all."""
+    order = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]
+    if not len(order):
+        return []
+    errors, n = np.cumsum(wrong[order]), len(scores)
+    ends = np.unique(np.linspace(max(1, len(order) // POINTS), len(order), POINTS).astype(int))
+    return [(float(end / n), float(errors[end - 1] / end)) for end in ends]

@@ -1,6 +1,7 @@
 """Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
 
-from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions, TimingPlan
+from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
 from jetsel.calibrate.record.load import Energies, LoadedRecording, Times, load
 from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record

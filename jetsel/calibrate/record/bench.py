@@ -1,12 +1,10 @@
-"""Which images and models are timed and metered, and how often until the mean is known well enough."""
+"""What is timed and metered: which images, which models, and the conditions of the machine meanwhile."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +17,9 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.conditions import NoiseMonitor
+from jetsel.calibrate.record.contents import drawn_order
 from jetsel.calibrate.record.database import Store
+from jetsel.calibrate.record.durations import NOISY_SHARE, TimingPlan, noise
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
 from jetsel.features import NAMES, WORKING_PX, extract
@@ -32,22 +32,6 @@ _T_975 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
     *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
 )
-
-
-@dataclass(frozen=True)
-class TimingPlan:
-    """How times are taken.
-
-    photographs: how many random ones, all if there are fewer; seed: which. half_width: of the 95 % confidence
-    interval, of the mean: 5 % as in section 4.2, which did so for every input. most_repeats: if a machine is too
-    restless for that; least_repeats: below it the interval itself is not known.
-    """
-
-    photographs: int = 200
-    seed: int = 2018
-    half_width: float = 0.05
-    least_repeats: int = 5
-    most_repeats: int = 50
 
 
 def half_width(values: Sequence[float]) -> float:
@@ -64,25 +48,6 @@ def is_settled(values: Sequence[float], least: int, share: float) -> bool:
 def t_quantile(freedom: int) -> float:
     """Return the 97.5 % quantile of Student's t with `freedom` >= 1 degrees of freedom, within 0.001."""
     return _T_975[freedom - 1] if freedom <= len(_T_975) else 1.960 + 2.45 / freedom
-
-
-def repeat_by_turns(
-    runs: Mapping[str, Callable[[], object]], plan: TimingPlan, now: Callable[[], float] = time.perf_counter
-) -> dict[str, list[float]]:
-    """Return durations in ms of each of the runs, until they are settled or have had their most repeats.
-
-    One run each by turns, so that all see one machine.
-    """
-    found: dict[str, list[float]] = {name: [] for name in runs}
-    waiting = list(runs)
-    while waiting:
-        for name in list(waiting):
-            began = now()
-            runs[name]()
-            found[name].append((now() - began) * 1e3)
-            if len(found[name]) >= plan.most_repeats or is_settled(found[name], plan.least_repeats, plan.half_width):
-                waiting.remove(name)
-    return found
 
 
 _WARM_UPS = 3  # the first runs allocate
@@ -114,7 +79,8 @@ class EnergyPlan:
 class RecordOptions:
     """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
 
-    features_px: the pixels of a photograph that features see at most.
+    features_px: the pixels of a photograph that features see at most. all_models: whether to record every model to the
+    end, those included that a cheaper one makes superfluous.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -124,6 +90,7 @@ class RecordOptions:
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
+    all_models: bool = False
 
 
 class ShownImage(NamedTuple):
@@ -149,15 +116,14 @@ class Bench:
     def photographs(self, count: int) -> list[tuple[int, str]]:
         """Return id and path of this number of random images, of those that the run was given and every model has seen.
 
-        They are drawn by a hash of seed and content: so the same call chooses the same, a smaller count the first of
-        them, and most of them again when photographs are added.
+        They are drawn, see drawn_order: most of them are the same when images are added.
         """
         rows = self.store.connection.execute(
             "SELECT id, path, sha256 FROM photographs JOIN chosen USING (sha256)"
             " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
             " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
         ).fetchall()
-        rows.sort(key=lambda row: hashlib.sha256(f"{self.options.plan.seed} {row[2]}".encode()).digest())
+        rows.sort(key=lambda row: drawn_order(row[2]))
         return [(photograph, path) for photograph, path, _ in rows[:count]]
 
     def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
@@ -186,16 +152,21 @@ class Bench:
     def look(self, on_gpu: bool) -> None:
         """Look at the machine while it is busy, and note why this run's times and energies cannot be trusted."""
         self.watch.look(gpu=on_gpu)
-        share, execute = self.options.plan.half_width, self.store.connection.execute
-        reasons = [reason for reason in (self.watch.reason(), self.options.opened.doubt) if reason]
-        for called, query in (
-            ("times", "SELECT COUNT(*), TOTAL(half_width_ms >= ? * mean_ms) FROM timings WHERE conditions = ?"),
-            ("energies", "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?"),
+        execute = self.store.connection.execute
+        times_ms: dict[str, list[float]] = {}
+        for name, median_ms in execute(
+            "SELECT name, median_ms FROM timings JOIN models ON models.id = model WHERE conditions = ?",
+            (self.conditions,),
         ):
-            count, restless = execute(query, (share, self.conditions)).fetchone()
-            if restless > _UNSETTLED_SHARE * count:
-                settled = f"did not settle within {100 * share:g} %"
-                reasons.append(f"{100 * restless / count:.0f} % of the {called} {settled}")
+            times_ms.setdefault(name, []).append(median_ms)
+        reasons = [reason for reason in (self.watch.reason(), self.options.opened.doubt, noise(times_ms)) if reason]
+        count, restless = execute(
+            "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?",
+            (NOISY_SHARE, self.conditions),
+        ).fetchone()
+        if restless > _UNSETTLED_SHARE * count:
+            settled = f"did not settle within {100 * NOISY_SHARE:g} %"
+            reasons.append(f"{100 * restless / count:.0f} % of the energies {settled}")
         execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
         self.store.commit_when_due()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,6 +13,8 @@ from jetsel.base.files import sha256_of
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.photographs import FoundImages, Labelled
 from jetsel.calibrate.record.workers import Workers
+
+SEED = 2018  # of the order in which images are recorded and timed
 
 Content = tuple[int, int, str]
 """A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
@@ -52,7 +55,16 @@ def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | No
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
     store.skip(unreadable)
     chosen = _choose(store, copies)
-    return [task for sha256, photograph in chosen if (task := _task(store, photograph, sha256)).missing]
+    drawn = sorted(chosen, key=lambda one: drawn_order(one[0]))
+    return [task for sha256, photograph in drawn if (task := _task(store, photograph, sha256)).missing]
+
+
+def drawn_order(sha256: str, seed: int = SEED) -> bytes:
+    """Return what images are sorted by, so that the first of them are a draw over all classes and folders.
+
+    The same seed and content give the same: a smaller number of images is the beginning of a larger one.
+    """
+    return hashlib.sha256(f"{seed} {sha256}".encode()).digest()
 
 
 def _content(item: tuple[Labelled, Content | None]) -> Content | str:

@@ -17,14 +17,14 @@ from jetsel.features import table_hash
 from jetsel.zoo import Family, Model
 
 FORMAT = "jetsel-recording"
-VERSION = 3
+VERSION = 4
 
 _PATIENCE_S = 1.0  # with a process that has the file
 
 # unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL if
 # the features were extracted; scatter_mj and idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for
 # the reason. near_hash: its perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
-# contents by size and date, so that none is hashed twice.
+# contents by size and date, so that none is hashed twice. dropped: models that are recorded no further.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL)",
@@ -43,7 +43,7 @@ _TABLES = (
         photograph INTEGER NOT NULL REFERENCES photographs ON DELETE CASCADE,
         model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
         conditions INTEGER NOT NULL REFERENCES conditions,
-        mean_ms REAL NOT NULL, half_width_ms REAL NOT NULL, repeats INTEGER NOT NULL,
+        median_ms REAL NOT NULL, repeats INTEGER NOT NULL,
         PRIMARY KEY (photograph, model))""",
     "CREATE INDEX timings_of_model ON timings (model)",
     """CREATE TABLE energies (
@@ -53,6 +53,7 @@ _TABLES = (
         mean_mj REAL, scatter_mj REAL, sensor_mj REAL, idle_mj REAL, mean_ms REAL,
         windows INTEGER NOT NULL, runs INTEGER NOT NULL, reason TEXT)""",
     "CREATE UNIQUE INDEX energies_of ON energies (photograph, COALESCE(model, 0))",
+    "CREATE TABLE dropped (model INTEGER PRIMARY KEY REFERENCES models ON DELETE CASCADE, reason TEXT NOT NULL)",
     "CREATE TABLE skipped (path TEXT PRIMARY KEY, reason TEXT NOT NULL)",
     "CREATE TABLE files (path TEXT PRIMARY KEY, size_bytes INTEGER, mtime_ns INTEGER, sha256 TEXT NOT NULL)",
 )
@@ -149,7 +150,7 @@ def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str])
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is not a recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
-        is_old = meta["version"] in ("1", "2")
+        is_old = meta["version"] in ("1", "2", "3")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     for key, due in bound.items():
@@ -190,10 +191,11 @@ class Store:
             self.connection.execute("BEGIN")
             self._began = time.monotonic()
 
-    def set_models(self, models: Sequence[Model], cheapest: Model) -> None:
+    def set_models(self, models: Sequence[Model], cheapest: Model, *, all_models: bool = False) -> None:
         """Take the models in; what other weights of the same name said is dropped.
 
         cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
+        all_models: record those too that were recorded no further before.
         """
         execute = self.connection.execute
         for model in models:
@@ -201,8 +203,11 @@ class Store:
             execute("DELETE FROM models WHERE name = ? AND identity != ?", (name, identity))
             execute("INSERT OR IGNORE INTO models (name, identity) VALUES (?, ?)", (name, identity))
         names = [model.manifest.name for model in models]
+        if all_models:
+            execute("DELETE FROM dropped")
         execute(
-            "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))",
+            "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))"
+            " AND id NOT IN (SELECT model FROM dropped)",
             (msgspec.json.encode(names).decode(),),
         )
         if cheapest.manifest.embedding_width is not None:
@@ -210,6 +215,11 @@ class Store:
                 "DELETE FROM predictions WHERE embedding IS NULL AND model IN (SELECT id FROM models WHERE name = ?)",
                 (cheapest.manifest.name,),
             )
+
+    def drop(self, model: str, reason: str) -> None:
+        """Record this model no further; what it said until now stays."""
+        self.connection.execute("INSERT INTO dropped SELECT id, ? FROM wanted WHERE name = ?", (reason, model))
+        self.connection.execute("DELETE FROM wanted WHERE name = ?", (model,))
 
     def begin(self, conditions: Conditions) -> int:
         """Note this run's conditions; what was timed or metered on another machine is dropped. Returns its id."""

@@ -45,6 +45,8 @@ class Examiner:
         self._engines = engines
         self._limits, self._features_px = options.limits, options.features_px
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
+        self.dropped: set[str] = set()  # models that are asked no more
+        self.taken_ms: dict[str, list[float]] = {name: [] for name in engines}  # by model, beside other threads
         self._free = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
     def __call__(self, task: Task) -> Examined | str:
@@ -61,7 +63,7 @@ class Examiner:
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: the file changed during the recording; record again"
         facts = self._facts(photograph, data, decode_ms) if task.number is None else None
-        return Examined(facts, {name: self._ask(name, photograph) for name in task.missing})
+        return Examined(facts, {name: self._ask(name, photograph) for name in task.missing if name not in self.dropped})
 
     def _facts(self, photograph: image.Photograph, data: bytes, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
@@ -76,9 +78,11 @@ class Examiner:
         }
 
     def _ask(self, name: str, photograph: image.Photograph) -> Said:
+        began = time.perf_counter()
         batch = image.model_input(photograph, self._specs[name])
         with self._free[name]:
             output = self._engines[name].infer(batch)
+        self.taken_ms[name].append((time.perf_counter() - began) * 1e3)
         logits, cheapest = _halved(name, output.logits[0]), self._family.models[0].manifest
         if name != cheapest.name or cheapest.embedding_width is None:
             return logits, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from jetsel.zoo import Family, Model
 class Times:
     """What models and chooser cost, on which machine.
 
-    Means over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
+    Medians over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
     features_ms: of the whole table of features. conditions: of the last run that timed, in words. noisy: why the times
     cannot be trusted. energies: None with its reason.
     """
@@ -49,7 +49,7 @@ class LoadedRecording:
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
     left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
     if they are the owner's labels. learned: share of the images that heads were trained on.
-    recording.costs_ms are the times'.
+    recording.costs_ms are the times'. dropped: models that were recorded no further, and why.
     """
 
     recording: Recording
@@ -61,6 +61,7 @@ class LoadedRecording:
     family: str
     labels_from: str | None
     learned: float = 0.0
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(
@@ -79,6 +80,8 @@ def load(
     wanted = {name: identity for name, identity in known.items() if models is None or name in models}
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
+        dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
+        wanted = {name: identity for name, identity in wanted.items() if name not in dropped}
         times = _times(file, path, tuple(wanted))
         names = tuple(times.costs_ms)
         rows = _complete(file, path, names, labels_from is None)
@@ -106,7 +109,7 @@ def load(
     skipped = count_reasons([reason for _, reason in left_out])
     identities = {name: wanted[name] for name in names}
     return LoadedRecording(
-        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned
+        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned, dropped
     )
 
 
@@ -169,13 +172,13 @@ def _said(
 
 
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
-    """Means over the photographs on which every one of the models was timed; costs_ms: cheapest first.
+    """Medians over the photographs on which every one of the models was timed; costs_ms: cheapest first.
 
     The order of the family is that of one run when each model was added, perhaps on a busy machine.
     """
     marks = ", ".join("?" * len(models))
     timings = file.execute(
-        "SELECT name, mean_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
+        "SELECT name, median_ms, conditions, photograph FROM timings JOIN models ON models.id = model"
         f" WHERE name IN ({marks})",
         models,
     ).fetchall()
@@ -184,13 +187,13 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     if not common:
         raise CalibrationError(f"{path}: some models are not timed; run the recording to its end")
     kept = [row for row in timings if row[3] in common]
-    means_ms = {model: float(np.mean([row[1] for row in kept if row[0] == model])) for model in models}
-    costs_ms = dict(sorted(means_ms.items(), key=lambda item: item[1]))
+    times_ms = {model: float(np.median([row[1] for row in kept if row[0] == model])) for model in models}
+    costs_ms = dict(sorted(times_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
     noisy, conditions = _conditions(file, sorted({row[2] for row in kept}))
     energies = read_energies(file, models)
     found, reason = (None, energies) if isinstance(energies, str) else (energies, None)
-    return Times(costs_ms, float(np.mean(features)), conditions, noisy, found, reason)
+    return Times(costs_ms, float(np.median(features)), conditions, noisy, found, reason)
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:

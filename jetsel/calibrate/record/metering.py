@@ -10,6 +10,7 @@ from statistics import fmean
 
 from jetsel.calibrate.record.bench import Bench, EnergyPlan, half_width, is_settled
 from jetsel.calibrate.record.database import Store
+from jetsel.calibrate.record.durations import NOISY_SHARE
 from jetsel.calibrate.record.workers import Stop, progress
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
@@ -66,7 +67,7 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
     ]
     reach = progress("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
     done = 0
-    windows = Windows(meter, plan, bench.options.plan.half_width)
+    windows = Windows(meter, plan, NOISY_SHARE)
     for photograph, shown, missing, on_gpu in bench.shown(chosen):
         runs: dict[str | None, Callable[[], object]] = {
             name: shown.extract if name is FEATURES else partial(bench.run, name, shown.photograph) for name in missing

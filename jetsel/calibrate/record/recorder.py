@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import median
+from typing import NamedTuple
 
 import cv2
 
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage, half_width, repeat_by_turns
+from jetsel.calibrate.record.bench import Bench, RecordOptions
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
+from jetsel.calibrate.record.dominated import LEAST_IMAGES, MOST_SHARE, dominated, right_of
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
-from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
+from jetsel.calibrate.record.timing import time_models
+from jetsel.calibrate.record.workers import Stop, Tell, Workers
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.image.listing import count_reasons
 from jetsel.zoo import Family, verify
 
 DEFAULTS = Config()
+ESTIMATED_BY = 3  # images
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,14 @@ class Recorded:
     recorded: int
     skipped: Mapping[str, int]
     finished: bool
+
+
+class RecordingPlan(NamedTuple):
+    """What a run has to do. images: those that lack answers. estimated_s: of recording and timing."""
+
+    images: int
+    models: int
+    estimated_s: float
 
 
 @contextmanager
@@ -78,11 +90,14 @@ def record(
     options: RecordOptions | None = None,
     tell: Tell | None = None,
     stop: Stop | None = None,
+    announce: Callable[[RecordingPlan], None] | None = None,
 ) -> Recorded:
     """Record the photographs under the family's models that `engines` holds, then time and meter the models.
 
     Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
     be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
+    announce: receives what is to be done, and how long it may take, before it begins.
+
     Raises CalibrationError if the file is refused or no photograph can be used, EngineFailedError if a model
     fails; what was done until then stays.
     """
@@ -90,18 +105,23 @@ def record(
     halt, options = stop or threading.Event(), options or RecordOptions()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
-        store.set_models([model for model in family.models if model.manifest.name in engines], family.models[0])
+        served = [model for model in family.models if model.manifest.name in engines]
+        store.set_models(served, family.models[0], all_models=options.all_models)
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)
-        recorded, finished = 0, False
+        recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
-            recorded = _examine_all(store, tasks, Examiner(family, engines, options), workers)
+            examiner = Examiner(family, engines, options)
+            if announce is not None and tasks:
+                announce(RecordingPlan(len(tasks), len(engines), _estimate_s(tasks, examiner, options.workers)))
+            recorded = _examine_all(store, tasks, examiner, workers, all_models=options.all_models)
             finished = not halt.is_set()
+        recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
             _refuse_none(store, found)
             bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), tell, halt)
-            finished = time_models(bench)
+            finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
                 store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
             elif finished:
@@ -109,17 +129,47 @@ def record(
         return _summary(store, recorded, finished)
 
 
-def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers) -> int:
-    """Examine what lacks predictions until stopped; return how many were."""
+def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers, *, all_models: bool) -> int:
+    """Examine what lacks predictions until stopped; return how many were.
+
+    Models that a cheaper one makes superfluous are looked for when 300, 600, 1,200, ... images are recorded.
+    """
     recorded = 0
+    (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
+    due = LEAST_IMAGES
+    while due <= count:
+        due *= 2
     with closing(workers.work("recording", examiner, tasks)) as outcomes:
         for task, seen in outcomes:
             if isinstance(seen, str):
                 store.skip([(task.photograph.path, seen)])
-            else:
-                write(store, task, seen)
-                recorded += 1
+                continue
+            write(store, task, seen)
+            recorded += 1
+            count += task.number is None
+            if count >= due and not all_models:
+                due *= 2
+                _drop(store, examiner)
     return recorded
+
+
+def _estimate_s(tasks: list[Task], examiner: Examiner, threads: int) -> float:
+    """Return about how many seconds recording and timing take, by a few images one after the other."""
+    began_s, examined = time.monotonic(), 0
+    for task in tasks[:ESTIMATED_BY]:
+        examined += not isinstance(examiner(task), str)
+    recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks) / threads
+    return 2 * recording_s  # timing has as long as recording
+
+
+def _drop(store: Store, examiner: Examiner) -> None:
+    times_ms = {name: median(taken_ms) for name, taken_ms in examiner.taken_ms.items() if taken_ms}
+    right = {name: values for name, values in right_of(store).items() if name in times_ms}
+    for model, by in dominated(right, times_ms):
+        saved = f"{by} takes {times_ms[by] / times_ms[model]:.2f} of its time"
+        few = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
+        store.drop(model, f"{saved}, and {few}")
+        examiner.dropped.add(model)
 
 
 def _refuse_none(store: Store, found: FoundImages) -> None:
@@ -138,35 +188,3 @@ def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
     (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
     reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
     return Recorded(photographs, recorded, count_reasons(reasons), finished)
-
-
-def time_models(bench: Bench) -> bool:
-    """Time every model on the plan's photographs, those left out that were timed before; True unless stopped."""
-    chosen = [
-        (photograph, path, missing)
-        for photograph, path in bench.photographs(bench.options.plan.photographs)
-        if (missing := bench.store.missing("timings", photograph))
-    ]
-    if not chosen:
-        return True
-    reach = progress("timing", len(chosen), bench.tell)
-    for done, (photograph, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
-        _time(bench, photograph, shown, missing)
-        bench.look(on_gpu)
-        reach(done)
-        if bench.stop.is_set():
-            return False
-    return True
-
-
-def _time(bench: Bench, photograph: int, shown: ShownImage, models: tuple[str, ...]) -> None:
-    """Time models, and the features by the same rule, in place of the one look at them while recording."""
-    execute, plan = bench.store.connection.execute, bench.options.plan
-    features_ms = repeat_by_turns({"features": shown.extract}, plan)["features"]
-    execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (fmean(features_ms), photograph))
-    runs = {name: partial(bench.run, name, shown.photograph) for name in models}
-    for name, durations_ms in repeat_by_turns(runs, plan).items():
-        execute(
-            "INSERT INTO timings SELECT ?, id, ?, ?, ?, ? FROM wanted WHERE name = ?",
-            (photograph, bench.conditions, fmean(durations_ms), half_width(durations_ms), len(durations_ms), name),
-        )

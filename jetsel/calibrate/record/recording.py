@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
+from jetsel.calibrate.condensed import Answers, condense
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
@@ -49,6 +51,26 @@ class Recording:
     chooser_w: float | None = None
     objective: Objective = "time"
     is_scaled: bool = False
+
+    @classmethod
+    def of_answers(cls, answers: Answers) -> Recording:
+        """Return what shipped with a calibration as the recording that it was made of."""
+        return cls(
+            models=answers.models,
+            logits=answers.logits,
+            classes=answers.classes,
+            features=answers.features,
+            costs_ms=answers.costs_ms,
+            groups=answers.groups,
+            is_scaled=True,
+        )
+
+    def condensed(
+        self, temperatures: Mapping[str, float], identities: Mapping[str, str] = MappingProxyType({})
+    ) -> bytes:
+        """Return what ships of it with a calibration, the content of ANSWERS: see `condense`."""
+        logits = dict(zip(self.models, self.logits, strict=True))
+        return condense(logits, self.classes, self.features, self.groups, temperatures, identities)
 
     @property
     def knows_energy(self) -> bool:

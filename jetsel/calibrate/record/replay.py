@@ -14,7 +14,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
 from jetsel.policies.policy import Run as Asked
-from jetsel.policies.promise import Sight, sight_of
+from jetsel.policies.promise import log_odds
 from jetsel.wire import Criterion
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
@@ -26,16 +26,16 @@ class Replayed:
     """One photograph under one policy. decision is None if the policy refused.
 
     ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
-    sight: what a score may read of the decision. looks: of a cascade, the same each time that it went on, with the time
-    spent until then.
+    score: of the decision, see `log_odds`. looks: of a cascade, the same each time that it went on, with the time spent
+    until then.
     """
 
     decision: Decision | None
     ran: tuple[str, ...]
     models_ms: float
     choice_ms: float
-    sight: Sight | None
-    looks: tuple[tuple[Sight, float], ...]
+    score: float | None
+    looks: tuple[tuple[float, float], ...]
 
 
 def replay(
@@ -45,32 +45,24 @@ def replay(
     criterion: Criterion,
     temperatures: Mapping[str, float],
     fallback: str | None,
-    distance: float | None = None,
 ) -> Replayed:
-    """Run the policy on one recorded photograph; every model is available and time never runs out.
-
-    distance: from the cheapest model's embedding to the nearest one that the policy was fitted on, None if unknown.
-    """
+    """Run the policy on one recorded photograph; every model is available and time never runs out."""
     features = recording.features_of(photograph, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
     seen: list[Prediction] = []
-    looks: list[tuple[Sight, float]] = []
-
-    def sight(answer: Prediction) -> Sight:
-        return sight_of(answer, criterion, distance if recording.models[0] in ran else None)
-
+    looks: list[tuple[float, float]] = []
     while True:
         began = time.perf_counter()
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
         if not isinstance(moved, Asked):
-            decided = None if moved is None else sight(moved.seen)
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, decided, tuple(looks))
+            score = None if moved is None else float(log_odds(moved.seen.confidence))
+            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, tuple(looks))
         if seen and isinstance(policy, Cascade):
-            looks.append((sight(policy.answer(seen)), models_ms))
+            looks.append((float(log_odds(policy.answer(seen).confidence)), models_ms))
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
         predictions = tuple(
@@ -94,10 +86,10 @@ LOOKS = 3  # at most: a cascade has up to four rungs
 
 
 @dataclass(frozen=True, eq=False)
-class Sights:
-    """What scores may read of n answers. final: (n, 3), see Sight, NaN if the policy refused or it is unknown.
+class Scores:
+    """How sure n answers are, see `log_odds`. final: (n,), NaN if the policy refused.
 
-    looks: (n, LOOKS, 3), of a cascade's rungs before the last, NaN for images that did not go on from there. looks_ms:
+    looks: (n, LOOKS), of a cascade's rungs before the last, NaN for images that did not go on from there. looks_ms:
     (n, LOOKS), the time of the models until then.
     """
 
@@ -106,19 +98,19 @@ class Sights:
     looks_ms: NDArray[np.float64]
 
     @classmethod
-    def of(cls, replayed: Sequence[Replayed]) -> Sights:
+    def of(cls, replayed: Sequence[Replayed]) -> Scores:
         """Put together those of single images."""
         n = len(replayed)
-        found = cls(np.full((n, 3), np.nan), np.full((n, LOOKS, 3), np.nan), np.zeros((n, LOOKS)))
+        found = cls(np.full(n, np.nan), np.full((n, LOOKS), np.nan), np.zeros((n, LOOKS)))
         for row, one in enumerate(replayed):
-            if one.sight is not None:
-                found.final[row] = one.sight
+            if one.score is not None:
+                found.final[row] = one.score
             for place, (look, spent_ms) in enumerate(one.looks):
                 found.looks[row, place], found.looks_ms[row, place] = look, spent_ms
         return found
 
     @classmethod
-    def joined(cls, parts: Sequence[Sights], order: NDArray[np.int64]) -> Sights:
+    def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
         """Put together those of several sets of images, in another order."""
         names = ("final", "looks", "looks_ms")
         return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
@@ -130,7 +122,7 @@ class Run:
 
     answered: (n,) class numbers, -1 if it refused. is_top5: (n,), whether the true class is among the first five of
     the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
-    rest is the machine's noise. features: those that must be extracted first, by name. sights: None if this is no
+    rest is the machine's noise. features: those that must be extracted first, by name. scores: None if this is no
     policy's.
     """
 
@@ -141,7 +133,7 @@ class Run:
     in_doubt: NDArray[np.bool_]
     choice_ms: float
     features: tuple[str, ...]
-    sights: Sights | None = None
+    scores: Scores | None = None
 
 
 def replay_all(
@@ -151,12 +143,8 @@ def replay_all(
     criterion: Criterion,
     temperatures: Mapping[str, float],
     fallback: str | None,
-    distances: NDArray[np.float64] | None = None,
 ) -> Run:
-    """Replay the policy on these photographs, in their order.
-
-    distances: of every image of the recording, see `replay`; None if they are unknown.
-    """
+    """Replay the policy on these photographs, in their order."""
     rows = list(photographs)
     column = {model: i for i, model in enumerate(recording.models)}
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
@@ -164,8 +152,7 @@ def replay_all(
     ran = np.zeros((len(rows), len(column)), bool)
     replayed = []
     for place, photograph in enumerate(rows):
-        distance = None if distances is None else float(distances[photograph])
-        one = replay(policy, recording, photograph, criterion, temperatures, fallback, distance)
+        one = replay(policy, recording, photograph, criterion, temperatures, fallback)
         replayed.append(one)
         models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
         ran[place, [column[model] for model in one.ran]] = True
@@ -175,5 +162,4 @@ def replay_all(
             above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
             is_top5[place] = above < 5
     spent_ms = float(np.median(choice_ms))
-    sights = Sights.of(replayed)
-    return Run(answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), sights)
+    return Run(answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), Scores.of(replayed))

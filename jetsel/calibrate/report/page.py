@@ -27,7 +27,7 @@ from jetsel.calibrate.judge.findings import (
     Mistakes,
 )
 from jetsel.calibrate.judge.words import Words, short, significant
-from jetsel.calibrate.report import Chart, Section, policies, unsure
+from jetsel.calibrate.report import Chart, Section, policies, promises
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
 from jetsel.image import Limits
 
@@ -90,7 +90,7 @@ def page(findings: Findings, limits: Limits) -> str:
         words=Words(findings.labels_from),
         say=words,
         policies=policies,
-        unsure=unsure,
+        promises=promises,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         hopeless=[] if wrong is None else shown(wrong.hopeless, limits),

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
@@ -78,6 +79,8 @@ class Metering:
         """Tell of these families from now on, under this configuration's budget and energy of sending."""
         self._mj_per_kb = config.edge.mj_per_kb
         self.budget.set(config.power.budget_w)
+        for family in families.values():
+            family.driver.shared.unused = partial(self.unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}

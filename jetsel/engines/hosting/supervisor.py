@@ -12,7 +12,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.event_fd import EventFd
@@ -20,34 +20,12 @@ from jetsel.base.events import event
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
+from jetsel.engines.hosting.residents import AnotherHostError, Resident, Residents
 from jetsel.engines.hosting.rules import RULES, Deaths, Rules
-from jetsel.engines.hosting.running import good
 
 log = logging.getLogger("jetsel.engines")
 
 CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its end, and the end of one that was killed
-
-
-class AnotherHostError(EngineDiedError):
-    """The host that was meant is gone: nothing was asked of the one that has followed it."""
-
-
-class Resident(Protocol):
-    """A model that each host is to hold."""
-
-    name: str
-
-    def request(self) -> dict[str, Any]:
-        """Return what asks a host to load it."""
-
-    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Learn that this host holds it."""
-
-    def refused(self, reason: str) -> None:
-        """Learn that no host will hold it."""
-
-    def unload(self) -> None:
-        """Leave the host that holds it."""
 
 
 class Supervisor:
@@ -67,7 +45,7 @@ class Supervisor:
         self._closing = False
         self._restarts = 0
         self._last_end: tuple[str, float] | None = None
-        self._strikes: dict[Resident, int] = {}  # of each model: hosts in a row that died while they loaded it
+        self._residents = Residents(self.ask, self._stopped, rules)
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
         self.returns_within_s = 1.0  # what a start took the last time, with all loads
@@ -145,26 +123,25 @@ class Supervisor:
 
     def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
-        self._strikes[resident] = 0  # before: a host that starts meanwhile loads it too, which does no harm
+        self._residents.add(resident)  # before: a host that starts meanwhile loads it too, which does no harm
         try:
             try:
-                self._load(self.start(), resident)
+                self._residents.load(self.start(), resident)
             except EngineDiedError:  # perhaps of something else
-                self._load(self.start(), resident)
+                self._residents.load(self.start(), resident)
         except EngineDiedError:
-            self.forget(resident)
+            self._residents.forget(resident)
             raise EngineFailedError(
                 f"{resident.name}: the engine host died twice while loading this model: look at the log for the "
                 "cause, then run: jetsel reload"
             ) from None
         except JetselError:
-            self.forget(resident)
+            self._residents.forget(resident)
             raise
 
     def forget(self, resident: Resident) -> None:
         """Load this model no more."""
-        with self._condition:
-            self._strikes.pop(resident, None)
+        self._residents.forget(resident)
 
     def close(self) -> None:
         """Have the host leave, and stop; one that is only starting is killed."""
@@ -239,7 +216,7 @@ class Supervisor:
         if self._closing:
             return
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
-        names = [resident.name for resident in list(self._strikes)]
+        names = [resident.name for resident in self._residents.all()]
         told = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
         log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
         self._count_death(f"the engine host ended while {what}: {how}")
@@ -274,11 +251,12 @@ class Supervisor:
         with self._condition:
             self.process, self._state, self.down, self._failure = process, "running", None, None
             self._restarts += again
-            residents = list(self._strikes)
+            residents = self._residents.all()
             self._last_word_s = time.monotonic()
             self._condition.notify_all()
         for resident in residents:
-            self._load_again(process, resident)
+            if self._residents.load_again(process, resident):
+                self._changed()
             if self._closing or self.process is not process:
                 return
         self.returns_within_s = time.monotonic() - began_s
@@ -294,42 +272,3 @@ class Supervisor:
             extra=event("host-started", pid=process.pid, model=[resident.name for resident in residents]),
         )
         self._changed()
-
-    def _load_again(self, process: HostProcess, resident: Resident) -> None:
-        """Load a model that an earlier host held; one that cannot be any more is left out with its reason."""
-        if resident not in self._strikes:
-            return
-        try:
-            self._load(process, resident)
-            log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if not self._count(resident, 0):  # closed meanwhile, when it was nowhere
-                resident.unload()
-            self._changed()
-            return
-        except EngineFailedError as error:
-            reason = str(error)
-        except AnotherHostError:
-            return
-        except EngineDiedError:
-            strikes = self._strikes.get(resident, 0) + 1
-            self._count(resident, strikes)
-            if self._closing or strikes < self._rules.most_strikes:
-                return
-            reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
-        self.forget(resident)
-        resident.refused(reason)
-        log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
-        self._changed()
-
-    def _count(self, resident: Resident, strikes: int) -> bool:
-        """Note how many hosts died of loading it; return whether it is still to be loaded."""
-        with self._condition:
-            is_wanted = resident in self._strikes
-            if is_wanted:
-                self._strikes[resident] = strikes
-            return is_wanted
-
-    def _load(self, process: HostProcess, resident: Resident) -> None:
-        request, what = resident.request(), f"loading {resident.name}"
-        reply = self.ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
-        resident.loaded(process, good(resident.name, reply))

@@ -17,8 +17,6 @@ const POLICIES = {
   "cascade": "It runs the cheapest model first, and a larger one only if the answer is not sure enough.",
   "cascade-averaged": "It runs the cheapest model first, a larger one if the answer is not sure enough, and averages their answers.",
   "chain": "It computes cheap features of the image, and runs the model that did best on the most similar calibration images.",
-  "chain-paper": "It works like chain, with the settings of Taylor et al.",
-  "embedding": "It runs the cheapest model, and then the one that did best on the calibration images that are most similar to this image.",
 };
 const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
 

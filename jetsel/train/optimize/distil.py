@@ -1,11 +1,13 @@
 """Fine-tune a changed network towards the answers of the one that it comes from; no labels are needed.
 
-Hinton et al. 2015, section 2.
+Hinton et al. 2015, section 2. A checkpoint is written after each epoch, so that a killed run goes on.
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +18,24 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # as all torch code reads
 
 from jetsel.image import InputSpec
-from jetsel.train.loop import Course, Progress, Tell, train, trainer
 
 TEMPERATURE = 2.0  # of both sides
 SMALLEST_AREA = 0.4  # of a random crop
+BATCH = 128
+LEARNING_RATE = 1e-3
+WEIGHT_DECAY = 1e-4
+WARM_UP_SHARE = 0.1
+LARGEST_NORM = 1.0  # of a step's gradient: no batch normalisation steadies it
+
+Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What is learned from: levels (n, 3, height, width) uint8, how they are normalised, and who answers."""
+    """What is learned from: levels (n, 3, height, width) uint8, how they are normalised, and who answers.
+
+    most_s: seconds of training in all.
+    """
 
     levels: NDArray[np.uint8]
     spec: InputSpec
@@ -34,22 +45,71 @@ class Lesson:
     seed: int
 
 
+@dataclass
+class Progress:
+    """How far training came: epochs done, of how many, and the seconds that they took."""
+
+    epochs: int = 0
+    of: int = 0
+    seconds: float = 0.0
+
+
 def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Progress:
     """Fine-tune `net` in place, from its checkpoint if there is one; return how far it came.
 
-    Fewer epochs are trained if as many would take longer than lesson.most_s: see `train.loop`.
+    Fewer epochs are trained if all would take longer than lesson.most_s, by the time of those that are done; one at
+    least.
     """
-    device = trainer()
-    net.to(device, memory_format=torch.channels_last)
-    teacher = lesson.teacher.to(device, memory_format=torch.channels_last).eval()
-    course = Course(len(lesson.levels), lesson.epochs, lesson.most_s, lesson.seed)
-
-    def loss(rows: Tensor, draw: torch.Generator) -> Tensor:
-        return loss_of(net, teacher, view(lesson, rows, draw).to(device))
-
-    done = train(net, loss, course, checkpoint, tell)
+    net.to(trainer(), memory_format=torch.channels_last)
+    lesson.teacher.to(trainer(), memory_format=torch.channels_last).eval()
+    optimiser = torch.optim.AdamW(net.parameters(), lr=0.0, weight_decay=WEIGHT_DECAY)
+    done = Progress(of=lesson.epochs)
+    if checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True, map_location=trainer())
+        net.load_state_dict(state["net"])
+        optimiser.load_state_dict(state["optimiser"])
+        done = Progress(**state["progress"])
+    while done.epochs < done.of:
+        began = time.monotonic()
+        _epoch(net, lesson, optimiser, done, tell)
+        done.epochs += 1
+        done.seconds += time.monotonic() - began
+        done.of = max(done.epochs, min(done.of, int(lesson.most_s / (done.seconds / done.epochs))))
+        state = {"net": net.state_dict(), "optimiser": optimiser.state_dict(), "progress": vars(done)}
+        torch.save(state, checkpoint.with_suffix(".part"))
+        checkpoint.with_suffix(".part").rename(checkpoint)
+    net.eval()
     net.to("cpu", memory_format=torch.contiguous_format)
     return done
+
+
+def trainer() -> torch.device:
+    """Return what networks are trained on: a GPU if torch finds one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def rate(passed: float) -> float:
+    """Return the learning rate after a share of the training: a linear rise, then a half cosine down to zero."""
+    if passed < WARM_UP_SHARE:
+        return LEARNING_RATE * passed / WARM_UP_SHARE
+    return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * (passed - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
+
+
+def _epoch(net: nn.Module, lesson: Lesson, optimiser: torch.optim.Optimizer, done: Progress, tell: Tell) -> None:
+    net.train()
+    draw = torch.Generator().manual_seed(lesson.seed * 1_000 + done.epochs)
+    order = torch.randperm(len(lesson.levels), generator=draw)
+    steps = math.ceil(len(order) / BATCH)
+    for step in range(steps):
+        tell(f"training, epoch {done.epochs + 1} of {done.of}", step, steps)
+        batch = view(lesson, order[step * BATCH : (step + 1) * BATCH], draw).to(trainer())
+        missed = loss_of(net, lesson.teacher, batch)
+        for group in optimiser.param_groups:
+            group["lr"] = rate((done.epochs + step / steps) / done.of)
+        optimiser.zero_grad(set_to_none=True)
+        missed.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), LARGEST_NORM)
+        optimiser.step()
 
 
 def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:

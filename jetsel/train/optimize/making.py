@@ -21,11 +21,10 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.image import Limits, decode, read_file
-from jetsel.train.optimize import compress
-from jetsel.train.optimize.graph import for_size
 from jetsel.train.optimize.material import SEED, normalised, pixels
-from jetsel.zoo import Family, Model
+from jetsel.zoo import Family, Model, compress
 from jetsel.zoo.adding import derived
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
 
@@ -169,8 +168,7 @@ def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell)
         made = compress.int8(graph, normalised(levels, spec), symmetric=order.symmetric)
         return made.SerializeToString(), f"8-bit numbers, ranges of {len(levels)} images"
     from jetsel.train.optimize.distil import Lesson
-    from jetsel.train.optimize.network import network_of
-    from jetsel.train.optimize.steps import CHANGES, trained
+    from jetsel.train.optimize.steps import CHANGES, network_of, trained
 
     name = order.parent.manifest.name
     lesson = Lesson(levels, spec, network_of(graph, name), EPOCHS, order.most_s, SEED)

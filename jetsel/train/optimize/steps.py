@@ -1,4 +1,7 @@
-"""How a torch network becomes cheaper and learns again: the steps of one method, each kept when it is done."""
+"""How a model's ONNX file becomes a cheaper torch network, learns again, and is a file again: one method's steps.
+
+Each step is kept when it is done.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,62 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from jetsel.base.errors import CalibrationError
-from jetsel.train.loop import Progress, Tell, trainer
+from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.train.optimize.activations import Rule, prune
-from jetsel.train.optimize.distil import Lesson, distil, loss_of, view
+from jetsel.train.optimize.distil import Lesson, Progress, Tell, distil, loss_of, trainer, view
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.graph import for_size, operations
-from jetsel.train.optimize.network import FILE_ALONE, last_layer, network_of
+from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
+from jetsel.zoo.graph import for_size, operations
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+FILE_ALONE = "use a method that changes only its file: --method int8"
 CYCLE_STEPS = 100  # batches that are trained on before activations are counted again
 CYCLE_RATE = 3e-4
 CYCLE_BATCH = 128
 COUNTED = 512  # photographs on which activations are counted
+
+
+def network_of(model: ModelProto, name: str) -> nn.Module:
+    """Return the model as a torch network, (n, 3, height, width) float32 normalised -> logits (n, classes).
+
+    model: of one size, see `graph.for_size`. Raises CalibrationError if an operator has no counterpart.
+    """
+    alone = onnx.ModelProto()
+    alone.CopyFrom(model)
+    for output in [output for output in alone.graph.output if output.name != LOGITS]:
+        alone.graph.output.remove(output)
+    net = _converted(alone, name)
+    for parameter in net.parameters():
+        parameter.requires_grad_(True)
+    return net
+
+
+def _converted(model: ModelProto, name: str) -> nn.Module:
+    """Return a graph as a torch network that is not trained; raises CalibrationError with what to do instead."""
+    try:
+        from onnx2torch import convert
+    except RuntimeError as error:  # torchvision, which it imports, says so of a torch of another build
+        raise CalibrationError(
+            f"torchvision does not match this torch ({error}): install matching builds of both, {pip_install('export')}"
+        ) from error
+    try:
+        net: nn.Module = convert(model)
+    except (NotImplementedError, KeyError, ValueError) as error:
+        raise CalibrationError(f"{name} cannot be converted to a torch model: {error}; {FILE_ALONE}") from error
+    return net.eval()
+
+
+def last_layer(net: nn.Module) -> nn.Linear:
+    """Return the layer that makes the logits; raises CalibrationError if that is no dense one."""
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
+        raise CalibrationError(
+            "its last layer is not a dense layer, so its output channels are unknown: use --method factorise"
+        )
+    return layers[-1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from torch import nn
 from calibration.optimizing.rules import RULES, Distorted, Regularised
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize.activations import Rule, chosen, counted, operations, prune
-from jetsel.train.optimize.graph import for_size
-from jetsel.train.optimize.network import last_layer, network_of
+from jetsel.train.optimize.steps import last_layer, network_of
 from jetsel.zoo import STARTER
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 
 pytestmark = pytest.mark.export

@@ -16,13 +16,13 @@ from torch import nn
 
 from calibration.optimizing.changes import CHANGES
 from jetsel.base.errors import CalibrationError
-from jetsel.train import loop
+from jetsel.train.optimize import distil as distilling
 from jetsel.train.optimize import steps
 from jetsel.train.optimize.distil import Lesson, distil
-from jetsel.train.optimize.graph import for_size, operations
-from jetsel.train.optimize.network import network_of
+from jetsel.train.optimize.steps import network_of
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
+from jetsel.zoo.graph import for_size, operations
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import model_in, read_model
 
@@ -95,7 +95,7 @@ def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
 
 def test_a_machine_that_becomes_slower_ends_it_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends_s = iter([0.0, 100.0, 100.0, 400.0])  # epochs of 100 s and 300 s: five would fit by the first, two by both
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(ends_s)))
+    monkeypatch.setattr(distilling, "time", SimpleNamespace(monotonic=lambda: next(ends_s)))
     done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=500.0), tmp_path / "state.pt", ignored)
     assert (done.epochs, done.of, done.seconds) == (2, 2, 400.0)
 

@@ -18,7 +18,6 @@ from jetsel.addons.fleet.publishing import files_of
 from jetsel.addons.fleet.reading import read_index
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Usage
-from jetsel.calibrate.condensed import condense
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import Limits, decode, model_input
 from jetsel.policies.calibration import ANSWERS
@@ -45,7 +44,7 @@ def put_pets(folder: Path, *models: str, turned: Sequence[str] = (), answers: in
     put_family(folder, FAMILY, *models, matrices=matrices)
     calibration = calibrate(folder, FAMILY)
     answered_by = answered(models, answers)
-    (folder / "calibration" / ANSWERS).write_bytes(condense(answered_by, calibration.temperatures))
+    (folder / "calibration" / ANSWERS).write_bytes(answered_by.condensed(calibration.temperatures))
     return folder
 
 

@@ -32,7 +32,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     if request.param == "folder":
         yield str(tmp_path / "repository")
         return
-    with bucket(monkeypatch) as address:
+    with bucket(monkeypatch.setenv) as address:
         yield address
 
 

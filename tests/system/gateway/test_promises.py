@@ -13,21 +13,21 @@ from tests.system.daemons import Connect, Start
 from tests.system.gateway.conftest import Open
 from tests.system.gateway.gateways import Gateway
 from tests.system.gateway.test_metrics import samples
-from tests.system.promises import ANSWERED, MISSING, REFUSED, promising_family
+from tests.system.promises import ANSWERED, MISSING, REFUSED, family_with_promises
 
 JPEG = {"Content-Type": "image/jpeg"}
 OF_FEWEST = 200  # the requests that a share in doubt is read from
 
 
 @pytest.fixture
-def promising(start: Start, open_gateway: Open, tmp_path: Path) -> Gateway:
-    daemon = start(promising_family(tmp_path / "cats", expected=Expected({}, {})))
+def gateway(start: Start, open_gateway: Open, tmp_path: Path) -> Gateway:
+    daemon = start(family_with_promises(tmp_path / "cats", expected=Expected({}, {})))
     return open_gateway(daemon.endpoint)
 
 
-def test_a_level_is_kept_marked_refused_or_not_to_be_had(promising: Gateway, jpeg: bytes) -> None:
+def test_a_level_is_kept_marked_refused_or_not_to_be_had(gateway: Gateway, jpeg: bytes) -> None:
     def asked(query: str) -> tuple[int, object, object]:
-        status, found, _ = promising.ask("POST", f"/classify?{query}", jpeg, JPEG)
+        status, found, _ = gateway.ask("POST", f"/classify?{query}", jpeg, JPEG)
         return status, found.get("in_doubt", found.get("code")), found.get("wrong_at_most")
 
     assert asked("") == (200, False, None)
@@ -36,16 +36,16 @@ def test_a_level_is_kept_marked_refused_or_not_to_be_had(promising: Gateway, jpe
     assert asked(f"wrong_at_most={REFUSED}&on_doubt=refuse") == (422, "in-doubt", None)
     assert asked(f"wrong_at_most={MISSING}") == (422, "unmet-requirements", None)
     for wrong in ("0", "1.5", "nan", "few"):
-        status, found, _ = promising.ask("POST", f"/classify?wrong_at_most={wrong}", jpeg, JPEG)
+        status, found, _ = gateway.ask("POST", f"/classify?wrong_at_most={wrong}", jpeg, JPEG)
         assert (status, found["code"]) == (400, "bad-request")
         assert "wrong_at_most" in found["error"]
 
 
-def test_it_is_a_parameter_of_inference_and_of_its_reply(promising: Gateway, jpeg: bytes) -> None:
+def test_it_is_a_parameter_of_inference_and_of_its_reply(gateway: Gateway, jpeg: bytes) -> None:
     def told(n: int, **parameters: object) -> tuple[int, dict[str, object]]:
         tensor = {"name": "x", "datatype": "BYTES", "shape": [n], "data": [base64.b64encode(jpeg).decode()] * n}
         body = json.dumps({"inputs": [tensor], "parameters": parameters})
-        status, found, _ = promising.ask("POST", "/v2/models/cats/infer", body)
+        status, found, _ = gateway.ask("POST", "/v2/models/cats/infer", body)
         return status, found.get("parameters", found)
 
     status, one = told(1, wrong_at_most=REFUSED, on_doubt="use")
@@ -53,7 +53,7 @@ def test_it_is_a_parameter_of_inference_and_of_its_reply(promising: Gateway, jpe
     status, two = told(2, wrong_at_most=ANSWERED)
     assert (status, two["in_doubt"], two["wrong_at_most"]) == (200, "[false,false]", f"[{ANSWERED},{ANSWERED}]")
     assert told(2, wrong_at_most=REFUSED, on_doubt="refuse")[1]["code"] == "in-doubt"
-    described = promising.ask("GET", "/openapi.json")[1]
+    described = gateway.ask("GET", "/openapi.json")[1]
     query = described["paths"]["/classify"]["post"]["parameters"]
     assert "wrong_at_most" in {one["name"] for one in query}
     assert "wrong_at_most" in described["components"]["schemas"]["InferenceParameters"]["properties"]
@@ -62,7 +62,7 @@ def test_it_is_a_parameter_of_inference_and_of_its_reply(promising: Gateway, jpe
 def test_metrics_have_the_levels_and_the_share_in_doubt(
     start: Start, connect: Connect, open_gateway: Open, jpeg: bytes, tmp_path: Path
 ) -> None:
-    daemon = start(promising_family(tmp_path / "cats", expected=Expected({}, {})))
+    daemon = start(family_with_promises(tmp_path / "cats", expected=Expected({}, {})))
     peer = connect(daemon)
     for number in range(OF_FEWEST):
         peer.classify(jpeg, wrong_at_most=ANSWERED if number % 4 else REFUSED, on_doubt="refuse")

@@ -52,10 +52,8 @@ class Publisher:
         self._client.loop_start()
 
     def send(self, kind: str, one: FrigateObject) -> None:
-        self.send_raw(json.dumps({"type": kind, "before": one.state(), "after": one.state()}).encode())
-
-    def send_raw(self, message: bytes) -> None:
-        self._client.publish(self.topic, message)
+        message = {"type": kind, "before": one.state(), "after": one.state()}
+        self._client.publish(self.topic, json.dumps(message))
 
     def close(self) -> None:
         self._client.disconnect()
@@ -133,7 +131,7 @@ def test_an_object_gets_the_label_that_its_answers_agree_on_once(
     assert PASSWORD not in watcher.said() + watcher.out.read_text()
 
 
-def test_a_refused_login_and_what_is_missing_are_named(
+def test_a_refused_login_is_named(
     shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -148,24 +146,15 @@ def test_a_refused_login_and_what_is_missing_are_named(
     event = watcher.wait_for("no_sub_label")
     assert "check --frigate-user and its password" in event["reason"]
     publisher.close()
-    for options, words in (
-        (("--mqtt", "127.0.0.1"), "--map bird=birds"),
-        (MAP, "--mqtt HOST"),
-        (("--mqtt", "127.0.0.1", *MAP, "--topic-prefix", "a/#"), "topic_prefix"),
-    ):
-        refused = watch("frigate://127.0.0.1", shared_daemon.endpoint, *options)
-        assert refused.process.wait(60) == 2
-        assert words in refused.said()
+    watcher.end()
 
 
-def test_an_odd_message_ends_nothing_and_the_topics_of_frigate_can_be_given(
+def test_the_topics_of_frigate_can_be_given(
     shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker
 ) -> None:
     frigate, broker = open_frigate(), mosquitto()
     watcher = began(watch, frigate, broker, shared_daemon, "--topic-prefix", "home/frigate")
     publisher = Publisher(broker, "home/frigate")
-    publisher.send_raw(b'{"x":' + b"[" * 3000)
-    until(lambda: "a message of home/frigate/events cannot be read" in watcher.said())
     one = track(frigate, "1.5-a", 1, 6)
     grow(publisher, one, 1, 6)
     until(lambda: one.sub_labels)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jetsel
 from tests.system.daemons import Start, drawn
-from tests.system.promises import ANSWERED, REFUSED, promising_family
+from tests.system.promises import ANSWERED, REFUSED, family_with_promises
 from tests.system.watch.conftest import Open
 from tests.system.watch.watchers import film, frames
 
@@ -14,7 +14,7 @@ from tests.system.watch.watchers import film, frames
 def test_what_the_promise_does_not_cover_is_unknown_and_kept_by_its_likely_class(
     start: Start, watch: Open, tmp_path: Path
 ) -> None:
-    daemon = start(promising_family(tmp_path / "cats"))
+    daemon = start(family_with_promises(tmp_path / "cats"))
     kept = tmp_path / "kept"
     video = film(tmp_path / "day.avi", [drawn(seed) for seed in range(4)], 20)
     with jetsel.Client(daemon.endpoint) as client:

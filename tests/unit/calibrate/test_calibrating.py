@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.judge.evaluating import evaluate
 from jetsel.calibrate.record import Energies, LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
@@ -25,8 +22,7 @@ from jetsel.policies.calibration import check
 from jetsel.policies.coding import read, save
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
-from jetsel.policies.promise import Promise, Promises, Score
-from jetsel.policies.registry import CRITERIA, KINDS, catalogue
+from jetsel.policies.registry import CRITERIA, USUAL, catalogue
 from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
@@ -98,15 +94,11 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features
     for comparison in findings.comparisons.values():
-        others = {kind.name for kind in KINDS} - {"chain-paper", FRONT}  # for want of features; of operating points
+        others = {kind.name for kind in USUAL} - {FRONT}  # which has operating points
         assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
         assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
         assert comparison.sentences
         assert [one.model for one in comparison.reliability] == list(COSTS_MS)
-        assert comparison.multiplexing is not None
-        assert comparison.multiplexing.reads == "s"
-        assert comparison.multiplexing.stays.keys() == {"s", "m"}
-        assert all(0 <= one.share <= 1 for one in comparison.multiplexing.stays.values())
     assert findings.comparisons["top1"].best_single == "l"
     assert findings.differing.total >= len(findings.differing.images) > 0
     assert findings.current is None  # nothing is in use
@@ -127,24 +119,6 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features))
     chosen = found_again.figures["top1"][found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
-
-
-def test_a_promise_by_distances_is_checked_by_those_to_the_images_of_the_calibration(found: Calibrated) -> None:
-    near = Promises(Score(nearness=1.0), (Promise(0.05, 16.0, (), answered=1.0, wrong=0.0),), (), 500)
-    policy = found.calibration.default_policy["top1"]
-    calibration = msgspec.structs.replace(found.calibration, promises={"top1": {policy: near, "gone": near}})
-    recording = drawn().recording
-    policies = {policy: catalogue(tuple(COSTS_MS), calibration)["top1"][policy]}
-
-    def answered(embeddings: NDArray[np.float16] | None) -> tuple[list[float], list[str]]:
-        other = dataclasses.replace(recording, embeddings=embeddings)
-        judged = evaluate(other, calibration, "top1", policies, of_features)
-        return [one.answered for one in judged.promises], judged.unchecked
-
-    assert recording.embeddings is not None
-    assert answered(recording.embeddings) == ([1.0], [])  # -ln(1e-7) is 16.1
-    assert answered(recording.embeddings + np.float16(3)) == ([0.0], [])
-    assert answered(None) == ([], [policy])
 
 
 @pytest.mark.slow

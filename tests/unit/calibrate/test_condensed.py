@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.condensed import condense, read_condensed
+from jetsel.calibrate.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
@@ -32,9 +31,9 @@ def whole() -> Recording:
 
 def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, tmp_path: Path) -> None:
     temperatures = fit_temperatures(whole)
-    (tmp_path / ANSWERS).write_bytes(condense(whole, temperatures))
+    (tmp_path / ANSWERS).write_bytes(whole.condensed(temperatures))
     assert (tmp_path / ANSWERS).stat().st_size < whole.logits.nbytes / 5
-    found = read_condensed(tmp_path, {"small": 2.0, "large": 3.0})
+    found = Recording.of_answers(read_condensed(tmp_path, {"small": 2.0, "large": 3.0}))
     assert (found.models, found.costs_ms, found.is_scaled) == (MODELS, {"small": 2.0, "large": 3.0}, True)
     assert fit_temperatures(found) == {"small": 1.0, "large": 1.0}
     assert np.array_equal(found.features, whole.features)
@@ -49,6 +48,6 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
 def test_what_is_missing_or_damaged_is_said(whole: Recording, tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match=r"answers.npz: cannot be read: .*; install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})
-    (tmp_path / ANSWERS).write_bytes(condense(dataclasses.replace(whole, groups=None), fit_temperatures(whole))[:-9])
+    (tmp_path / ANSWERS).write_bytes(whole.condensed(fit_temperatures(whole))[:-9])
     with pytest.raises(CalibrationError, match="install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})

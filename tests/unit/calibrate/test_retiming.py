@@ -12,7 +12,6 @@ from msgspec import structs
 from jetsel import image
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.coding import read
@@ -28,7 +27,7 @@ def shipped(tmp_path: Path) -> Shipped:
     shutil.copytree(STARTER / "calibration", tmp_path / "calibration")
     found = read(tmp_path / "calibration")
     recording = answered(tuple(found.identities))
-    (tmp_path / "calibration" / ANSWERS).write_bytes(condense(recording, found.temperatures))
+    (tmp_path / "calibration" / ANSWERS).write_bytes(recording.condensed(found.temperatures))
     return Shipped(found, tmp_path / "calibration")
 
 

@@ -9,7 +9,7 @@ from calibration.papers.mdinference import figures
 from calibration.papers.mdinference import published as paper
 from calibration.papers.mdinference.selections import SELECTIONS, spanning
 from calibration.papers.mdinference.simulate import simulate
-from jetsel.policies.deadline import Models
+from calibration.papers.mdinference.stages import Models
 
 SEED, REQUESTS = 7, 300_000
 TOLERANCES = {"random": (0.5, 0.5)}  # its pool is a guess that agrees: paper.RANDOM_POOL

@@ -11,6 +11,7 @@ from jetsel.base.config import Config, Edge, EdgeModel
 from jetsel.policies.deadline import Deadline, Duplicate
 from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import edge_point
 from jetsel.zoo import Family, scan
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 from tests.unit.daemon.families import put_family
@@ -30,11 +31,12 @@ def predicted(
     family: Family, deadline_ms: float, network: Network | None, duplicate: Duplicate = "when-needed"
 ) -> Predicted:
     """Answer with s and m on the device and, with a network, l on the edge server."""
-    accuracy = {f"single:{name}": right for name, right in RIGHT.items()} | {"edge:l": RIGHT["l"]}
     config = Config(edge=Edge(url="http://edge", models={"l": EdgeModel(remote="cats.l")}))
-    points = [Point(Single(name), RIGHT[name], COSTS_MS[name], {name: 1.0}, 0.0, None) for name in ("m", "s")]
-    elsewhere = () if network is None else ("edge:l",)
-    policy = Deadline(Front(tuple(points), 0), Single("m"), elsewhere, accuracy, "always", duplicate)
+    front = Front(
+        tuple(Point(Single(name), RIGHT[name], COSTS_MS[name], {name: 1.0}, 0.0, None) for name in ("m", "s"))
+    )
+    there = Front(() if network is None else (edge_point("edge:l", RIGHT["l"]),))
+    policy = Deadline(front, Single("m"), front, there, "always", duplicate)
     known = (network or Normal(0, 0), [10_000] * IMAGES, [(64, 48)] * IMAGES, AROUND_MS)
     world = World(RECORDING, family, ("s", "m"), {}, None if network is None else config, *known)
     return predict(policy, world, deadline_ms, 7)

@@ -7,10 +7,10 @@ import pytest
 from onnx import ModelProto
 
 from calibration.optimizing.clustered import clustered, clusters
-from jetsel.train.optimize.graph import for_size
 from jetsel.zoo import STARTER
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
-from tests.unit.train.optimize.test_graph import answers
+from tests.unit.zoo.test_graph import answers
 
 SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
 

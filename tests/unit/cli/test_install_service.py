@@ -11,6 +11,7 @@ import pytest
 from jetsel.base.errors import ConfigError
 from jetsel.cli.install_service import (
     BOOTED,
+    BY_HAND,
     TEMPLATES,
     ServiceError,
     commands,
@@ -36,6 +37,7 @@ def test_every_file_of_the_service_is_filled_in_and_has_a_place() -> None:
         "/etc/systemd/system/jetsel-calibrate@.service",
         "/etc/systemd/system/jetsel-calibrate@.timer",
         "/etc/systemd/system/jetsel-gateway.service",
+        "/etc/systemd/system/jetsel-review.service",
         "/etc/systemd/system/jetsel-watch.service",
         "/etc/systemd/system/jetsel.service",
         "/etc/systemd/system/jetsel.socket",
@@ -57,9 +59,9 @@ def test_a_path_that_systemd_would_take_apart_is_refused(path: str) -> None:
 
 def test_the_service_is_started_again_and_its_socket_only_where_its_unit_has_changed() -> None:
     run = commands(user=False, socket_changed=False)
-    by_hand = [f"-systemctl try-restart jetsel-{name}.service" for name in ("gateway", "watch")]
-    assert run[-3:] == ["systemctl restart jetsel.service", *by_hand]
-    assert not any("enable" in line and ("gateway" in line or "watch" in line) for line in run), "their owner does"
+    by_hand = [f"-systemctl try-restart jetsel-{name}.service" for name in ("gateway", "watch", "review")]
+    assert run[-4:] == ["systemctl restart jetsel.service", *by_hand]
+    assert not any("enable" in line and unit in line for line in run for unit in BY_HAND), "their owner does"
     assert run.index("systemctl daemon-reload") < run.index("systemctl start jetsel.socket")
     stop = "systemctl stop jetsel.socket jetsel.service"
     assert stop not in run, "clients go on waiting in it"
@@ -87,7 +89,7 @@ def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
 
 def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> None:
     dry = install("--dry-run", "--prefix", str(tmp_path))
-    assert (dry.returncode, dry.stdout.count("write ")) == (0, 13)
+    assert (dry.returncode, dry.stdout.count("write ")) == (0, 14)
     assert list(tmp_path.iterdir()) == []
     done = install("--prefix", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -96,7 +98,7 @@ def test_an_image_gets_the_files_and_is_told_the_commands(tmp_path: Path) -> Non
     assert unit.stat().st_mode & 0o777 == 0o644
     assert "to run systemctl restart jetsel.service" in done.stdout
     again = install("--prefix", str(tmp_path))
-    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (13, 0)
+    assert (again.stdout.count("keep "), again.stdout.count("write ")) == (14, 0)
     unit.unlink()
     unit.symlink_to("/dev/null")
     masked = install("--prefix", str(tmp_path))

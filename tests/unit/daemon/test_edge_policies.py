@@ -1,30 +1,28 @@
-"""Which policies a family has where an edge is configured: those by time, and what a multiplexer sends there."""
+"""Which policies a family has where an edge is configured: those by time, and those that meet requirements."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from jetsel.base.config import Edge, EdgeModel
-from jetsel.daemon.requirements import requirements_policy
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.calibration import Calibration
+from jetsel.policies.front import points_here
 from jetsel.policies.registry import CRITERIA
-from jetsel.policies.with_edge import deadline_policies, edge_policy
+from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer
 
 EDGE = Edge(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
-THERE = ["edge:l", "edge:m", "edge:l@224"]
+THERE = ["edge:l", "edge:m"]
 ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 0.85, "cascade": 0.8}
 
 
 @pytest.fixture
 def calibration(tmp_path: Path) -> Calibration:
-    chances = np.tile(np.array([0.6, 0.5, 0.9], np.float32), (6, 1))
     figures = {
         criterion: {
             name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0, "runs": {}} for name, one in ACCURACIES.items()
@@ -33,53 +31,42 @@ def calibration(tmp_path: Path) -> Calibration:
     }
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     made = calibration_of(folder, "cats", figures=figures)
-    return replace(made, parts={**made.parts, "multiplexer": multiplexer(chances, *CRITERIA)})
+    return replace(made, parts={**made.parts, "multiplexer": multiplexer(3, *CRITERIA)})
 
 
 def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
     assert "multiplexer" in offered
-    timed = deadline_policies("top1", offered, calibration, ["s", "m", "l"], [], EDGE)[1]
-    assert {point.policy.name for point in timed.front.points} == {
-        "single:s",
-        "single:m",
-        "single:l",
-        "multiplexer",
-        "cascade",
-    }
-
-
-def test_the_most_accurate_model_of_the_edge_is_asked_whole(calibration: Calibration) -> None:
-    made = edge_policy("top1", calibration, ["s", "m"], THERE, EDGE)
-    assert made is not None
-    assert (made.name, made.away, made.there, made.here) == ("multiplexer-edge", "edge:l", "l", ("s", "m"))
-    assert (made.accuracy, made.allow) == (0.9, "always")
-
-
-def test_without_an_edge_or_a_multiplexer_there_is_nothing_to_decide(calibration: Calibration) -> None:
-    assert edge_policy("top1", calibration, ["s", "m"], [], EDGE) is None
-    assert edge_policy("top1", replace(calibration, parts={}), ["s", "m"], THERE, EDGE) is None
+    points = points_here("top1", offered, calibration, ["s", "m", "l"])
+    assert {point.policy.name: point.accuracy for point in points} == ACCURACIES
+    timed = deadline_policy("top1", offered, calibration, ["s", "m", "l"], THERE, EDGE)
+    assert timed is not None
+    assert [point.policy.name for point in timed.singles.points] == ["single:l", "single:m", "single:s"]
+    assert [(point.policy.name, point.accuracy) for point in timed.edge.points] == [("edge:l", 0.9), ("edge:m", 0.6)]
 
 
 def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
     offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
-    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE[:2], EDGE)
-    assert {path.policy.name: (path.accuracy, path.mean_ms, path.energy_mj) for path in made.paths} == {
+    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE, EDGE, None)
+    points = [*made.front.points, *made.edge.points]
+    assert {point.policy.name: (point.accuracy, point.calibrated_ms, point.energy_mj) for point in points} == {
         "single:s": (0.5, 2.0, 7.0),
         "single:m": (0.6, 2.0, 7.0),
         "edge:l": (0.9, None, 0.0),
         "edge:m": (0.6, None, 0.0),
     }, "the cascade and the chain need l, which is not here"
-    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], replace(EDGE, allow="low-confidence"))
-    assert [(path.policy.models, path.energy_mj) for path in first.paths] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
+    sure = replace(EDGE, allow="low-confidence")
+    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], sure, None)
+    points = [*first.front.points, *first.edge.points]
+    assert [(point.policy.models, point.energy_mj) for point in points] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
 
 
 def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
-    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE)
-    assert [(path.policy.name, path.accuracy) for path in made.paths] == [
+    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE, "no calibration")
+    assert [(point.policy.name, point.accuracy) for point in (*made.front.points, *made.edge.points)] == [
         ("single:s", None),
         ("single:m", None),
         ("edge:l", None),
     ]
     assert "jetsel calibrate" in str(made.no_accuracy)
-    assert "jetsel calibrate" in str(made.no_energy)
+    assert made.no_energy == "no calibration"

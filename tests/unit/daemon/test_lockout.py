@@ -15,13 +15,13 @@ from jetsel.base.config import Server
 from jetsel.base.errors import JetselError
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.pace import allowed_ms
-from jetsel.edge.outlook import outlook
 from jetsel.engines import Output
-from jetsel.policies import Decision, Evidence
+from jetsel.policies import Decision
 from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from tests.unit.runtime.driving import Clock, TableEngine
+from jetsel.runtime.forecast import outlook
+from tests.unit.runtime.driving import Asked, Clock, TableEngine
 
 WORKERS, LIMIT_MS = 2, 100.0
 MODELS_MS = {"l": 10.0, "s": 2.0}
@@ -87,7 +87,7 @@ class Daemon:
         self.engines = {name: TimedEngine(name, self.clock) for name in MODELS_MS}
         queues = {name: ModelQueue(name, engine) for name, engine in self.engines.items()}
         for name, queue in queues.items():
-            queue.estimate.prior_ms = (MODELS_MS[name], 0.1) if self.is_calibrated else None
+            queue.prior_ms = (MODELS_MS[name], 0.1) if self.is_calibrated else None
         self.driver = Driver(queues, now=self.clock)
         self.admission = Admission(Server(), WORKERS, self.clock)
 
@@ -132,10 +132,8 @@ class Daemon:
         ahead = outlook(
             self.driver.queues, target_s or 1e9, self.clock.now_s, (96, 96), None, on_device=False, allowed_ms=pace_ms
         )
-        policy = Single("l") if ask.names_model else FRONT.select(ahead).policy
-        run = RequestRun(
-            policy, Evidence(None, None, ahead), "top1", lambda _: np.zeros((1, 3, 2, 2), np.float32), deadline_s
-        )
+        policy = Single("l") if ask.names_model else FRONT.select_now(ahead).policy
+        run = RequestRun(None, None, ahead, policy=policy, request=Asked(deadline_s))
         self.driver.start(run)
         self.driver.carry(run)
         models_ms = sum(ran.latency_ms for ran in run.ran)

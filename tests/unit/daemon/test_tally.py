@@ -55,12 +55,12 @@ def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     assert found.reloads() == {"ok": 1, "reload-failed": 1}
 
 
-def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage_and_run() -> None:
+def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage() -> None:
     found = Tally()
     found.ended(ANSWER)
     found.ended(ESCALATED, deadline_ms=12.0)
     found.ended(msgspec.structs.replace(ESCALATED, in_doubt=True, cut_short=True, policy="chain"), deadline_ms=11.9)
-    answers = found.answers(class_counts=False)
+    answers = found.answers({}, class_counts=False)
     assert answers.by_model == {"f": {ANSWER.model: 3}}
     assert answers.by_policy == {"f": {ANSWER.policy: 2, "chain": 1}}
     assert (answers.in_doubt, answers.cut_short, answers.on_time, answers.late) == (1, 1, 1, 1)
@@ -68,18 +68,17 @@ def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage_a
     total = answers.stages["total"]
     assert total.sum_ms == 27.0
     assert [bound for bound, count in zip(answers.bounds_ms, total.counts, strict=False) if count] == [3.5, 15.0]
-    assert answers.runs["f"]["big"].sum_ms == 12.0
-    assert answers.percentile_ms(answers.runs["f"]["big"], 0.5) == 6.25, "both lie between 5 and 7.5 ms"
+    assert answers.percentile_ms(answers.stages["inference"], 0.5) == 5.625, "two of three lie between 5 and 7.5 ms"
 
 
 def test_labels_are_counted_while_that_is_asked_for_and_told_to_nobody_else() -> None:
     found = Tally()
     found.ended(ANSWER)
-    assert found.answers(class_counts=True).by_label == {}
+    assert found.answers({}, class_counts=True).by_label == {}
     for reply in (ANSWER, ANSWER, msgspec.structs.replace(ANSWER, family="g"), fail(ASKED, "busy", retry=True)):
         found.ended(reply, class_counts=True)
-    assert found.answers(class_counts=True).by_label == {"f": {ANSWER.label: 2}, "g": {ANSWER.label: 1}}
-    assert found.answers(class_counts=False).by_label is None
+    assert found.answers({}, class_counts=True).by_label == {"f": {ANSWER.label: 2}, "g": {ANSWER.label: 1}}
+    assert found.answers({}, class_counts=False).by_label is None
 
 
 def test_the_last_answers_are_told_newest_first_and_as_many_as_are_wanted() -> None:

@@ -16,9 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
-from jetsel.gateway import connections
-from jetsel.gateway.connections import BoundedConnection
-from jetsel.gateway.limits import RequestLimits
+from jetsel.gateway import limits
+from jetsel.gateway.limits import BoundedConnection, RequestLimits
 
 TOKEN = "0123456789abcdef"
 REQUEST = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -35,8 +34,8 @@ async def answered(_: Request) -> Response:
 @asynccontextmanager
 async def serving(most: int = 8) -> AsyncIterator[Open]:
     """Serve with MOST connections; yields a function that connects from an address and sends what it is given."""
-    limits = Middleware(RequestLimits, token=TOKEN, behind_proxy=False, max_body_mb=1.0, concurrency=2)
-    config = uvicorn.Config(Starlette(routes=[Route("/", answered)], middleware=[limits]), log_config=None)
+    checks = Middleware(RequestLimits, token=TOKEN, behind_proxy=False, max_body_mb=1.0, concurrency=2)
+    config = uvicorn.Config(Starlette(routes=[Route("/", answered)], middleware=[checks]), log_config=None)
     state = ServerState()
 
     def made() -> BoundedConnection:
@@ -74,7 +73,7 @@ async def is_closed(peer: Peer) -> bool:
     ids=["silent", "half", "without-token", "second"],
 )
 def test_who_does_not_finish_a_head_is_hung_up_on(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.05)
+    monkeypatch.setattr(limits, "HEAD_S", 0.05)
 
     async def test() -> None:
         async with serving() as connect:

@@ -13,7 +13,6 @@ from jetsel.base.errors import CalibrationError
 from jetsel.policies.calibration import Calibration, Part, as_plain, check
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import ChainPolicy, Links
-from jetsel.policies.embedding import Weighing
 from jetsel.policies.registry import catalogue, verify
 from tests.unit.policies.animals import TWO
 
@@ -42,13 +41,6 @@ def links(*top1: str, **changed: NDArray[np.float32]) -> Part:
     return Part({"top1": Links(top1)}, TWO | changed)
 
 
-def weighed(k: int, points: NDArray[np.float16]) -> Part:
-    return Part({"top1": Weighing(0.5, k)}, {"points": points})
-
-
-FOUR = np.zeros((4, 2), np.float16)
-
-
 @pytest.mark.parametrize(
     ("name", "part", "reason"),
     [
@@ -57,8 +49,6 @@ FOUR = np.zeros((4, 2), np.float16)
         ("cascade", Part({"top3": (Rung("small", 0.0),)}), "a criterion that 'right' does not contain"),
         ("chain", links("small", "small"), "without duplicates"),
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
-        ("chain-paper", links("small"), "2 features, not 7"),
-        ("embedding", weighed(9, FOUR), "k 9"),
     ],
 )
 def test_a_part_that_does_not_fit_is_named_with_its_policy(

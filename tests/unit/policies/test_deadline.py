@@ -13,25 +13,30 @@ from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front, Point
 from jetsel.policies.policy import Evidence, Outlook, OutOfTime, Run
 from jetsel.policies.single import Single
+from jetsel.policies.with_edge import edge_point
 from tests.unit.policies.stepping import ended, said
 
 HERE = {"s": (5.0, 0.5), "m": (20.0, 2.0)}
 THERE = {"edge:l": (10.0, 1.0), "edge:xl": (60.0, 3.0)}
-PATHS = (
-    Point(Cascade("cascade", rungs_of(["s", "m"], [0.8])), 0.62, 15.0, {"s": 1.0, "m": 0.5}, 0.0, None),
+SINGLES = (
     Point(Single("m"), 0.6, 20.0, {"m": 1.0}, 0.0, None),
     Point(Single("s"), 0.4, 5.0, {"s": 1.0}, 0.0, None),
 )
-ACCURACY = {"single:s": 0.4, "single:m": 0.6, "cascade": 0.62, "edge:l": 0.75, "edge:xl": 0.9}
+PATHS = (
+    Point(Cascade("cascade", rungs_of(["s", "m"], [0.8])), 0.62, 15.0, {"s": 1.0, "m": 0.5}, 0.0, None),
+    *SINGLES,
+)
+ACCURACY = {"edge:l": 0.75, "edge:xl": 0.9}
 
 
-def policy(**change: Any) -> Deadline:
+def policy(accuracy: dict[str, float] = ACCURACY, **change: Any) -> Deadline:
     settings: dict[str, Any] = {"allow": "always", "duplicate": "when-needed"} | change
-    return Deadline(Front(PATHS, 0), Single("m"), tuple(THERE), ACCURACY, **settings)
+    edge = Front(tuple(edge_point(name, known) for name, known in accuracy.items()))
+    return Deadline(Front(PATHS), Single("m"), Front(SINGLES), edge, **settings)
 
 
 def outlook(budget_ms: float, network_ms: tuple[float, float] | None = (30.0, 2.0), **change: Any) -> Evidence:
-    return Evidence(None, None, Outlook(budget_ms, {**HERE, **THERE, **change}, network_ms, 0.5))
+    return Evidence(None, None, Outlook(budget_ms, {**HERE, **THERE, **change}, network_ms))
 
 
 def asked(evidence: Evidence, **change: Any) -> tuple[Any, Run]:
@@ -51,32 +56,25 @@ def test_without_an_edge_the_path_is_selected_that_the_time_allows(budget_ms: fl
 
 
 def test_a_path_whose_model_is_away_is_not_chosen() -> None:
-    steps, first = asked(Evidence(None, None, Outlook(1000.0, {"s": HERE["s"]}, None, 0.5)))
+    steps, first = asked(Evidence(None, None, Outlook(1000.0, {"s": HERE["s"]}, None)))
     assert first.models == ("s",)
     assert "single:s is expected within 1000 ms" in ended(steps, said("s", 0.5)).because
 
 
 def test_a_photograph_is_reduced_where_the_whole_would_come_too_late() -> None:
-    there = {"edge:l": 0.75, "edge:xl": 0.9, "edge:xl@224": 0.85}
-    timed = Deadline(Front(PATHS, 0), Single("m"), tuple(there), ACCURACY | there, "always", "always")
+    timed = policy(ACCURACY | {"edge:xl@224": 0.85}, duplicate="always")
     smaller = {"edge:xl@224": (20.0, 1.0)}  # less what a smaller file saves on its way
     for budget_ms, expected in ((150.0, "edge:xl"), (70.0, "edge:xl@224")):
         steps = timed(outlook(budget_ms, **smaller))
         assert next(steps).models == ("m", expected)
 
 
-def test_of_two_that_fit_the_more_accurate_is_taken_and_the_paper_s_third_stage_does_not() -> None:
-    twins = {"edge:l": (60.0, 3.0)}
-    for as_published, expected in ((False, {"edge:xl"}), (True, {"edge:l", "edge:xl"})):
-        timed, picked = policy(duplicate="always", as_published=as_published), set()
-        for draw in (0.1, 0.5, 0.9):
-            ahead = Outlook(99.0, {**HERE, **THERE, **twins}, (30.0, 1.0), draw)
-            picked.add(next(timed(Evidence(None, None, ahead))).models[-1])
-        assert picked == expected
+def test_of_two_that_take_the_same_time_the_more_accurate_is_taken() -> None:
+    assert asked(outlook(99.0, (30.0, 1.0), **{"edge:l": THERE["edge:xl"]}))[1].models == ("m", "edge:xl")
 
 
 def test_a_path_here_that_is_as_accurate_is_taken_before_the_edge() -> None:
-    timed = replace(policy(), front=Front((replace(PATHS[0], accuracy=0.95), *PATHS[1:]), 0))
+    timed = replace(policy(), front=Front((replace(PATHS[0], accuracy=0.95), *PATHS[1:])))
     assert next(timed(outlook(300.0))).models == ("s",)
 
 
@@ -131,7 +129,7 @@ def test_where_the_edge_hardly_comes_in_time_the_better_path_here_answers() -> N
 
 
 def test_where_nothing_here_can_run_the_edge_is_asked_alone() -> None:
-    steps = policy()(Evidence(None, None, Outlook(300.0, THERE, (30.0, 2.0), 0.5)))
+    steps = policy()(Evidence(None, None, Outlook(300.0, THERE, (30.0, 2.0))))
     assert next(steps).models == ("edge:xl",)
     assert ended(steps, said("edge:xl", 0.5)).seen.model == "edge:xl"
 
@@ -148,6 +146,6 @@ def test_a_model_there_that_slowed_down_is_left() -> None:
 
 def test_nothing_is_sent_where_the_edge_is_hardly_more_accurate_than_a_path_here() -> None:
     for accuracy, expected in ((0.89, ("s",)), (0.87, ("m", "edge:xl"))):  # the edge's is 0.9, and all but certain
-        front = Front((replace(PATHS[0], accuracy=accuracy), *PATHS[1:]), 0)
+        front = Front((replace(PATHS[0], accuracy=accuracy), *PATHS[1:]))
         timed = replace(policy(duplicate="always"), front=front)
         assert next(timed(outlook(300.0))).models == expected

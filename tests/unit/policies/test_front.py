@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jetsel.daemon.pace import allowed_ms
 from jetsel.policies.cascade import Cascade, rungs_of
-from jetsel.policies.front import Front, Point, front_of
+from jetsel.policies.front import ACCURACY, CAN_RUN, ENERGY, LATE, MEAN, Bound, Choice, Front, Point, front_of
 from jetsel.policies.policy import Outlook
 from jetsel.policies.single import Single
 
@@ -28,7 +28,7 @@ def outlook(
     allowed_ms: float = math.inf,
     allowed_mj: float = math.inf,
 ) -> Outlook:
-    return Outlook(budget_ms, models_ms, None, 0.5, allowed_ms=allowed_ms, allowed_mj=allowed_mj)
+    return Outlook(budget_ms, models_ms, None, allowed_ms=allowed_ms, allowed_mj=allowed_mj)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,26 @@ def outlook(
     ids=["free", "just", "busy", "flooded", "power", "time", "little", "none"],
 )
 def test_the_most_accurate_point_that_the_request_may_take(change: dict[str, float], expected: Point) -> None:
-    assert FRONT.select(outlook(**change)) is expected
+    assert FRONT.select_now(outlook(**change)) is expected
 
 
 def test_the_times_of_now_count_and_a_point_whose_model_is_away_does_not() -> None:
     slow = MODELS_MS | {"l": (40.0, 1.0)}
-    assert FRONT.select(outlook(slow, allowed_ms=15.0)) is MIDDLE
-    assert FRONT.select(outlook({"s": (2.0, 0.2)})) is LEAST
-    assert FRONT.select(outlook({})) is BEST, "its error says why"
+    assert FRONT.select_now(outlook(slow, allowed_ms=15.0)) is MIDDLE
+    assert FRONT.select_now(outlook({"s": (2.0, 0.2)})) is LEAST
+    assert FRONT.select_now(outlook({})) is BEST, "its error says why"
+
+
+def test_the_first_preference_that_is_known_of_all_points_within_the_bounds_decides() -> None:
+    now = outlook()
+    assert FRONT.select(now, (CAN_RUN,)) == Choice(BEST)
+    assert FRONT.select(now, (CAN_RUN,), (ENERGY, MEAN)) == Choice(LEAST, ENERGY)
+    unknown = Front((BEST, replace(MIDDLE, energy_mj=None), LEAST))
+    assert unknown.select(now, (Bound(ACCURACY, 0.7),), (ENERGY, MEAN)) == Choice(unknown.points[1], MEAN)
+    assert unknown.select(now, (Bound(ENERGY, 60.0),), (ENERGY,), without=("single:s",)) == Choice(BEST, ENERGY)
+    assert unknown.select(now, (CAN_RUN,), (ENERGY,)) == Choice(BEST), "the first if nothing is known of all"
+    assert unknown.select(now, (Bound(LATE, 23.0), Bound(ACCURACY, 0.85))) is None
+    assert unknown.select(now, (CAN_RUN,), (MEAN,), without=("s",)) is None, "all of them may run s"
 
 
 @pytest.mark.parametrize(
@@ -86,19 +98,19 @@ def test_with_more_load_the_chosen_cost_never_rises(
     models_ms: tuple[tuple[float, float], ...],
 ) -> None:
     known = dict(zip(MODELS_MS, models_ms, strict=True))
-    front = front_of(sorted([MIDDLE, LEAST], key=lambda one: one.calibrated_ms), BEST)
+    front = front_of([MIDDLE, LEAST], BEST)
     assert front is not None
     chosen = [
-        front.select(outlook(known, target_ms, allowed_ms(target_ms, waiting, workers, around_ms)))
+        front.select_now(outlook(known, target_ms, allowed_ms(target_ms, waiting, workers, around_ms)))
         for waiting in (queue, queue + more)
     ]
-    assert chosen[1].calibrated_ms <= chosen[0].calibrated_ms
+    assert chosen[1].known_ms <= chosen[0].known_ms
 
 
 def test_load_leads_to_where_most_are_right_for_the_cost_among_what_nothing_beats() -> None:
     dear = replace(BEST, policy=Single("l"), calibrated_ms=20.0, accuracy=0.95)
     beaten = replace(MIDDLE, policy=Single("m"), calibrated_ms=5.0, accuracy=0.7)
-    found = front_of([LEAST, MIDDLE, beaten, dear], BEST)
+    found = front_of([MIDDLE, dear, LEAST, beaten], BEST)
     assert found is not None
     assert found.points == (BEST, MIDDLE, LEAST)
     assert found.floor == 2, "0.6 for 3.9 ms is more than 0.8 for 6.3 ms"

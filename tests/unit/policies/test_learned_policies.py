@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.cascade import AveragedCascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
-from jetsel.policies.embedding import EmbeddingPolicy
+from jetsel.policies.multiplexer import CheapestFirst
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.premodel import Chain, Neighbours, Soundness
 from tests.unit.policies.stepping import WHOLE, at, ended
@@ -56,13 +56,13 @@ def chances_of(*likely: float) -> NDArray[np.float64]:
     return np.array(likely)
 
 
-def embedding_policy(price: float) -> EmbeddingPolicy:
+def cheapest_first(price: float) -> CheapestFirst:
     def chances(seen: Prediction) -> NDArray[np.float64]:
         if seen.embedding is None:
             raise ValueError("it gave no embedding")
         return chances_of(float(seen.embedding[0]), 0.7, 0.9)
 
-    return EmbeddingPolicy("embedding", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
+    return CheapestFirst("multiplexer", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def embedding_policy(price: float) -> EmbeddingPolicy:
         (0.06, 0.6, None),  # 0.6, 0.58, 0.3
     ],
 )
-def test_an_embedding_goes_on_to_what_is_worth_its_time(price: float, seen: float, then: str | None) -> None:
-    steps = embedding_policy(price)(NOTHING)
+def test_the_cheapest_goes_on_to_what_is_worth_its_time(price: float, seen: float, then: str | None) -> None:
+    steps = cheapest_first(price)(NOTHING)
     assert next(steps).models == ("s",)
     first = said("s", 0.5, 0.5, embedding=seen)
     if then is None:
@@ -86,16 +86,16 @@ def test_an_embedding_goes_on_to_what_is_worth_its_time(price: float, seen: floa
 
 
 def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model_s_answer() -> None:
-    steps = embedding_policy(0.0)(NOTHING)
+    steps = cheapest_first(0.0)(NOTHING)
     next(steps)
     assert "no embedding" in ended(steps, said("s", 0.5, 0.5)).because
-    steps = embedding_policy(0.0)(NOTHING)
+    steps = cheapest_first(0.0)(NOTHING)
     next(steps)
     steps.send((said("s", 0.5, 0.5, embedding=0.1),))
     with pytest.raises(StopIteration) as stop:
         steps.throw(GONE)
     assert stop.value.value.seen.model == "s"
-    steps = embedding_policy(0.0)(NOTHING)
+    steps = cheapest_first(0.0)(NOTHING)
     next(steps)
     assert steps.throw(GONE).models == ("l",), "where the cheapest is unavailable, the best stands in"
     assert ended(steps, said("l", 0.5, 0.5)).seen.model == "l"

@@ -10,23 +10,24 @@ import pytest
 
 from jetsel.base.errors import ModelUnavailableError, RequirementsError
 from jetsel.policies.cascade import Cascade, rungs_of
+from jetsel.policies.front import Front, Point
 from jetsel.policies.policy import Evidence, Outlook
-from jetsel.policies.requirements import Path, Requirements
+from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import AskEdge
+from jetsel.policies.with_edge import edge_point
 from tests.unit.policies.stepping import ended, said
 
 HERE = {"s": (5.0, 0.5), "m": (20.0, 2.0)}
 THERE = {"edge:l": (10.0, 3.0), "edge:xl": (60.0, 3.0)}
-PATHS = (
-    Path(Single("s"), 0.4, 5.0, 30.0),
-    Path(Single("m"), 0.6, 20.0, 20.0),
-    Path(Cascade("cascade", rungs_of(["s", "m"], [0.8])), 0.62, 15.0, 35.0),
+HERE_ARE = Front(
+    (
+        Point(Single("s"), 0.4, 5.0, {}, 0.0, 30.0),
+        Point(Single("m"), 0.6, 20.0, {}, 0.0, 20.0),
+        Point(Cascade("cascade", rungs_of(["s", "m"], [0.8])), 0.62, 15.0, {}, 0.0, 35.0),
+    )
 )
-AWAY = tuple(
-    Path(AskEdge(name, right, None), right, None, 0.0, True) for name, right in (("edge:l", 0.75), ("edge:xl", 0.9))
-)
-POLICY = Requirements((*PATHS, *AWAY), "time", 0.5, None, None, None)
+AWAY = tuple(edge_point(name, right, mj_per_kb=0.5) for name, right in (("edge:l", 0.75), ("edge:xl", 0.9)))
+POLICY = Requirements(HERE_ARE, Front(AWAY), "time", None, None, None)
 
 
 def photo(budget_ms: float = math.inf, unavailable: dict[str, str] | None = None, **change: Any) -> Evidence:
@@ -34,7 +35,7 @@ def photo(budget_ms: float = math.inf, unavailable: dict[str, str] | None = None
     times = {name: ms for name, ms in {**HERE, **THERE}.items() if name not in gone}
     network_ms = None if gone.keys() & THERE.keys() else (30.0, 4.0)
     fields: dict[str, Any] = {"traffic_kb": {"edge:l": 50.0, "edge:xl": 100.0}} | change
-    return Evidence(None, None, Outlook(budget_ms, times, network_ms, 0.5, gone, **fields))
+    return Evidence(None, None, Outlook(budget_ms, times, network_ms, gone, **fields))
 
 
 def taken(policy: Requirements, evidence: Evidence) -> str:
@@ -84,25 +85,25 @@ def test_who_is_refused_is_told_for_each_requirement_which_path_came_nearest() -
     told = refusal(asks, photo(unavailable=away))
     assert "cascade comes nearest with 0.62;" in told
     assert "edge:l and edge:xl cannot be used: it is away" in told
-    assert "none is configured" in refusal(replace(asks, paths=PATHS, no_edge="none is configured"), photo())
+    assert "none is configured" in refusal(replace(asks, edge=Front(), no_edge="none is configured"), photo())
 
 
 def test_what_is_not_known_meets_no_requirement() -> None:
-    unknown = (Path(Single("s"), None, None, None), replace(AWAY[1], energy_mj=None))
-    told = refusal(replace(POLICY, paths=unknown, no_energy="no meter", most_energy_mj=1e6), photo())
-    assert "(no meter)" in told
-    assert "unknown for every path" in refusal(replace(POLICY, paths=unknown[:1], least_accuracy=0.0), photo())
-    for change in ({"mj_per_kb": None}, {}):
-        away = replace(POLICY, paths=AWAY, most_energy_mj=1e6, **change)
-        told = refusal(away, photo(traffic_kb={} if not change else {"edge:l": 1.0}))
-        assert "unknown for every path" in told, "what sending takes is not known"
+    unknown = Front((Point(Single("s"), None, None, {}, 0.0, None),))
+    nothing = replace(POLICY, front=unknown, edge=Front((replace(AWAY[1], energy_mj=None),)), no_energy="no meter")
+    assert "(no meter)" in refusal(replace(nothing, most_energy_mj=1e6), photo())
+    assert "unknown for every path" in refusal(replace(nothing, edge=Front(), least_accuracy=0.0), photo())
+    away = replace(POLICY, front=Front(), most_energy_mj=1e6)
+    unpriced = replace(away, edge=Front(tuple(replace(point, mj_per_kb=None) for point in AWAY)))
+    for asks, sent in ((unpriced, {"edge:l": 1.0}), (away, {})):
+        assert "unknown for every path" in refusal(asks, photo(traffic_kb=sent)), "what sending takes is not known"
 
 
 def test_a_path_that_lacks_a_model_or_fails_leaves_it_to_another() -> None:
     asks = replace(POLICY, least_accuracy=0.5)
     assert taken(asks, photo(unavailable={"s": "its file is damaged"})) == "m"
     assert taken(asks, photo(unavailable={"m": "its file is damaged"})) == "edge:l"
-    steps = replace(asks, paths=(*PATHS[:2], AWAY[0]))(photo())
+    steps = replace(asks, front=Front(HERE_ARE.points[:2]), edge=Front(AWAY[:1]))(photo())
     assert next(steps).models == ("m",)
     assert steps.throw(ModelUnavailableError("m failed")).models == ("edge:l",)
     with pytest.raises(ModelUnavailableError, match="no link"):
@@ -111,8 +112,8 @@ def test_a_path_that_lacks_a_model_or_fails_leaves_it_to_another() -> None:
 
 @pytest.mark.parametrize(("confidence", "model"), [(0.76, "s"), (0.74, "edge:l")])
 def test_a_model_here_is_asked_first_where_nothing_may_leave_before(confidence: float, model: str) -> None:
-    path = Path(AskEdge("edge:l", 0.75, "s"), 0.75, None, 30.0, True)
-    asks = replace(POLICY, paths=(path,), least_accuracy=0.7, most_energy_mj=55.0)
+    path = edge_point("edge:l", 0.75, "s", 30.0, 0.5)
+    asks = replace(POLICY, front=Front(), edge=Front((path,)), least_accuracy=0.7, most_energy_mj=55.0)
     steps = asks(photo(50.6))  # 5 + 10 + 30 + sqrt(0.25 + 9 + 16) ms; 30 + 50 * 0.5 mJ
     assert next(steps).models == ("s",)
     if model == "s":

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from jetsel.premodel import Neighbours, Scaling, fit_scaling, shares, worthiest
+from jetsel.premodel import Neighbours, Scaling, fit_scaling, worthiest
 from jetsel.premodel import neighbours as module
 
 
@@ -100,17 +100,6 @@ def test_points_that_cannot_be_searched_are_refused(points: object) -> None:
 def test_queries_that_make_no_sense_are_refused(x: list[float], k: int) -> None:
     with pytest.raises(ValueError, match="x "):
         Neighbours(f32([[0, 0], [1, 1], [2, 2]])).nearest(f32(x), k)
-
-
-POINTS = np.array([[0], [1], [2], [10]], np.float32)
-TABLE = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], bool)
-
-
-def test_shares_by_hand() -> None:
-    points = Neighbours(POINTS)
-    assert shares(points, TABLE, 3, np.array([0.4], np.float32)) == pytest.approx([2 / 3, 2 / 3])  # rows 0, 1, 2
-    assert shares(points, TABLE, 3, np.array([9], np.float32)) == pytest.approx([1 / 3, 2 / 3])  # rows 3, 2, 1
-    assert shares(points, TABLE, 1, np.array([1.2], np.float32)).tolist() == [1, 1]
 
 
 def test_of_equals_the_first_and_each_row_for_itself() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.engines import EngineFailedError, Output, Place
-from jetsel.policies import Decision, Evidence
+from jetsel.policies import Decision
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
 from jetsel.runtime import Batch, Driver, ModelQueue, RequestRun
-from jetsel.runtime.model_queue import SORT_EVERY
+from jetsel.runtime.model_times import SORT_EVERY
+from jetsel.wire import Classify, Criterion
 
 
 class TableEngine:
@@ -43,6 +42,9 @@ class TableEngine:
         pass
 
 
+PIXELS = np.zeros((1, 3, 2, 2), np.float32)
+
+
 class Clock:
     now_s = 100.0
 
@@ -64,13 +66,25 @@ def finish(driver: Driver, run: RequestRun) -> Decision | Exception:
 def have_run(queue: ModelQueue, times_ms: list[float], now_s: float) -> None:
     """Let runs of this duration have just ended."""
     for took_ms in times_ms * SORT_EVERY:
-        queue.times_ms.append(took_ms)
-    queue.estimate.seen_s = now_s
+        queue.times.ran(took_ms, 1, now_s)
+
+
+class Asked:
+    """A request of a test. See Request."""
+
+    is_counted, has_promise, photograph, file = True, False, None, None
+
+    def __init__(
+        self, deadline_s: float | None = None, criterion: Criterion = "top1", pixels: NDArray[np.float32] = PIXELS
+    ) -> None:
+        self.message, self.deadline_s, self.pixels = Classify(1, "", criterion=criterion), deadline_s, pixels
+
+    def model_input(self, _: str) -> NDArray[np.float32]:
+        return self.pixels
 
 
 def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:
-    pixels: Callable[[str], NDArray[np.float32]] = lambda _: np.zeros((1, 3, 2, 2), np.float32)  # noqa: E731
-    return RequestRun(policy, Evidence(None, None), "top1", pixels, deadline_s)
+    return RequestRun(None, None, policy=policy, request=Asked(deadline_s))
 
 
 CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.8]))

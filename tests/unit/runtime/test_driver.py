@@ -36,12 +36,11 @@ def test_a_run_that_another_model_s_followed_is_an_escalation(driver: Driver) ->
     requests = [request_run(CASCADE), request_run(CASCADE), request_run(Single("s"))]
     for request in requests:
         finish(driver, request)
-    told = {name: one.record.counts() for name, one in driver.queues.items()}
+    told = {name: one.times.counts() for name, one in driver.queues.items()}
     assert told == {"s": (3, 2), "m": (2, 0), "l": (0, 0)}
-    times = driver.queues["m"].record.percentiles_ms(Clock.now_s)
-    assert times is not None
-    assert times.p50 <= times.p95 <= times.p99 == pytest.approx(max(r.ran[1].latency_ms for r in requests[:2]))
-    assert driver.queues["l"].record.percentiles_ms(Clock.now_s) is None
+    times = driver.queues["m"].times.histogram()
+    assert (sum(times.counts), times.sum_ms) == (2, pytest.approx(sum(r.ran[1].latency_ms for r in requests[:2])))
+    assert sum(driver.queues["l"].times.histogram().counts) == 0
 
 
 def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
@@ -52,7 +51,7 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
         driver.waiting.put(request, models_of(request))
         batch = taken(driver)
         assert driver.execute(batch) == [request]
-        seen.append([one.record.counts() for one in driver.queues.values()])
+        seen.append([one.times.counts() for one in driver.queues.values()])
     assert seen == [[(1, 1), (0, 0), (0, 0)], [(1, 1), (1, 0), (0, 0)]], "however long the next model takes"
 
 
@@ -64,9 +63,9 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
         clock.now_s += waited_s
         batch = taken(driver)
         driver.execute(batch)
-    assert request.waiting_ms == pytest.approx(750)
+    assert request.stages.waiting == pytest.approx(750)
     assert finish(driver, at_once := request_run(Single("s"))) is at_once.outcome
-    assert at_once.waiting_ms == 0
+    assert at_once.stages.waiting == 0
 
 
 def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
@@ -82,7 +81,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     assert driver.execute(second) == requests[3:]
     assert engines["m"].batches == [3, 2]
     assert requests[0].ran[0].batch == 3
-    assert driver.queues["m"].record.counts() == (5, 0)
+    assert driver.queues["m"].times.counts() == (5, 0)
 
 
 def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
@@ -116,7 +115,7 @@ def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Dr
     outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
     assert outcome.seen.model == "s"
-    assert request.cut_short
+    assert outcome.cut_short
 
 
 def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock: Clock) -> None:
@@ -133,7 +132,7 @@ def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -
         queue(driver, one)
     batch = taken(driver)
     driver.execute(batch)
-    assert driver.queues["m"].percentile_ms(0.5) == pytest.approx(requests[0].ran[0].latency_ms / 3)
+    assert driver.queues["m"].times.percentile_ms(0.5) == pytest.approx(requests[0].ran[0].latency_ms / 3)
 
 
 def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
@@ -165,7 +164,7 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     outcome = finish(driver, request_run(Duel("all")))
     assert isinstance(outcome, Decision)
     assert (outcome.seen.model, outcome.because) == ("m", "of 2")
-    assert [queue.record.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (
+    assert [queue.times.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (
         "neither was asked after the other"
     )
 

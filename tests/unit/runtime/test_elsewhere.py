@@ -13,7 +13,8 @@ from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, Mode
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.runner import Arrived
+from jetsel.runtime.events import Timer
+from jetsel.runtime.runner import Arrived, Expected
 from tests.unit.runtime.driving import TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
 
@@ -34,6 +35,9 @@ class Place:
     def __init__(self) -> None:
         self.unavailable: str | None = None
         self.submitted: list[tuple[str, Handle, Arrived]] = []
+
+    def expected(self, *_: object) -> Expected:
+        return Expected(None, None, None)
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
         handle = Handle()
@@ -106,8 +110,8 @@ def test_a_run_elsewhere_leaves_the_thread_free_and_its_result_goes_on_with_the_
     assert both.carry() == [run]
     assert said(run) == "far"
     assert [(one.model, one.because) for one in run.ran] == [("far", "together")]
-    assert both.queues["far"].record.counts() == (1, 0)
-    assert both.queues["far"].percentile_ms(0.5) is not None
+    assert both.queues["far"].times.counts() == (1, 0)
+    assert both.queues["far"].times.percentile_ms(0.5) is not None
 
 
 def test_here_and_elsewhere_run_side_by_side(both: Driver, place: Place, engines: dict[str, TableEngine]) -> None:
@@ -146,7 +150,8 @@ def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Pla
     until(roused.is_set)
     assert both.carry() == [run]
     assert said(run) == "s"
-    assert not run.cut_short
+    assert isinstance(run.outcome, Decision)
+    assert not run.outcome.cut_short
     assert place.submitted[0][1].is_cancelled
     place.bring()
     assert said(run) == "s"
@@ -160,8 +165,9 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     engines["s"].place.enter(1)
     run = begin(both, "deadline", far())
     assert both.carry(run) == []
-    timer = run.timer
-    assert timer is not None
+    assert run.shared is not None
+    (timer, _) = run.shared.pending
+    assert isinstance(timer, Timer)
     place.bring()
     assert both.carry() == [run]
     assert said(run) == "far"
@@ -305,7 +311,7 @@ def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
     both.shared.send_out(run)  # as another thread does
     place.bring()
     assert both.execute(batch) == []
-    assert queue_of_s.record.counts() == (1, 0)
+    assert queue_of_s.times.counts() == (1, 0)
     assert said(run) == "far"
     assert [one.model for one in run.ran] == ["far"]
 

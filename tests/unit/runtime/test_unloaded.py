@@ -63,7 +63,7 @@ def test_runs_wait_for_the_load_and_go_out_together(rig: Rig) -> None:
     assert rig.driver.carry() == runs
     assert all(isinstance(run.outcome, Decision) for run in runs)
     assert rig.table.batches == [3]
-    assert runs[0].waiting_ms == pytest.approx(LOAD_S * 1e3)
+    assert runs[0].stages.waiting == pytest.approx(LOAD_S * 1e3)
     assert rig.queue.state == "ready"
 
 
@@ -95,7 +95,7 @@ def test_a_cascade_that_cannot_wait_answers_by_what_is_loaded(rig: Rig) -> None:
     rig.driver.queues["m"].unavailable, rig.driver.queues["m"].engine = "left out", None
     outcome = finish(rig.driver, run)
     assert isinstance(outcome, Decision)
-    assert (outcome.seen.model, run.cut_short) == ("s", True)
+    assert (outcome.seen.model, outcome.cut_short) == ("s", True)
     rig.loaded()
 
 

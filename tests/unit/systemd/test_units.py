@@ -70,6 +70,16 @@ COUNTED_ON = {
         ProtectSystem=strict ProtectHome=yes PrivateTmp=yes
         'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
         WantedBy=multi-user.target""",
+    "jetsel-review.service": """
+        Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
+        Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
+        EnvironmentFile=-/etc/jetsel/review
+        User=jetsel-watch Group=jetsel StateDirectory=jetsel-watch StateDirectoryMode=0700 MemoryMax=1G LimitCORE=0
+        NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
+        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
+        IPAddressDeny=any IPAddressAllow=localhost
+        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
+        WantedBy=multi-user.target""",
     "jetsel-agent.service": """
         Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0
         User=jetsel-agent Group=jetsel-agent ReadWritePaths=/var/lib/jetsel-agent""",
@@ -168,5 +178,5 @@ def test_the_exposure_is_2_or_lower_and_the_gateways_no_higher_than_the_daemons(
         assert found is not None, told
         return float(found[1])
 
-    assert exposure("jetsel-gateway.service") <= exposure("jetsel.service") <= 2.0
+    assert exposure("jetsel-review.service") <= exposure("jetsel-gateway.service") <= exposure("jetsel.service") <= 2.0
     assert exposure("jetsel-watch.service") <= 2.0

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
 
-from jetsel.train.optimize.graph import for_size
 from jetsel.zoo import STARTER
 from jetsel.zoo.efficientnet_lite import graph_of
+from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.quantising import quantised, tensors
 from tests.unit.zoo.networks import lite_tensors

@@ -17,7 +17,7 @@ from jetsel.site import config_file
 if TYPE_CHECKING:
     from jetsel.addons.cameras.cameras import Cameras
     from jetsel.addons.cameras.config import Camera
-    from jetsel.addons.cameras.settings import Job
+    from jetsel.addons.cameras.settings import WatchContext
 
 _LOOK_S = 0.25
 _TIMEOUT_MS = 10_000.0
@@ -44,7 +44,7 @@ def watch_configured(
     from jetsel.addons.cameras.cameras import Cameras, one_thread_each
 
     path, is_due, notifier = config_file.locate(config), threading.Event(), Notifier.from_environment()
-    read, job = _read(path, endpoint, emit, told)
+    read, context = _read(path, endpoint, emit, told)
     if not read:
         raise ConfigError(
             f"{path or 'the configuration'}: there is no [[cameras]]: name a SOURCE, or add one: `jetsel config` shows "
@@ -52,7 +52,7 @@ def watch_configured(
         )
     signal.signal(signal.SIGHUP, lambda *_: is_due.set())
     one_thread_each()
-    cameras = Cameras(read, job)
+    cameras = Cameras(read, context)
     notifier.ready(f"watching {len(read)} cameras")
 
     def reload() -> None:
@@ -71,10 +71,12 @@ def watch_configured(
 
 def _read(
     path: Path | None, endpoint: str | None, emit: Callable[[dict[str, Any]], None], told: Callable[[str], None]
-) -> tuple[list[Camera], Job]:
-    from jetsel.addons.cameras.settings import Job, mqtt_broker
+) -> tuple[list[Camera], WatchContext]:
+    from jetsel.addons.cameras.settings import WatchContext, mqtt_broker
 
     server, found = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
     where, broker = endpoint or server.endpoint, mqtt_broker(found.mqtt)
-    job = Job(where, _TIMEOUT_MS, server.max_image_mb, broker, emit, told, max_megapixels=server.max_image_megapixels)
-    return found.cameras, job
+    context = WatchContext(
+        where, _TIMEOUT_MS, server.max_image_mb, broker, emit, told, max_megapixels=server.max_image_megapixels
+    )
+    return found.cameras, context

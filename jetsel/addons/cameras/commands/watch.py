@@ -10,18 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
+from jetsel.addons.cameras.commands.camera_options import with_camera_options
 from jetsel.addons.cameras.commands.until_end import until_end, watch_configured
-from jetsel.addons.cameras.config import DEFAULT_GATE, Camera
+from jetsel.addons.cameras.config import Camera
 from jetsel.base.errors import ConfigError, pip_install
-from jetsel.cli.options import AskedFamily, ConfigFile, Endpoint, OneModel, print_json
+from jetsel.cli.options import ConfigFile, Endpoint, print_json
 
 MQTT = "MQTT and Home Assistant"
 FRIGATE = "Frigate"
-SAVING = "Images of doubtful answers"
-GATE = "Which frames are skipped: FEATURE:THRESHOLD (blocks, edges or histogram), or `none`."
 
 
+@with_camera_options
 def run(
+    camera: dict[str, Any],
     source: Annotated[
         str | None,
         typer.Argument(
@@ -31,39 +32,9 @@ def run(
             "the configuration).",
         ),
     ] = None,
-    every: Annotated[float, typer.Option(min=0, max=86_400, help="Minimum seconds between two requests.")] = 0.0,
     region: Annotated[
         str | None, typer.Option(metavar="X,Y,W,H", help="Part of the frame to classify, in shares from 0 to 1.")
     ] = None,
-    stay: Annotated[int, typer.Option(min=1, max=10_000, help="Consecutive frames until a new label is reported.")] = 3,
-    gate: Annotated[str, typer.Option(metavar="FEATURE:THRESHOLD", help=GATE)] = DEFAULT_GATE,
-    ask_again_s: Annotated[
-        float, typer.Option(min=1, max=86_400, help="Seconds after which an unchanged scene is classified again.")
-    ] = 30.0,
-    stall_s: Annotated[
-        float,
-        typer.Option(min=1, max=600, help="Seconds without a frame after which the source counts as disconnected."),
-    ] = 5.0,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the camera in events and topics (default: from SOURCE).")
-    ] = None,
-    family: AskedFamily = None,
-    policy: Annotated[str | None, typer.Option(help="Policy that chooses the models (default: the family's).")] = None,
-    model: OneModel = None,
-    deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each frame, in ms.")] = None,
-    wrong_at_most: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Maximum share of wrong answers; too unsure answers get the label `unknown`."),
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Folder for images of doubtful answers.", rich_help_panel=SAVING)
-    ] = None,
-    save_mb: Annotated[
-        float, typer.Option(min=0.1, help="Largest size of that folder, in MB.", rich_help_panel=SAVING)
-    ] = 1000.0,
-    save_below: Annotated[
-        float, typer.Option(min=0, max=1, help="Probability below which an answer is doubtful.", rich_help_panel=SAVING)
-    ] = 0.5,
     mqtt: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="MQTT broker.", rich_help_panel=MQTT)] = None,
     mqtt_user: Annotated[str | None, typer.Option(help="User name at the broker.", rich_help_panel=MQTT)] = None,
     mqtt_password_file: Annotated[
@@ -116,7 +87,7 @@ def run(
         from jetsel.addons.cameras.commands.frigate import watch_frigate
         from jetsel.addons.cameras.frigate import SCHEMES
         from jetsel.addons.cameras.mqtt import broker_of
-        from jetsel.addons.cameras.settings import ONLY, Job
+        from jetsel.addons.cameras.settings import ONLY, WatchContext
         from jetsel.addons.cameras.source import source_of
     except ModuleNotFoundError as missing:
         raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
@@ -124,33 +95,18 @@ def run(
         watch_configured(config, endpoint, _print_event, _tell)
         return
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
-    if source.partition("://")[0] in SCHEMES:
-        login = frigate_user, frigate_password_file
-        asks = {"policy": policy, "model": model, "deadline_ms": deadline_ms, "wrong_at_most": wrong_at_most}
-        watch_frigate(
-            source, login, (broker, topic_prefix), families or [], asks, (endpoint, timeout_ms), (_print_event, _tell)
-        )
-        return
-    job = Job(endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=name is not None)
-    camera = Camera(
-        name=name or source_of(source).name,
-        source=source,
-        family=family,
-        policy=policy,
-        model=model,
-        deadline_ms=deadline_ms,
-        wrong_at_most=wrong_at_most,
-        regions={} if region is None else {ONLY: region},
-        every_s=every,
-        gate=gate,
-        ask_again_s=ask_again_s,
-        stay=stay,
-        stall_s=stall_s,
-        save=None if save is None else str(save),
-        save_mb=save_mb,
-        save_below=save_below,
+    has_name = camera["name"] is not None
+    context = WatchContext(
+        endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=has_name
     )
-    until_end(Cameras([camera], job))
+    if source.partition("://")[0] in SCHEMES:
+        one = Camera(**camera | {"name": source, "source": source})
+        watch_frigate(one, context, (frigate_user, frigate_password_file), topic_prefix, families or [])
+        return
+    name = camera["name"] or source_of(source).name
+    regions = {} if region is None else {ONLY: region}
+    one = Camera(**camera | {"name": name, "source": source, "regions": regions})
+    until_end(Cameras([one], context))
 
 
 _printing = threading.Lock()  # cameras have threads of their own

@@ -5,10 +5,9 @@ from __future__ import annotations
 import typer
 
 from jetsel.addons.fleet.commands.agent import agent
-from jetsel.addons.fleet.commands.plan import plan
+from jetsel.addons.fleet.commands.manager import plan, report, status
 from jetsel.addons.fleet.commands.repo import repo
 from jetsel.addons.fleet.commands.roll_out import roll_out, stop
-from jetsel.addons.fleet.commands.status import report, status
 
 fleet = typer.Typer(no_args_is_help=True, help="Plans for many devices, and their state. See docs/fleet.md.")
 fleet.command()(status)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.addons.fleet.commands.opened import OpenedFleet, check_libraries, printable
+from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries, printable
 from jetsel.addons.fleet.commands.repo import Keys, Trusted, Url
 from jetsel.base.errors import ConfigError
 from jetsel.cli.options import Json, emit

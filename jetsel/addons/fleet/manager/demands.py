@@ -21,7 +21,7 @@ PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB 
 
 @dataclass(frozen=True)
 class Demand:
-    """One family on one device; figures by model, as Published.recording has them.
+    """One family on one device; figures by model, in the order of PublishedFamily.answers.
 
     share: of the answers. rate_hz: of requests, None if it is not known. late_ms: the 95th percentile of a run.
     classes: share of the answers by class number, None: as on the photographs.
@@ -76,12 +76,12 @@ def ask(
 def _demand(
     device: Device, published: PublishedFamily, share: float, families: Mapping[str, PublishedFamily], notes: list[str]
 ) -> Demand:
-    name, models = published.entry.family, published.recording.models
+    name, models = published.entry.family, published.answers.models
     takes = device.takes.get(name, {})
     costs_ms = _scaled(device, published, families, "cost_ms")
     if costs_ms is None:
         notes.append(f"{name}: the device reported no times: those of the calibration are used")
-        costs_ms = tuple(published.recording.costs_ms[model] for model in models)
+        costs_ms = tuple(published.answers.costs_ms[model] for model in models)
     late_ms = [
         max(cost, takes[model].p95_ms or 0.0) if model in takes else cost
         for model, cost in zip(models, costs_ms, strict=True)
@@ -116,7 +116,7 @@ def _memories(
     ratios = [
         mb / file_mb(one, model) for one in families.values() for model, mb in told(one).items() if model in one.files
     ]
-    known_mb, models = told(published), published.recording.models
+    known_mb, models = told(published), published.answers.models
     ratio = median(ratios) if ratios else 1.0
     guessed = [model for model in models if model not in known_mb]
     if guessed and device.line.limits.memory_mb is not None:
@@ -141,7 +141,7 @@ def _scaled(
         return {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
 
     def calibrated(one: PublishedFamily) -> Mapping[str, float]:
-        return one.recording.costs_ms if figure == "cost_ms" else one.energies_mj
+        return one.answers.costs_ms if figure == "cost_ms" else one.energies_mj
 
     ratios = [
         value / calibrated(one)[model]
@@ -151,7 +151,7 @@ def _scaled(
     ]
     known = {model: median(ratios) * value for model, value in calibrated(published).items()} if ratios else {}
     known |= told(published)
-    models = published.recording.models
+    models = published.answers.models
     return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
 
 
@@ -229,7 +229,7 @@ def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | 
     mj = None if demand.energies_mj is None else (reached * adding_up(demand.energies_mj)).sum(axis=1)
     rows = _unbeaten(cascades.alike, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
     models = [cascades.models[row] for row in rows]
-    of_model = dict(zip(published.recording.models, demand.memory_mb, strict=True))
+    of_model = dict(zip(published.answers.models, demand.memory_mb, strict=True))
     return CascadeOptions(
         share=demand.share,
         rate_hz=demand.rate_hz,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -16,10 +16,8 @@ from jetsel.addons.fleet.documents import Bundle, Entry
 from jetsel.addons.fleet.reading import fetch, read_bundle
 from jetsel.addons.fleet.sources import Source
 from jetsel.base.errors import JetselError, RepositoryError
-from jetsel.calibrate.condensed import read_condensed, read_labels
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.condensed import Answers, read_condensed, read_labels
 from jetsel.policies.coding import read
-from jetsel.premodel.cascades import judge, tried_cascades
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 
@@ -67,14 +65,14 @@ class Cascades:
 
 @dataclass(frozen=True, eq=False)
 class PublishedFamily:
-    """One family. recording: of the models that can be planned, with the calibration's times; energies_mj: also its.
+    """One family. answers: of the models that can be planned, with the calibration's times; energies_mj: also its.
 
     labels: (n,) the class number of each photograph, None if that is not known; classes: class numbers by label.
     files: bytes by SHA-256, of each model and of what every device gets.
     """
 
     entry: Entry
-    recording: Recording
+    answers: Answers
     energies_mj: Mapping[str, float]
     labels: NDArray[np.int64] | None
     classes: Mapping[str, int]
@@ -83,25 +81,19 @@ class PublishedFamily:
     _fitted: dict[tuple[int, ...], Cascades] = field(default_factory=dict)
 
     def cascades(self, costs_ms: Sequence[float]) -> Cascades:
-        """Return the cascades with thresholds for these times, one a model of the recording, see jetsel.premodel."""
+        """Return the cascades with thresholds for these times, one a model of the answers."""
         key = tuple(round(math.log(cost / max(costs_ms)) / GRID) for cost in costs_ms)
         if key not in self._fitted:
             self._fitted[key] = self._fit([math.exp(GRID * step) for step in key])
         return self._fitted[key]
 
     def _fit(self, costs_ms: Sequence[float]) -> Cascades:
-        models = self.recording.models
-        timed = replace(self.recording, costs_ms=dict(zip(models, costs_ms, strict=True)))
-        ordered = timed.of_models(models)  # another device may have another model for the cheapest
-        outputs = ordered.table("top1", dict.fromkeys(models, 1.0)).outputs(averaged=False)
-        tried = tried_cascades(outputs, RUNGS)
-        judged = [judge(one, outputs) for one in tried]
-        names = [tuple(ordered.models[rung] for rung in one.rungs) for one in tried]
+        judged = self.answers.cascades(costs_ms, RUNGS)
         return Cascades(
-            names,
-            np.array([[*map(models.index, one), *[-1] * (RUNGS - len(one))] for one in names]),
-            np.array([ran.sum(axis=1) - 1 for _, ran in judged], np.int8),
-            np.array([correct for correct, _ in judged]),
+            [tuple(self.answers.models[rung] for rung in one.rungs) for one in judged],
+            np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in judged]),
+            np.array([one.stops for one in judged]),
+            np.array([one.right for one in judged]),
         )
 
 
@@ -117,7 +109,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         labels = Labels.read(_fetch(source, bundle, {manifest.labels}, scratch / "labels") / manifest.labels)
         names = {model.name for model in bundle.models}
         costs_ms = {name: cost for name, cost in calibration.costs_ms.items() if name in names}
-        recording = read_condensed(folder / "calibration", costs_ms)
+        answers = read_condensed(folder / "calibration", costs_ms)
         numbers = read_labels(folder / "calibration")
     except JetselError as fault:
         raise RepositoryError(
@@ -127,7 +119,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
     of_any = {name for model in bundle.models for name in model.files}
     return PublishedFamily(
         entry=entry,
-        recording=recording,
+        answers=answers,
         energies_mj=calibration.energies_mj,
         labels=numbers,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},

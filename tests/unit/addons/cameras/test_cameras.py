@@ -17,8 +17,8 @@ from jetsel.addons.cameras import watch as watch_module
 from jetsel.addons.cameras.cameras import Cameras, Running
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
-from jetsel.addons.cameras.settings import Job, settings_of
-from jetsel.addons.cameras.view import View
+from jetsel.addons.cameras.region import View
+from jetsel.addons.cameras.settings import WatchContext, settings_of
 from jetsel.base.errors import ConfigError
 from tests.system.daemons import drawn, encoded
 from tests.unit.client.peer import Peer, Seen, answer, fail, status
@@ -27,12 +27,12 @@ from tests.waiting import until
 SIDES = {"left": "0,0,0.5,1", "right": "0.5,0,0.5,1"}
 
 
-def job(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **more: Any) -> Job:
-    return Job(endpoint, 5000.0, 16.0, broker, lambda _: None, lambda _: None, **more)
+def context(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **more: Any) -> WatchContext:
+    return WatchContext(endpoint, 5000.0, 16.0, broker, lambda _: None, lambda _: None, **more)
 
 
 def topics(camera: Camera, **more: Any) -> list[str]:
-    return list(settings_of(camera, job(broker=Broker("127.0.0.1", 1), **more)).topics.values())
+    return list(settings_of(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
 
 
 def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> None:
@@ -55,23 +55,23 @@ def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> 
     ],
 )
 def test_cameras_that_would_share_a_topic_are_refused_at_the_start_and_at_a_reload(one: Camera, other: Camera) -> None:
-    shared = job(broker=Broker("127.0.0.1", 1))
+    shared = context(broker=Broker("127.0.0.1", 1))
     with pytest.raises(ConfigError, match=r"jetsel/\w+: rename one"):
         Cameras([one, other], shared)
     running = Cameras([], shared)
     with pytest.raises(ConfigError, match="rename one"):
         running.change_to([one, other], shared)
     assert running.end()
-    Cameras._check([one, other], job())  # without a broker nothing is shared
+    Cameras._check([one, other], context())  # without a broker nothing is shared
 
 
 def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
     broker = Broker("localhost", 1883)
     for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
         with pytest.raises(ConfigError, match="name it with --name"):
-            settings_of(Camera(url, url), job(broker=broker, has_name=False))
-        assert settings_of(Camera("gate", url), job(broker=broker)).topics == {None: "gate"}
-    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), job(broker=broker, has_name=False))
+            settings_of(Camera(url, url), context(broker=broker, has_name=False))
+        assert settings_of(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
+    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_cameras_end_at_the_same_time(folder: Path, monkeypatch: pytest.MonkeyPa
         return end(one)
 
     monkeypatch.setattr(Running, "end", ends_with_the_others)
-    running = Cameras([Camera(name, str(folder)) for name in "abc"], job())
-    assert running.change_to([Camera(name, str(folder)) for name in "def"], job()) == list("abcdef")
+    running = Cameras([Camera(name, str(folder)) for name in "abc"], context())
+    assert running.change_to([Camera(name, str(folder)) for name in "def"], context()) == list("abcdef")
     assert running.end()
 
 
@@ -118,7 +118,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         peer = Peer(tmp_path / "s", script).__enter__()
         events: list[dict[str, Any]] = []
         told: list[str] = []
-        running = Cameras([camera], Job(peer.endpoint, 5000.0, 16.0, None, events.append, told.append))
+        running = Cameras([camera], WatchContext(peer.endpoint, 5000.0, 16.0, None, events.append, told.append))
         ends.extend([running.end, peer.__exit__])
         return running, events, told
 
@@ -147,42 +147,24 @@ def test_a_frame_is_one_vote_in_each_region_also_if_one_is_refused_for_a_while(f
     assert labels(events) == [("left", "cat"), ("right", "cat")]
 
 
-def test_a_camera_that_breaks_counts_as_disconnected_and_is_tried_again(
+def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AGAIN_S", 0.05)
-    skips, is_broken = View.skips, threading.Event()
-
-    def breaks(view: View, *what: Any) -> bool:
-        if is_broken.is_set():
-            raise MemoryError
-        return skips(view, *what)
-
-    monkeypatch.setattr(View, "skips", breaks)
-    running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
-    until(lambda: labels(events))
-    (one,) = running._running.values()
-    assert one.states()[0].connected
+    skips, is_broken, available = View.skips, threading.Event(), list[bool]()
     is_broken.set()
-    (folder / "2.png").write_bytes(encoded(drawn(1), ".png"))
-    until(lambda: "door: MemoryError(); next try in 0.05 s" in told)
-    is_broken.clear()
-    (folder / "3.png").write_bytes(encoded(drawn(2), ".png"))
-    until(lambda: len(labels(events)) == 2)
-    assert one.states()[0].connected
-
-
-def test_what_ends_a_camera_is_in_its_state_and_it_is_not_available(
-    folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    available: list[bool] = []
     monkeypatch.setattr(Running, "_available", lambda _, is_available: available.append(is_available))
-    monkeypatch.setattr(View, "skips", lambda *_: next(iter([])))  # raises StopIteration
-    running, _, told = watched(Camera("door", str(folder), stay=1), lambda _: "cat")
-    until(lambda: any("next try in 30 s" in words for words in told))
-    ((state,),) = (one.states() for one in running._running.values())
-    assert (state.connected, state.reason) == (False, "StopIteration()")
-    assert available[-1] is False
+    monkeypatch.setattr(View, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what))
+    running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
+    until(lambda: "door: StopIteration(); next try in 0.05 s" in told)
+    (one,) = running._running.values()
+    until(lambda: [(state.connected, state.reason) for state in one.states()] == [(False, "StopIteration()")])
+    assert False in available
+    is_broken.clear()
+    (folder / "2.png").write_bytes(encoded(drawn(1), ".png"))
+    until(lambda: labels(events))
+    assert one.states()[0].connected
+    assert available[-1]
 
 
 def test_a_source_that_is_silent_says_so_once_and_an_empty_folder_does_not(
@@ -194,7 +176,7 @@ def test_a_source_that_is_silent_says_so_once_and_an_empty_folder_does_not(
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts, and sends nothing
         url = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         cameras = [Camera("door", url, stall_s=600), Camera("yard", str(tmp_path))]
-        running = Cameras(cameras, Job(f"ipc://{tmp_path}/s", 5000.0, 16.0, None, lambda _: None, told.append))
+        running = Cameras(cameras, WatchContext(f"ipc://{tmp_path}/s", 5000.0, 16.0, None, lambda _: None, told.append))
         until(lambda: any("no frame has come" in words for words in told))
         server.accept()[0].close()
         running.end()

@@ -13,10 +13,12 @@ from typing import Any
 import paho.mqtt.client as paho
 import pytest
 
-from jetsel.addons.cameras import frigate_messages, frigate_watch
+from jetsel.addons.cameras import frigate, frigate_watch
 from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot
-from jetsel.addons.cameras.frigate_watch import FrigateWatch, Tracked
+from jetsel.addons.cameras.frigate_watch import FrigateWatch
 from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.settings import WatchContext
+from jetsel.addons.cameras.sub_labels import Tracked
 from tests.unit.addons.cameras.answers import answer
 from tests.unit.base.test_http_client import HEAD, replying
 from tests.waiting import until
@@ -59,17 +61,8 @@ class Watched:
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
             broker = Broker("127.0.0.1", one.getsockname()[1])  # nobody listens there
-        self.watch = FrigateWatch(
-            api,
-            "frigate://x",
-            broker,
-            None,
-            {"bird": "birds"},
-            {},
-            1000.0,
-            emit=self.events.append,
-            told=self.told.append,
-        )
+        context = WatchContext(None, 1000.0, 16.0, broker, self.events.append, self.told.append)
+        self.watch = FrigateWatch(api, "frigate://x", context, broker, {"bird": "birds"}, {})
         self.watch._client = lambda: SimpleNamespace(classify=lambda *_, **__: answer("jay"), close=lambda: None)  # type: ignore[assignment,method-assign,return-value]
 
     def send(self, kind: str, event_id: str = "1-a", **more: Any) -> None:
@@ -98,16 +91,6 @@ def birds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
 
 def bird(event_id: str, start_time: float, **more: Any) -> Snapshot:
     return Snapshot(event_id, "garden", "bird", start_time, **more)
-
-
-def test_three_images_of_an_object_give_it_its_sub_label(birds: Watched) -> None:
-    birds.send("new")
-    for _ in range(3):
-        birds.step()
-    assert birds.api.written == [("1-a", "jay")]
-    assert [(event["event"], event["sub_label"], event["answers"]) for event in birds.events] == [
-        ("sub_label", "jay", 3)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +126,7 @@ def test_what_moves_up_in_a_full_list_is_not_new(birds: Watched, monkeypatch: py
 def test_a_list_that_fails_is_read_again_and_each_time_of_trouble_is_reported(
     birds: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frigate_watch, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(frigate_watch, "AGAIN_S", 0.0)
     replies: list[Any] = [FrigateError("away", retry=True), FrigateError("away", retry=True), [], KeyError("odd"), []]
 
     def newest(*_: Any) -> list[Snapshot]:
@@ -214,26 +197,21 @@ def test_our_own_sub_label_whose_reply_was_lost_is_written_again(birds: Watched)
     assert birds.reasons() == []
 
 
-@pytest.mark.parametrize("status", [404, 503])
-def test_a_sub_label_that_frigate_cannot_take_yet_is_written_later(birds: Watched, status: int) -> None:
-    fault = FrigateError(f"the sub-label: HTTP {status}", retry=True)
-    birds.api.faults = [fault, fault]
-    birds.send("new")
-    for _ in range(5):
-        birds.step()
-    assert birds.api.written == [("1-a", "jay")]
-
-
-def test_an_object_that_frigate_never_knows_ends_after_a_minute(birds: Watched) -> None:
-    birds.api.faults = [FrigateError("the sub-label: HTTP 404", retry=True) for _ in range(9)]
-    birds.send("new")
-    for _ in range(4):
-        one = birds.step()
+def test_a_sub_label_that_frigate_cannot_take_yet_is_written_later_until_a_minute_after_its_end(birds: Watched) -> None:
+    fault = FrigateError("the sub-label: HTTP 404", retry=True)
+    birds.api.faults = [fault] * 9
+    for event_id in ("1-a", "2-a"):
+        birds.send("new", event_id)
+        for _ in range(4):
+            one = birds.step(event_id)
     assert one is not None
     assert one.ended_s is not None
     one.ended_s -= 61.0
-    birds.step()
+    birds.step("2-a")
     assert birds.reasons() == ["the sub-label: HTTP 404"]
+    birds.api.faults = []
+    birds.step("1-a")
+    assert birds.api.written == [("1-a", "jay")]
 
 
 def test_trouble_is_reported_once_and_again_after_it_was_over(birds: Watched) -> None:
@@ -284,14 +262,14 @@ def test_silence_of_a_minute_is_mentioned_once(
     birds: Watched, monkeypatch: pytest.MonkeyPatch, topic: str | None, payload: bytes, n: int
 ) -> None:
     messages, topics = birds.watch._messages, list[Any]()
-    client, connected = SimpleNamespace(subscribe=topics.extend), SimpleNamespace(is_failure=False)
-    messages._connected(client, None, None, connected, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(messages._connection.client, "subscribe", topics.extend)
+    messages._connected()
     assert topics == [("frigate/events", 1), ("frigate/available", 1)]
     if topic is not None:
         messages._arrived(None, None, SimpleNamespace(topic=topic, payload=payload))  # type: ignore[arg-type]
     messages.report_silence()
     assert not any("--topic-prefix" in words for words in birds.told), "no minute has passed"
-    monkeypatch.setattr(frigate_messages, "QUIET_S", -1.0)
+    monkeypatch.setattr(frigate, "_QUIET_S", -1.0)
     for _ in range(2):
         messages.report_silence()
     assert sum("--topic-prefix" in words for words in birds.told) == n

@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pytest
 
-from benchmarks.gates import Event, Recorded, Replay, judged, record, replayed
+from benchmarks.gates import Event, Replay, judged, record, replayed
 from jetsel.addons.cameras.gate import FEATURES, Gate, GateSetting, described, difference, gray_copy
 from jetsel.addons.cameras.labels import Labels
 from jetsel.wire import Answer
 from tests.unit.addons.cameras.answers import answer
 
 FPS = 10
+SHOWN = {10: 20, 30: 33, 50: 80}
 Frame = tuple[float, np.ndarray]
 
 
-def scene(height: int = 240, width: int = 320) -> np.ndarray:
-    """A picture with texture everywhere."""
-    y, x = np.mgrid[0:height, 0:width]
-    return np.repeat((110 + 50 * np.sin(x / 9) * np.cos(y / 7))[:, :, None], 3, 2)
+Y, X = np.mgrid[0:240, 0:320]
+SCENE = np.repeat((110 + 50 * np.sin(X / 9) * np.cos(Y / 7))[:, :, None], 3, 2)  # texture everywhere
 
 
 def shown(objects: dict[int, int], n_frames: int, side: int = 36, levels: float = 60) -> Iterator[Frame]:
     """A still, noisy scene, and an object of 1.7 % of it. objects: from which frame on, until which."""
     drawn = np.random.default_rng(0)
     for number in range(n_frames):
-        frame = scene() + drawn.normal(0, 4, (240, 320, 3))
+        frame = SCENE + drawn.normal(0, 4, (240, 320, 3))
         if any(begin <= number < end for begin, end in objects.items()):
             frame[100 : 100 + side, 200 : 200 + side] += levels
         yield number / FPS, np.clip(frame, 0, 255).astype(np.uint8)
@@ -35,18 +33,15 @@ def shown(objects: dict[int, int], n_frames: int, side: int = 36, levels: float 
 
 def sees(frame: np.ndarray) -> Answer:
     """A model that knows the object by its light, and gets every frame right."""
-    return answer("dog" if frame[105:130, 205:230].mean() > scene()[105:130, 205:230].mean() + 20 else "yard")
+    return answer("dog" if frame[105:130, 205:230].mean() > SCENE[105:130, 205:230].mean() + 20 else "yard")
 
 
-@pytest.fixture(scope="module")
-def recorded() -> Recorded:
-    return record(shown({30: 60, 90: 98, 150: 250}, 300), sees)
-
-
-def test_a_replay_asks_what_the_live_gate_asks(recorded: Recorded) -> None:
+def test_a_replay_asks_what_the_live_gate_asks() -> None:
+    frames = list(shown(SHOWN, 100))
+    recorded = record(iter(frames), sees)
     for setting in (GateSetting("blocks", 6.0), GateSetting("edges", 12.0), GateSetting("histogram", 5.0)):
         gate, labels, asked = Gate(setting, 30.0), Labels(3), []
-        for now_s, frame in shown({30: 60, 90: 98, 150: 250}, 300):
+        for now_s, frame in frames:
             is_skipped = gate.skips(frame, now_s) and labels.is_settled  # as Watch does
             if not is_skipped:
                 gate.answered(5.0, None)
@@ -72,7 +67,7 @@ def test_each_feature_sees_a_small_object_and_no_noise() -> None:
 
 
 def test_edges_ignore_light_and_histogram_ignores_what_moves_inside_of_a_cell() -> None:
-    bright, dim = scene().astype(np.uint8), (scene() * 0.75).astype(np.uint8)
+    bright, dim = SCENE.astype(np.uint8), (SCENE * 0.75).astype(np.uint8)
     differing = {
         feature: difference(described(bright, feature), described(dim, feature), feature) for feature in FEATURES
     }

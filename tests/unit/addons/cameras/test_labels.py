@@ -6,12 +6,14 @@ from jetsel.addons.cameras.labels import Labels, reported_label
 from tests.unit.addons.cameras.answers import answer
 
 
-def test_a_label_holds_once_it_has_stayed_and_says_since_when() -> None:
+def test_a_label_holds_once_it_has_stayed_and_says_since_when_and_what_was_before() -> None:
     labels = Labels(3)
-    found = [labels.see(answer("cat", 0.5 + i / 10), float(i)) for i in range(4)]
-    assert [change is not None for change in found] == [False, False, True, False]
+    found = [labels.see(answer(one, 0.5 + i / 10), float(i)) for i, one in enumerate(["cat"] * 4 + ["dog"] * 3)]
+    assert [i for i, change in enumerate(found) if change] == [2, 6]
     assert found[2] is not None
     assert (found[2].answer.probability, found[2].previous, found[2].since_s) == (0.7, None, 0.0)
+    assert found[6] is not None
+    assert (found[6].answer.wnid, found[6].previous, found[6].since_s) == ("dog", "cat, a synonym", 4.0)
 
 
 def test_a_flicker_is_no_change() -> None:
@@ -21,13 +23,6 @@ def test_a_flicker_is_no_change() -> None:
     assert [i for i, change in enumerate(changes) if change] == [1]
 
 
-def test_the_next_label_names_the_one_before() -> None:
-    labels = Labels(2)
-    changes = [labels.see(answer(one), float(i)) for i, one in enumerate(["cat", "cat", "dog", "dog"])]
-    assert changes[3] is not None
-    assert (changes[3].answer.wnid, changes[3].previous, changes[3].since_s) == ("dog", "cat, a synonym", 2.0)
-
-
 def test_it_is_settled_unless_another_label_is_on_its_way() -> None:
     labels = Labels(2)
     settled = [labels.is_settled]
@@ -35,10 +30,6 @@ def test_it_is_settled_unless_another_label_is_on_its_way() -> None:
         labels.see(answer(shown), 0.0)
         settled.append(labels.is_settled)
     assert settled == [False, False, True, False, True, False, True]
-
-
-def test_one_frame_is_enough_where_it_is_said_so() -> None:
-    assert Labels(1).see(answer("cat"), 0.0) is not None
 
 
 def test_what_a_promise_does_not_cover_is_one_label_whatever_class_is_likely() -> None:

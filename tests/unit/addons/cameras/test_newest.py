@@ -115,20 +115,17 @@ def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
     assert newest.n_back == 1
 
 
-def test_a_stream_that_ends_after_each_frame_is_one_source_until_it_cannot_be_opened_again(
+def test_a_stream_that_ends_before_any_frame_is_away(
     newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-    for frame in (1, 2, 3):
-        camera.show(newest, frame)
-        camera.steps.put(StreamEndedError("its frames ended"))
-    until(lambda: camera.n_opened == 4)
-    assert told == [(True, "", 0.0)]
-    assert value(newest.take(10.0)) == 3, "the last image is still the newest"
-    camera.steps.put(StreamEndedError("its frames ended"))  # before any frame
+    camera.show(newest, 1)
+    camera.steps.put(StreamEndedError("its frames ended"))
+    until(lambda: camera.n_opened == 2)
+    assert value(newest.take(10.0)) == 1, "the last image is still the newest"
+    camera.steps.put(StreamEndedError("its frames ended"))
     until(lambda: len(told) == 2)
-    assert told[1][:2] == (False, "its frames ended")
-    assert newest.n_back == 0
+    assert (told[1][:2], newest.n_back) == ((False, "its frames ended"), 0)
 
 
 def test_an_image_by_http_is_one_source(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +146,7 @@ def test_an_image_by_http_is_one_source(told: Told, monkeypatch: pytest.MonkeyPa
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Snapshot) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         source = source_of(f"http://127.0.0.1:{server.server_address[1]}/snapshot.jpg")
         newest = Newest(lambda stop: Capture(source, 60.0, stop), lambda *words: told.append(words))
         until(lambda: len(requests) >= 5)
@@ -191,13 +188,6 @@ def test_a_source_whose_frames_cannot_be_decoded_is_not_there(
     assert told == []
 
 
-def test_the_last_frame_of_a_source_that_went_away_is_no_news(newest: Newest, camera: Scripted, told: Told) -> None:
-    camera.show(newest, 1)
-    camera.steps.put(SourceGoneError("unplugged"))
-    until(lambda: len(told) == 2)
-    assert newest.take(0.0) is None
-
-
 def test_the_last_frame_of_a_file_that_is_over_is_still_there(newest: Newest, camera: Scripted) -> None:
     camera.show(newest, 1)
     camera.steps.put(SourceEndedError())
@@ -219,12 +209,14 @@ def test_a_frame_that_is_given_back_is_the_newest_until_another_comes(newest: Ne
     assert value(newest.take(10.0)) == 2
 
 
-def test_a_frame_is_not_given_back_to_a_source_that_went_away(newest: Newest, camera: Scripted, told: Told) -> None:
+def test_the_frames_of_a_source_that_went_away_are_no_news(newest: Newest, camera: Scripted, told: Told) -> None:
     camera.show(newest, 1)
     frame = newest.take(10.0)
     assert frame is not None
+    camera.show(newest, 2)
     camera.steps.put(SourceGoneError("unplugged"))
     until(lambda: len(told) == 2)
+    assert newest.take(0.0) is None
     newest.give_back(frame)
     assert newest.take(0.0) is None
 

@@ -47,11 +47,11 @@ def test_fewer_than_three_or_60_percent_give_none(wnids: tuple[str, ...], words:
     assert words in str(found.why_none())
 
 
-@pytest.mark.parametrize(("n", "of"), [(3, 3), (3, 5), (6, 10), (9, 15)])
-def test_60_percent_are_enough(n: int, of: int) -> None:
-    result = shown(*["jay"] * n, *["rook"] * (of - n)).result()
-    assert result is not None
-    assert (result.label, result.votes) == ("jay", of)
+def test_60_percent_are_enough() -> None:
+    for n, of in ((3, 3), (3, 5), (6, 10), (9, 15)):
+        result = shown(*["jay"] * n, *["rook"] * (of - n)).result()
+        assert result is not None
+        assert (result.label, result.votes) == ("jay", of)
 
 
 def test_doubt_is_never_written_and_a_class_called_unknown_is() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
-from jetsel.calibrate.condensed import condense
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.calibration import ANSWERS
 from tests.unit.addons.fleet.published import Pair, publish
@@ -43,7 +42,7 @@ def repository(url: str, folder: Path, key: Pair) -> Storage:
     models.mkdir()
     put_family(models, "pets", *SAID)
     calibrate(models, "pets", costs_ms=COSTS_MS, energies_mj=ENERGIES_MJ)
-    (models / "calibration" / ANSWERS).write_bytes(condense(recording(), dict.fromkeys(SAID, 1.0)))
+    (models / "calibration" / ANSWERS).write_bytes(recording().condensed(dict.fromkeys(SAID, 1.0)))
     storage = Storage(url)
     publishing.init(storage, [key.private])
     publish(storage, models, key)

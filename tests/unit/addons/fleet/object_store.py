@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-
-import pytest
+from typing import Any
 
 BUCKET = "models"
 
 
 @contextmanager
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve for as long as a `with` lasts; give the address of a folder that nobody else has."""
+def bucket(set_variable: Callable[[str, str], None], policy: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Serve for as long as a `with` lasts; give the address of a folder that nobody else has.
+
+    set_variable: sets those of the environment by which the server is found. policy: of the bucket.
+    """
+    import boto3
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    import boto3
-
+    set_variable("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    set_variable("AWS_ACCESS_KEY_ID", "testing")
+    set_variable("AWS_SECRET_ACCESS_KEY", "testing")
+    set_variable("AWS_DEFAULT_REGION", "us-east-1")
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
+    if policy is not None:
+        client.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
     client.close()
-    yield f"s3://{BUCKET}/{uuid.uuid4().hex}"
-    server.stop()
+    try:
+        yield f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    finally:
+        server.stop()

@@ -13,14 +13,13 @@ from threading import Event, Thread
 import msgspec
 import pytest
 
-from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
 from jetsel.addons.fleet.reading import read_bundle, read_index, read_plan
 from jetsel.addons.fleet.signing import opened, sign
 from jetsel.addons.fleet.sources import FolderSource, HttpSource
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
-from tests.unit.addons.fleet.published import family_folder, pair, publish
+from tests.unit.addons.fleet.published import Pair, publish
 
 
 @contextmanager
@@ -97,35 +96,25 @@ def test_a_pipe_in_the_place_of_a_plan_is_no_file(tmp_path: Path) -> None:
         read_plan(FolderSource(tmp_path), "one", [])
 
 
-def test_a_document_of_another_version_than_the_index_names_is_refused(tmp_path: Path) -> None:
-    key = pair(tmp_path, "key")
-    storage = Storage(str(tmp_path / "repository"))
-    publishing.init(storage, [key.private])
-    publish(storage, family_folder(tmp_path / "models", "small"), key)
-    entry = read_index(storage, [key.public])[0].bundles[0]
-    later = msgspec.structs.replace(entry, version=2)
+def test_a_document_of_another_version_than_the_index_names_is_refused(repository: Path, key: Pair) -> None:
+    source = FolderSource(repository)
+    later = msgspec.structs.replace(read_index(source, [key.public])[0].bundles[0], version=2)
     with pytest.raises(RepositoryError, match="does not match the index"):
-        read_bundle(storage, later, [key.public])
+        read_bundle(source, later, [key.public])
 
 
-def test_a_serial_that_no_line_of_usage_can_hold_is_refused(tmp_path: Path) -> None:
-    key = pair(tmp_path, "key")
+def test_a_serial_that_no_line_of_usage_can_hold_is_refused(key: Pair) -> None:
     entry = Entry(family="pets", version=1, sha256="0" * 64)
     plan = Plan(device="one", serial=2**53 + 1, families=(PlannedFamily(bundle=entry, models=("small",)),))
     with pytest.raises(RepositoryError, match="serial"):
         opened(sign(plan, [key.private]), Plan, [key.public], "plan")
 
 
-def test_a_damaged_blob_of_the_right_size_is_published_again(tmp_path: Path) -> None:
-    key = pair(tmp_path, "key")
-    storage = Storage(str(tmp_path / "repository"))
-    publishing.init(storage, [key.private])
-    folder = family_folder(tmp_path / "models", "small")
-    publish(storage, folder, key)
-    blob = next((tmp_path / "repository/blobs").iterdir())
+def test_a_damaged_blob_of_the_right_size_is_published_again(repository: Path, key: Pair) -> None:
+    blob = next((repository / "blobs").iterdir())
     whole = blob.read_bytes()
     blob.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
-    assert publish(storage, folder, key) is not None
+    assert publish(Storage(str(repository)), repository.parent / "models", key) is not None
     assert blob.read_bytes() == whole
 
 

@@ -1,9 +1,10 @@
-"""Publishing into a folder and into memory: equal files once, versions rise, a killed writer leaves garbage at most."""
+"""Publishing to a folder and to S3: equal files once, versions rise, a killed writer leaves garbage at most."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,19 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
 from jetsel.policies.installed import shipped
 from jetsel.zoo import scan
+from tests.unit.addons.fleet.object_store import bucket
 from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish
 
 
-@pytest.fixture(params=["folder", "memory"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    where = str(tmp_path / "repository") if request.param == "folder" else f"memory://{uuid.uuid4().hex}"
-    return Storage(where)
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as variables, bucket(variables.setenv) as url:
+        yield url
 
 
-@pytest.fixture
-def key(tmp_path: Path) -> Pair:
-    return pair(tmp_path, "key")
+@pytest.fixture(params=["folder", "s3"])
+def storage(request: pytest.FixtureRequest, store: str, tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path / "repository") if request.param == "folder" else f"{store}/{uuid.uuid4().hex}")
 
 
 def test_what_is_published_is_the_family_again(storage: Storage, key: Pair, tmp_path: Path) -> None:
@@ -45,11 +47,13 @@ def test_what_is_published_is_the_family_again(storage: Storage, key: Pair, tmp_
 
 
 def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
-    storage: Storage, key: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, key: Pair, tmp_path: Path
 ) -> None:
     publishing.init(storage, [key.private])
     with pytest.raises(RepositoryError, match="already"):
         publishing.init(storage, [key.private])
+    with pytest.raises(RepositoryError, match="repo init"):
+        read_index(Storage(storage.address("elsewhere")), [key.public])
     family_folder(tmp_path / "one", "small", "large")
     family_folder(tmp_path / "two", "small")
     first = publish(storage, tmp_path / "one", key)
@@ -63,12 +67,21 @@ def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
     assert shared
     after = {one.name for one in storage.list() if one.name.startswith("blobs/")}
     assert after == blobs | {file.blob for file in second.files}
+    assert publishing.garbage(storage, [key.public]) == []  # too young
     unnamed = {one.name for one in publishing.garbage(storage, [key.public], now_s=time.time() + 3601)}
     assert unnamed & blobs == {file.blob for file in first.files} - shared
     assert len(unnamed) == len(unnamed & blobs) + 1  # and the first bundle's document
-    assert publishing.garbage(storage, [key.public]) == []  # too young
+    for name in unnamed:
+        storage.remove(name)
+    assert {one.name for one in storage.list() if one.name.startswith("blobs/")} == {file.blob for file in second.files}
+
+
+def test_what_is_young_by_the_storages_clock_stays(tmp_path: Path, key: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(str(tmp_path / "repository"))
+    publishing.init(storage, [key.private])
+    storage.write("blobs/unnamed.gz", b"")
     real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + 86_400.0)  # our clock alone: the storage's is another
+    monkeypatch.setattr(time, "time", lambda: real() + 86_400.0)
     assert publishing.garbage(storage, [key.public]) == []
 
 

@@ -8,28 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.documents import INDEX, Bundle, File
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index
 from jetsel.addons.fleet.sources import FolderSource, HttpSource, source_of
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.zoo import scan
-from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish, served
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> Pair:
-    return pair(tmp_path, "key")
-
-
-@pytest.fixture
-def repository(key: Pair, tmp_path: Path) -> Path:
-    """A repository of one family in a folder."""
-    storage = Storage(str(tmp_path / "repository"))
-    publishing.init(storage, [key.private])
-    publish(storage, family_folder(tmp_path / "models", "small", "large"), key)
-    return tmp_path / "repository"
+from tests.unit.addons.fleet.published import Pair, pair, served
 
 
 def bundle_of(repository: Path, key: Pair) -> Bundle:

@@ -14,23 +14,18 @@ from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.features import PAPER_SEVEN
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.calibration import Calibration
-from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
-from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
     ENERGIES_MJ,
     drawn,
 )
-from tests.unit.premodel.fitted import fit_chain
 
-CHAINS = ("chain", "chain-paper")
 FOLDS = 4
 PLAN = ChainPlan(("contrast", "hue1"), k=5, features_ms=0.5)
 GOALS = dict.fromkeys(CRITERIA, Goal())
@@ -48,11 +43,11 @@ def parted(recording: Recording) -> tuple[Learned, Recording]:
     """What three quarters taught under top1, and the fourth that it has not seen."""
     rows = np.arange(len(recording.classes))
     train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
-    return learn(train, "top1", PLAN, fit_temperatures(train)), held
+    return learn(train, "top1", PLAN, fit_temperatures(train), KINDS), held
 
 
 def put_together(learned: Learned, **places: int) -> Calibration:
-    chosen: dict[str, Any] = dict.fromkeys((kind.name for kind in KINDS if kind.name not in CHAINS), 0)
+    chosen: dict[str, Any] = dict.fromkeys((kind.name for kind in KINDS if kind.name != "chain"), 0)
     return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | {FRONT: [0]} | places})
 
 
@@ -70,7 +65,6 @@ def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     [
         ("cascade", "time"),
         ("cascade-averaged", "energy"),
-        ("embedding", "energy"),
         ("multiplexer", "energy"),
     ],
 )
@@ -109,34 +103,6 @@ def test_a_multiplexer_wins_where_the_cheapest_models_embedding_tells_which_mode
     assert cascade < 0.7
 
 
-def test_the_papers_chain_has_its_seven_features_five_neighbours_and_three_links() -> None:
-    """Whatever the plan says of features, neighbours and theta; with photographs that lie apart, those vote."""
-    draw = np.random.default_rng(5)
-    four = dataclasses.replace(recorded(), models=("s", "m", "l", "xl"), costs_ms=COSTS_MS | {"xl": 30.0})
-    extra = four.logits[:1] + draw.normal(size=four.logits[:1].shape).astype(np.float32)
-    names = ("another", *reversed(PAPER_SEVEN))
-    seven = draw.random((len(four.classes), 8), dtype=np.float32)
-    told = dataclasses.replace(four, logits=np.concatenate([four.logits, extra]), features=seven, feature_names=names)
-    plan = ChainPlan(("another",), k=1, theta_points=50.0)
-    learned = learn(told, "top1", plan, fit_temperatures(told))
-    identity = dataclasses.replace(IDENTITY, identities=dict.fromkeys(four.models, "a" * 64))
-    calibration = assemble(
-        identity, {"top1": learned}, {"top1": dict.fromkeys(KIND, 0) | {FRONT: [0], "chain": None, "chain-paper": None}}
-    )
-    policy = catalogue([], calibration)["top1"]["chain-paper"]
-    assert isinstance(policy, ChainPolicy)
-    assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
-    assert len(catalogue([], calibration)["top1"]["chain"].models) == 1  # theta is 50 points
-    links, _ = select_models(told.right("top1"), told.costs(), told.models, -1.0)
-    assert policy.models == links[:3]
-    columns = [told.models.index(model) for model in links[:3]]
-    own = fit_chain(links[:3], told.features[:, :0:-1], told.right("top1")[:, columns], told.costs()[columns], 5)
-    for row in range(20):
-        x = told.features_of(row, PAPER_SEVEN)
-        assert policy.chain.choose(x) == own.choose(x)
-    assert learn(recorded(), "top1", PLAN, fit_temperatures(recorded())).policies["chain-paper"] is None  # two features
-
-
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     """With the labels of one fold changed, what is learned for it, and so what it costs, stays as it was."""
     recording = recorded()
@@ -162,7 +128,7 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     np.testing.assert_array_equal(chain.ran[fold_of == 2], of_shuffled_chain.ran[fold_of == 2])
     assert any(
         (point.time_ms != of_shuffled.time_ms).any()
-        for way in ("cascade", "embedding")
+        for way in ("cascade", "multiplexer")
         for point, of_shuffled in zip(one.points[way], other.points[way], strict=True)
     ), "the other folds have learned from it"
 

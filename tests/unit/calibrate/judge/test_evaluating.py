@@ -7,7 +7,7 @@ import pytest
 
 from jetsel.calibrate.judge.evaluating import check_promises
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.promise import Promise, Promises, Score
+from jetsel.policies.promise import Promise, Promises
 from jetsel.policies.single import Single
 from tests.unit.calibrate.recorded import of_two_classes
 
@@ -22,7 +22,7 @@ def test_a_promise_is_broken_if_the_whole_interval_is_above_its_level() -> None:
     recording = of_two_classes(MARGINS, classes=[1, *[0] * 19, *[1] * 20])  # 1 of the sure ones is wrong, and the rest
     run = replay_all(Single("s"), recording, range(40), "top1", {"s": 1.0}, "s")
     kept = (promise(0.01, 9.0), promise(0.02, 3.0), promise(0.2, 0.5))
-    found = check_promises("single:s", Promises(Score(1.0), kept, (), 40), run, recording.classes == 1, None)
+    found = check_promises("single:s", Promises(kept, (), 40), run, recording.classes == 1, None)
     assert [(one.policy, one.wrong_at_most, one.is_kept) for one in found] == [
         ("single:s", 0.01, True),
         ("single:s", 0.02, None),
@@ -36,5 +36,5 @@ def test_a_promise_is_broken_if_the_whole_interval_is_above_its_level() -> None:
     assert half.wrong_interval.low == pytest.approx(0.00888, abs=1e-5)
     assert (all_of.answered, all_of.wrong) == (1.0, pytest.approx(21 / 40))
     groups = np.array([0] * 20 + [1] * 20)  # two images, each twenty times: they prove little
-    (grouped,) = check_promises("s", Promises(Score(1.0), kept[2:], (), 40), run, recording.classes == 1, groups)
+    (grouped,) = check_promises("s", Promises(kept[2:], (), 40), run, recording.classes == 1, groups)
     assert grouped.is_kept is None, "two images tell little"

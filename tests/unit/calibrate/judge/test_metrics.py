@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from jetsel.calibrate.judge.metrics import area_under_curve, best_mix, macro, mean_interval, share_interval, undominated
+from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval, undominated
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), min_size=1, max_size=30))
@@ -64,19 +64,3 @@ def test_the_best_mix_of_two_models_in_a_mean_time() -> None:
 def test_only_what_nothing_beats_is_on_the_front() -> None:
     slow, good, fast = (4.0, 60.0, "slow"), (2.0, 63.0, "good"), (1.0, 50.0, "fast")
     assert undominated([slow, good, fast, (2.0, 62.0, "worse")]) == [fast, good]
-
-
-@pytest.mark.parametrize(
-    ("right", "said", "area"),
-    [
-        ([True, True, False, False], [0.9, 0.6, 0.7, 0.1], 0.75),  # of four pairs one stands the wrong way round
-        ([True, False, False], [0.5, 0.5, 0.1], 0.75),  # a tie counts half
-        ([True, False], [0.5, 0.5], 0.5),
-    ],
-)
-def test_the_area_under_the_curve_counts_pairs(right: list[bool], said: list[float], area: float) -> None:
-    assert area_under_curve(np.array(right), np.array(said)) == pytest.approx(area)
-
-
-def test_of_photographs_that_are_all_right_no_area_is_told() -> None:
-    assert area_under_curve(np.ones(3, bool), np.arange(3.0)) is None

@@ -1,35 +1,107 @@
-"""Which images may test a promise, and which of two thresholds is promised: counted by hand."""
+"""Which images may aim and test a promise, by hand; and that the promise of the best of several policies is kept."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 
-from jetsel.calibrate.judge.promises import Evidence, Unknown, promises_of
-from jetsel.calibrate.record.replay import Run, Sights
-from jetsel.policies.promise import Score
+from jetsel.calibrate.judge.learn_then_test import DELTA, fewest, safe_threshold
+from jetsel.calibrate.judge.promises import Split, aiming_unknown, promises_by_policy, promises_of
+from jetsel.calibrate.record.replay import Run, Scores
+from tests.unit.calibrate.judge.test_learn_then_test import drawn_policies, true_share_wrong
+
+NEEDED = fewest(0, 0.01)  # right answers that promise 1 %
+DRAWS = 500
 
 
-def run(score: float, images: int) -> Run:
-    """Answers of class 0, all with this score, of a policy without rungs."""
-    sights = Sights(np.full((images, 3), score), np.full((images, 1, 3), np.nan), np.zeros((images, 1)))
-    ones, never = np.ones(images), np.zeros(images, bool)
-    return Run(np.zeros(images, np.int64), ~never, ones, ~never[:, None], never, 0.0, (), sights)
+def run(final: NDArray[np.float64], looks: NDArray[np.float64] | None = None) -> Run:
+    """Answers of class 0 with these scores (n,), of a policy that has no rungs, or two with these looks (n,)."""
+    n = len(final)
+    looks = np.full(n, np.nan) if looks is None else looks
+    never = np.zeros(n, bool)
+    scores = Scores(final, looks[:, None], np.ones((n, 1)))
+    return Run(np.zeros(n, np.int64), ~never, np.full(n, 2.0), ~never[:, None], never, 0.0, (), scores)
 
 
-def test_only_the_first_of_near_duplicates_outside_of_the_choosing_folds_tests_the_promise() -> None:
-    folds, is_first = np.array([0, 1, 2, 3, 9]), np.array([True, True, True, False, True])
-    seen = Evidence({}, np.zeros(5, np.int64), folds, is_first, "top1")
-    assert seen.choosing.tolist() == [True, True, False, False, False]
-    assert seen.testing.tolist() == [False, False, True, False, True]
+def right(n: int) -> NDArray[np.bool_]:
+    return np.zeros(n, bool)
+
+
+def levels(folds: NDArray[np.int64], groups: NDArray[np.int64] | None, wrong: NDArray[np.bool_]) -> list[float]:
+    """The levels that answers of one score promise."""
+    found = promises_of(run(np.full(len(folds), 5.0)), wrong, Split.of(folds, groups))
+    return [one.wrong_at_most for one in found.kept]
+
+
+def test_images_of_the_aiming_folds_do_not_test_the_promise() -> None:
+    folds = np.repeat([0, 1, 2], [200, 200, NEEDED - 1])
+    assert 0.01 not in levels(folds, None, right(len(folds))), "one image is missing"
+    folds = np.append(folds, 9)
+    assert 0.01 in levels(folds, None, right(len(folds)))
+    assert 0.01 in levels(folds, None, folds < 2), "what is wrong there tells nothing"
+
+
+def test_of_near_duplicates_the_first_alone_tests_the_promise_and_counts() -> None:
+    folds = np.full(3 * NEEDED - 3, 5)
+    groups = np.arange(len(folds)) % (NEEDED - 1)
+    assert 0.01 not in levels(folds, groups, right(len(folds))), "three copies of each prove no more"
+    groups = np.append(groups, NEEDED - 1)
+    wrong = np.append(np.arange(len(folds)) >= NEEDED - 1, False)
+    assert 0.01 in levels(np.append(folds, 5), groups, wrong), "the copies are wrong, the first of each is right"
+    assert Split.of(folds, groups[:-1]).recorded == NEEDED - 1
+
+
+def test_early_refusal_is_aimed_by_the_aiming_images_alone() -> None:
+    draw = np.random.default_rng(4)
+    final = draw.normal(3.0, 2.0, 1000)
+    answers, folds = run(final, final + draw.normal(size=1000)), np.arange(1000) % 10
+    split, wrong = Split.of(folds, None), final < draw.normal(1.0, 1.0, 1000)
+
+    def early(wrong: NDArray[np.bool_]) -> set[tuple[float | None, ...]]:
+        return {one.early for one in promises_of(answers, wrong, split).kept}
+
+    assert any(limit is not None for one in early(wrong) for limit in one)
+    assert early(wrong & split.aiming) >= early(wrong), "those that test may be right as well"
+    assert not early(wrong & split.testing) & early(wrong), "those that aim may not"
 
 
 def test_with_unknown_images_the_stricter_of_both_thresholds_is_promised() -> None:
-    folds = np.arange(400) % 10
-    known = Evidence({"p": run(5.0, 400)}, np.zeros(400, np.int64), folds, np.ones(400, bool), "top1")
-    score = Score(probability=1.0)
-    assert {one.threshold for one in promises_of(known, "p", score).kept} == {-17.0}, "all are right"
-    both = replace(known, unknown=Unknown({"p": run(2.0, 400)}))
+    known, split = run(np.full(400, 5.0)), Split.of(np.arange(400) % 10, None)
+    alone = promises_of(known, right(400), split).kept
+    assert {one.threshold for one in alone} == {-17.0}, "all are right"
     # 320 known images and 320 unknown ones, of which each answer is wrong: the threshold must lie above 2.
-    assert {one.threshold for one in promises_of(both, "p", score).kept} == {2.01}
+    both = promises_of(known, right(400), split, run(np.full(400, 2.0))).kept
+    assert {one.threshold for one in both} == {2.01}
+    assert {one.unknown_refused for one in both} == {1.0}
+    surer = run(np.where(aiming_unknown(400), 9.0, 2.0))
+    kept = promises_of(known, right(400), split, surer).kept
+    assert {one.threshold for one in kept} == {2.01}, "those that aim do not test"
+    assert {one.unknown_refused for one in kept} == {1.0}
+
+
+def test_the_default_alone_pays_for_having_been_chosen() -> None:
+    scores, wrong = drawn_policies(1000, 1, 0.0, seed=2)
+    one, split = run(scores), Split.of(np.arange(1000) % 10, None)
+    found = promises_by_policy({"a": one, "b": one}, {"a": wrong[0], "b": wrong[0]}, split, {}, "a", rivals=8)
+    assert found["b"] == promises_of(one, wrong[0], split)
+    assert found["a"] == promises_of(one, wrong[0], split, chosen_among=8)
+    thresholds = [{level.wrong_at_most: level.threshold for level in found[name].kept} for name in "ab"]
+    assert thresholds[0]
+    assert all(threshold > thresholds[1][level] for level, threshold in thresholds[0].items())
+
+
+@pytest.mark.parametrize("shared", [0.9, 0.5])
+def test_the_promise_of_the_best_of_eight_holds_although_the_same_images_chose_it(shared: float) -> None:
+    """Eight equally good policies, of which the most accurate is the default, over 500 draws of calibration images."""
+    level, broken = 0.1, {1: 0, 8: 0}
+    testing = Split.of(np.arange(500) % 10, None).testing
+    for seed in range(DRAWS):
+        scores, wrong = drawn_policies(500, 8, shared, seed)
+        best = wrong[wrong.sum(axis=1).argmin()]
+        for among in broken:
+            threshold = safe_threshold(scores[testing], best[testing], level, DELTA / among)
+            broken[among] += threshold is not None and true_share_wrong(threshold) > level
+    spare = 3 * (DRAWS * DELTA * (1 - DELTA)) ** 0.5
+    assert broken[8] <= DELTA * DRAWS
+    assert broken[1] > DELTA * DRAWS + spare, "as if nothing had been chosen, it would be broken too often"

@@ -7,15 +7,7 @@ import re
 import msgspec
 
 from jetsel.calibrate.judge.comparing import sentences
-from jetsel.calibrate.judge.findings import (
-    FittedChain,
-    Interval,
-    Multiplexing,
-    PolicyDifference,
-    Result,
-    Spread,
-    Staying,
-)
+from jetsel.calibrate.judge.findings import FittedChain, PolicyDifference, Result, Spread
 from tests.unit.calibrate.report import sample
 
 
@@ -32,7 +24,7 @@ POLICIES = {
     "single:l": result("single:l", 0.6, 0.8, 10.0),
     "chain": result("chain", 0.58, 0.81, 8.8),
     "cascade": result("cascade", 0.6004, 0.8, 5.0),
-    "embedding": result("embedding", 0.61, 0.79, 12.5),
+    "multiplexer": result("multiplexer", 0.61, 0.79, 12.5),
 }
 BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result("oracle", 0.75, 0.9, 4.0)}
 
@@ -42,10 +34,10 @@ def said(criterion: str = "top1", chain: FittedChain = CHAIN, labels_from: str |
 
 
 def test_every_policy_is_set_beside_the_best_single_model() -> None:
-    chain, cascade, embedding, better, *_ = said()
+    chain, cascade, multiplexer, better, *_ = said()
     assert re.search("chain saves 12 % .* loses 2.0 points", chain)
     assert re.search("cascade saves 50 % .* as accurate", cascade)
-    assert re.search("embedding takes 25 % more .* gains 1.0 points", embedding)
+    assert re.search("multiplexer takes 25 % more .* gains 1.0 points", multiplexer)
     assert better.startswith("cascade is both faster and more accurate")
 
 
@@ -56,7 +48,7 @@ def test_a_difference_that_is_not_there_is_no_saving() -> None:
 
 
 def test_every_policy_is_set_beside_a_coin() -> None:
-    assert "chain -2.0, cascade +0.0 and embedding +1.0" in said()[4]
+    assert "chain -2.0, cascade +0.0 and multiplexer +1.0" in said()[4]
     faster = {"chain": result("chain", 0.58, 0.81, 1.0)}
     assert not any("randomly" in one for one in sentences(faster, BOUNDS, "l", CHAIN, "top1", None))
 
@@ -92,33 +84,3 @@ def test_energies_are_said_where_they_are_known() -> None:
 
 def test_agreement_comes_before_everything() -> None:
     assert "agrees with l's" in said(labels_from="l")[0]
-
-
-MULTIPLEXING = Multiplexing(
-    reads="s",
-    cost_ms=0.75,
-    area=0.811,
-    own_area=0.792,
-    first="m",
-    pays_below_ms=0.5,
-    points=0.2,
-    points_interval=Interval(-0.1, 0.5),
-    time_ratio=1.11,
-    stays={"s": Staying(0.1, 0.0, Interval(0, 0)), "m": Staying(0.558, -0.1, Interval(-0.9, 0.7))},
-)
-
-
-def test_what_the_multiplexer_knows_costs_and_gives_is_reported() -> None:
-    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, MULTIPLEXING)[-1]
-    assert "of s, which takes 0.750 ms for each image" in text
-    assert re.search("begins with m, .* less than 0.500", text)
-    assert re.search("whether s is right .* 0.811 .* 0.792", text)
-    assert re.search(r"\+0.20 points \(-0.10 to \+0.50\) and takes 1.11", text)
-    assert re.search(r"m on the device could answer 55.8 % .* -0.10 points \(-0.90 to \+0.70\)", text)
-
-
-def test_a_multiplexer_that_reads_the_cascades_first_rung_costs_nothing_more() -> None:
-    found = msgspec.structs.replace(MULTIPLEXING, first="s", area=None)
-    text = sentences(POLICIES, BOUNDS, "l", CHAIN, "top1", None, found)[-1]
-    assert "adds no cost" in text
-    assert "area" not in text

@@ -16,8 +16,8 @@ from jetsel.zoo import STARTER, Family, scan
 
 STARTER_FAMILY = scan([STARTER]).families["starter"]
 LABELS = STARTER_FAMILY.labels
-QUICK = RecordOptions(workers=2, plan=TimingPlan(photographs=4, least_repeats=2, most_repeats=2))
-TEN_TIMED = RecordOptions(workers=2, plan=TimingPlan(photographs=10, least_repeats=2, most_repeats=2))
+QUICK = RecordOptions(workers=2, plan=TimingPlan(images=4, repeats=2))
+TEN_TIMED = RecordOptions(workers=2, plan=TimingPlan(images=10, repeats=2))
 
 
 def family(*names: str) -> Family:

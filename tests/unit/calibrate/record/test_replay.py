@@ -14,7 +14,7 @@ from jetsel.base.errors import InDoubtError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay, replay_all
 from jetsel.engines import Output
-from jetsel.policies import Decision, Evidence, Policy
+from jetsel.policies import Decision, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
@@ -22,7 +22,7 @@ from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
-from tests.unit.runtime.driving import TableEngine, finish
+from tests.unit.runtime.driving import Asked, TableEngine, finish
 
 TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
 EVEN = dict.fromkeys(TEMPERATURES, 1.0)
@@ -48,9 +48,9 @@ def driven(
         model: ModelQueue(model, RecordedEngine(model, logits), TEMPERATURES[model])
         for model, logits in zip(recording.models, recording.logits, strict=True)
     }
-    evidence = Evidence(recording.features_of(photograph, policy.features) if policy.features else None, fallback)
+    features = recording.features_of(photograph, policy.features) if policy.features else None
     number = np.full((1, 1, 1, 1), photograph, np.float32)
-    run = RequestRun(policy, evidence, criterion, lambda _: number)
+    run = RequestRun(features, fallback, policy=policy, request=Asked(criterion=criterion, pixels=number))
     finish(Driver(queues), run)
     return run
 

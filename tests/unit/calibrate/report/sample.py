@@ -9,7 +9,6 @@ import msgspec
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
     Comparison,
-    DoubtFindings,
     Findings,
     FittedChain,
     Guess,
@@ -18,13 +17,14 @@ from jetsel.calibrate.judge.findings import (
     Interval,
     Mistakes,
     PolicyDifference,
+    PromiseFindings,
     RefusedClass,
     Reliability,
     Result,
     Spread,
 )
 from jetsel.image import Limits
-from jetsel.policies.promise import Missing, Promise, Promises, Score
+from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.wire import Criterion
 
 LIMITS = Limits(max_bytes=16_000_000, max_pixels=50_000_000)
@@ -39,7 +39,7 @@ POLICIES = {  # name -> top-1, top-5, mean time in ms
     "chain": (0.591, 0.834, 1.62),
     "cascade": (0.634, 0.857, 1.48),
     "cascade-averaged": (0.641, 0.861, 1.50),
-    "embedding": (0.604, 0.841, 1.33),
+    "multiplexer": (0.604, 0.841, 1.33),
 }
 BOUNDS = {
     "cheapest": (0.452, 0.731, 0.21),
@@ -126,25 +126,22 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
             [ClassFinding("tabby cat", 80, 0.61, {"Egyptian cat": 20})],
             ImageSample(165, images("wrong", ["Egyptian cat", "lynx", "Egyptian cat"])),
         ),
-        doubt=doubt(),
+        promises=promises(),
         current=result("the cascade of 2026-11-01", 0.627, 0.85, 1.41, energy=energy),
         command="jetsel calibrate 'my cats'",
     )
 
 
-def doubt() -> DoubtFindings:
+def promises() -> PromiseFindings:
     """The policy in use promises two levels, the best single model one."""
-    score = Score(margin=1.0)
     five = Promise(0.05, 2.1, (None, 0.3), answered=0.412, wrong=0.043, saved=0.183, unknown_refused=0.931)
     ten = Promise(0.1, 1.4, (None, 0.1), answered=0.573, wrong=0.091, saved=0.122, unknown_refused=0.884)
     single = Promise(0.1, 1.6, (), answered=0.521, wrong=0.089, unknown_refused=0.872)
     one, two, above = Missing(0.01, None), Missing(0.02, 12_340), Missing(0.05, 9_100)
-    return DoubtFindings(
-        score="margin",
-        by_score={"probability": 0.241, "margin": 0.272, "distance": 0.103},
-        promises={
-            "cascade-averaged": Promises(score, (five, ten), (one, two), 7900),
-            "single:xl": Promises(score, (single,), (one, two, above), 7900),
+    return PromiseFindings(
+        by_policy={
+            "cascade-averaged": Promises((five, ten), (one, two), 7900),
+            "single:xl": Promises((single,), (one, two, above), 7900),
         },
         curves={
             "cascade-averaged": [(i / 40, 0.36 * (i / 40) ** 2.4) for i in range(1, 41)],

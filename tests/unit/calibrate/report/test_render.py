@@ -18,9 +18,10 @@ import pytest
 from jetsel.calibrate.judge.findings import ClassFinding, Comparison, Findings, Guess, ImageSample, Mistakes
 from jetsel.calibrate.judge.results import MOST_CLASSES, MOST_IMAGES
 from jetsel.calibrate.judge.words import change, clean, percent, signed, significant
-from jetsel.calibrate.report import render, unsure
+from jetsel.calibrate.report import render
 from jetsel.calibrate.report.parts import lines
 from jetsel.calibrate.report.policies import ordered
+from jetsel.calibrate.report.promises import trade_off
 from jetsel.image import decode, jpeg
 from tests.unit.calibrate.report import sample
 
@@ -179,7 +180,7 @@ def test_without_anything_in_use_the_candidate_stands_alone() -> None:
 
 def test_points_of_the_chart_are_named_and_what_is_in_use_is_marked() -> None:
     drawn = re.findall(r"<text[^>]*>([^<]*)</text>", made("full"))
-    assert {"xs", "s", "m", "l", "xl", "chain", "embedding", "oracle"} <= set(drawn)
+    assert {"xs", "s", "m", "l", "xl", "chain", "multiplexer", "oracle"} <= set(drawn)
     assert {"cascade-averaged (in use now)", "in use before"} <= set(drawn)
 
 
@@ -203,46 +204,43 @@ def test_one_policy_without_energy_does_not_hide_the_others() -> None:
     assert significant(top1.policies["cascade"].energy_mj.mean) in text
 
 
-def unsure_part(findings: Findings) -> str:
+def promises_part(findings: Findings) -> str:
     page = rendered(findings)
-    return Reader(page[page.index('id="unsure"') : page.index('id="hopeless"')]).text
+    return Reader(page[page.index('id="promises"') : page.index('id="hopeless"')]).text
 
 
 def test_each_promised_level_is_shown_and_what_the_others_need() -> None:
-    text = unsure_part(FINDINGS["full"])
+    text = promises_part(FINDINGS["full"])
     assert "41.2 % of the images answered" in text
     assert "5 % 41.2 4.3 18.3 93.1 yes" in text
     assert "10 % 52.1 8.9 0.0 87.2 yes" in text
     assert "no: it needs about 13,000 images in all" in text
     assert "no: too many of the surest answers are wrong" in text
-    assert "score: margin." in text
-    assert "probability 24.1 %, margin 27.2 %, distance 10.3 %" in text
     assert "tabby cat 80 91.3" in text
     assert "lynx" not in text, "nothing of it is refused"
 
 
 def test_the_page_says_if_no_unknown_images_were_tested_and_if_nothing_is_promised() -> None:
-    doubt = sample.doubt()
-    assert "--unknown FOLDER" not in unsure_part(FINDINGS["full"])
-    untested = msgspec.structs.replace(doubt, unknown_images=0)
-    text = unsure_part(msgspec.structs.replace(FINDINGS["full"], doubt=untested))
+    promises = sample.promises()
+    assert "--unknown FOLDER" not in promises_part(FINDINGS["full"])
+    untested = msgspec.structs.replace(promises, unknown_images=0)
+    text = promises_part(msgspec.structs.replace(FINDINGS["full"], promises=untested))
     assert "jetsel calibrate IMAGES --unknown FOLDER" in text
     assert "Unknown images refused" not in text
-    none = {name: msgspec.structs.replace(one, kept=()) for name, one in doubt.promises.items()}
-    text = unsure_part(
-        msgspec.structs.replace(FINDINGS["full"], doubt=msgspec.structs.replace(doubt, promises=none, level=None))
-    )
-    assert "Unsure answers: no error rate can be promised" in text
+    none = {name: msgspec.structs.replace(one, kept=()) for name, one in promises.by_policy.items()}
+    nothing = msgspec.structs.replace(promises, by_policy=none, level=None)
+    text = promises_part(msgspec.structs.replace(FINDINGS["full"], promises=nothing))
+    assert "Promises: none can be made" in text
     assert "Classes that are refused most" not in text
-    assert 'id="unsure"' not in rendered(msgspec.structs.replace(FINDINGS["full"], doubt=None))
+    assert 'id="promises"' not in rendered(msgspec.structs.replace(FINDINGS["full"], promises=None))
 
 
 def test_the_curve_has_the_most_answers_for_each_share_of_wrong_ones() -> None:
     points = [(0.25, 0.0), (0.5, 0.02), (0.75, 0.04), (1.0, 0.03)]
-    found = unsure.trade_off(msgspec.structs.replace(sample.doubt(), curves={"s": points}))
+    found = trade_off(msgspec.structs.replace(sample.promises(), curves={"s": points}))
     assert found is not None
     assert found.numbers.groups[""] == [["s", "0", "25.0"], ["s", "2.00", "50.0"], ["s", "3.00", "100"]]
-    assert unsure.trade_off(msgspec.structs.replace(sample.doubt(), curves={"s": points[:1]})) is None
+    assert trade_off(msgspec.structs.replace(sample.promises(), curves={"s": points[:1]})) is None
 
 
 def test_what_did_not_happen_is_said() -> None:

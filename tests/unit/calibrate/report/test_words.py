@@ -15,7 +15,7 @@ from jetsel.calibrate.judge.words import (
     signed,
     significant,
 )
-from jetsel.policies.promise import Missing, Promise, Promises, Score
+from jetsel.policies.promise import Missing, Promise, Promises
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,6 @@ def test_promises_are_one_sentence() -> None:
     kept = tuple(Promise(level, 1.0, (), answered=share, wrong=0.01) for level, share in ((0.05, 0.704), (0.1, 0.82)))
     missing = (Missing(0.01, None), Missing(0.02, 1200))
     said = "cascade answers 70 % of the images if at most 5 % of the answers may be wrong and 82 % if at most 10 %."
-    assert promises_in_words("cascade", Promises(Score(1.0), kept, missing, 300)) == said
+    assert promises_in_words("cascade", Promises(kept, missing, 300)) == said
     said = "s cannot promise an error rate, not even 2 %: it needs about 1,200 images in all."
-    assert promises_in_words("s", Promises(Score(1.0), (), missing, 300)) == said
+    assert promises_in_words("s", Promises((), missing, 300)) == said

@@ -72,6 +72,6 @@ def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> N
         assert deciding().no_energy is None
         board.mode(1)
         assert "power mode changed" in (deciding().no_energy or "")
-        assert all(path.energy_mj is None for path in deciding().paths)
+        assert all(point.energy_mj is None for point in deciding().front.points)
     finally:
         metering.stop()

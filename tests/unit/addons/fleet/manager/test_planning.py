@@ -17,12 +17,7 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, Usage
 from jetsel.base.errors import RepositoryError
 from tests.unit.addons.fleet.managed import repository, told, upload
-from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return pair(tmp_path_factory.mktemp("keys"), "key")
+from tests.unit.addons.fleet.published import Pair, family_folder, publish
 
 
 @pytest.fixture(scope="module")

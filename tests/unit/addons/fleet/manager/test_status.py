@@ -39,13 +39,6 @@ def now_s(folder: Path) -> float:
     return (folder / "probe").stat().st_mtime
 
 
-def test_a_device_that_is_well_has_no_fault(tmp_path: Path) -> None:
-    trial = Trial(serial=3, outcome="installed")
-    lines = at(Storage(str(tmp_path)), now_s(tmp_path), plan=3, trial=trial)
-    found = stands(Storage(str(tmp_path)), *lines, late_s=100.0, planned=3)
-    assert (found.seen_s, found.planned, found.installed, found.clock_s, found.faults) == (100.0, 3, 3, None, ())
-
-
 def test_each_fault_is_named(tmp_path: Path) -> None:
     trial = Trial(serial=3, outcome="rolled-back", reason="slower")
     lines = [

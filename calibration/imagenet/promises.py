@@ -1,0 +1,47 @@
+"""Whether ImageNet's family keeps its promises: `python -m calibration.imagenet.promises`.
+
+Calibration images are drawn from the answers that ship with the family, and judged on the others of them: neither
+images nor models are needed. Of each answer its likeliest classes are known. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import jetsel.zoo
+from calibration.promises import of_shipped, show
+from jetsel.calibrate.condensed import read_condensed
+from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.coding import read
+
+KIND = "cascade"
+SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
+
+
+def shipped() -> tuple[Recording, Identity]:
+    """Return the answers of the models that the shipped cascade has, and whose they are."""
+    known = read(SHIPPED)
+    scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms))
+    answers = replace(scaled, is_scaled=False)  # temperatures are fitted again
+    recording = of_shipped(answers, SHIPPED, KIND)
+    identities = {name: known.identities[name] for name in recording.models}
+    parts = known.feature_table, known.decode_px, known.features_px
+    return recording, Identity(known.family, known.labels_sha256, identities, *parts)
+
+
+def main() -> None:
+    """Judge and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splits", type=int, default=500, help="draws of calibration images (%(default)s)")
+    parser.add_argument("--images", type=int, default=600, help="images of a draw (%(default)s)")
+    parser.add_argument("--most-s", type=float, default=7200, help="seconds after which no draw begins (%(default)s)")
+    options = parser.parse_args()
+    recording, identity = shipped()
+    show("ImageNet's family", recording, KIND, identity, options.images, options.splits, options.most_s)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Whether the starter family keeps its promises: `python -m calibration.starter.promises CALIBRATE TEST`.
+
+CALIBRATE and TEST: folders with a folder for each class, on which no model was trained. Both are put together, and
+calibration images are drawn from the whole. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from calibration.promises import of_shipped, pooled, show
+from calibration.starter.calibrate import recorded
+from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.record import TimingPlan
+from jetsel.features import WORKING_PX, table_hash
+from jetsel.zoo import STARTER, scan
+
+KIND = "cascade-averaged"
+TIMED = TimingPlan(photographs=60, most_repeats=10)
+
+
+def main() -> None:
+    """Record what is not recorded yet, judge and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("calibrate", type=Path)
+    parser.add_argument("test", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("build/starter"), help="recordings (%(default)s)")
+    parser.add_argument("--splits", type=int, default=500, help="draws of calibration images (%(default)s)")
+    parser.add_argument("--images", type=int, default=2000, help="images of a draw (%(default)s)")
+    parser.add_argument("--most-s", type=float, default=7200, help="seconds after which no draw begins (%(default)s)")
+    options = parser.parse_args()
+    family = scan([STARTER]).families["starter"]
+    sets = [
+        recorded(family, folder, options.work / f"{folder.name}-promises.sqlite", WORKING_PX, TIMED)
+        for folder in (options.calibrate, options.test)
+    ]
+    whole = pooled(*(of_shipped(one.recording, family.calibration, KIND) for one in sets))
+    identity = Identity(
+        family.name, family.labels.sha256, sets[0].identities, table_hash(), family.decode_px, WORKING_PX
+    )
+    show("The starter family", whole, KIND, identity, options.images, options.splits, options.most_s)
+
+
+if __name__ == "__main__":
+    main()

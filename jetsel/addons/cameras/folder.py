@@ -1,0 +1,118 @@
+"""A folder that receives images: the newest whole one is the frame."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from jetsel import image
+from jetsel.addons.cameras.source import SourceGoneError
+from jetsel.base.errors import JetselError
+from jetsel.image.listing import SUFFIXES, system_kind
+
+_LOOK_S = 0.2
+_PAUSES = 10  # a look at a large folder is followed by a pause of this many times its duration
+_UNFINISHED_S = 5.0  # a file that is no whole image and has not changed for this long is given up
+_TRIED = 8  # files of one look, the newest first: a burst of broken ones takes no longer
+_MOST_KINDS = 8  # of other files, each of which is mentioned once
+
+Stamp = tuple[str, int, int, int]
+"""Name, inode, bytes and time of the last change of the content: another image has another."""
+
+
+class Folder:
+    """The whole image that arrived last; older ones are skipped, as is all that is no image file.
+
+    A file arrives in the first look that finds it, whatever its times say, as clocks are set back; they order what one
+    look finds. It is decoded as soon as it is whole: one that is still being written ends too early, and is tried
+    again, while older ones of that look are taken. told: gets sentences about files that are skipped.
+    """
+
+    def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:
+        self._path, self._limits, self._stop, self._told = Path(path), limits, stop, told
+        self._seen: set[Stamp] = set()  # at the last look
+        self._new: list[Stamp] = []  # not taken yet, the newest last
+        self._unfinished: dict[Stamp, tuple[float, str]] = {}  # since when, of time.monotonic(), and what is wrong
+        self._kinds: set[str] = set()  # of other files, as mentioned
+        self._frame: np.ndarray | None = None
+
+    def grab(self) -> bool:
+        """Return whether a new image is there, after a moment if none is."""
+        began_s = time.monotonic()
+        changed_ns = self._stamps()
+        pause_s = max(_LOOK_S, _PAUSES * (time.monotonic() - began_s))
+        arrived = sorted(changed_ns.keys() - self._seen, key=lambda stamp: (changed_ns[stamp], stamp))
+        self._new = [stamp for stamp in self._new if stamp in changed_ns] + arrived
+        self._seen = set(changed_ns)
+        self._give_up()
+        for number in reversed(range(len(self._new))[-_TRIED:]):
+            stamp = self._new[number]
+            try:
+                data = image.read_file(self._path / stamp[0], self._limits)
+                self._frame = image.decode(data, self._limits, self._limits.max_pixels).bgr
+            except (OSError, JetselError) as error:
+                since_s, _ = self._unfinished.get(stamp, (time.monotonic(), ""))
+                self._unfinished[stamp] = since_s, str(error)
+            else:
+                del self._new[: number + 1]
+                self._unfinished.pop(stamp, None)
+                return True
+        self._stop.wait(pause_s)
+        return False
+
+    def _give_up(self) -> None:
+        """Report the files that have been no whole image for too long, even if a newer image was taken meanwhile."""
+        late_s = time.monotonic() - _UNFINISHED_S
+        for stamp, (since_s, error) in list(self._unfinished.items()):
+            if stamp in self._seen and since_s < late_s:
+                self._new = [one for one in self._new if one != stamp]
+                self._told(f"{stamp[0]} is skipped: {error}")
+            if stamp not in self._seen or since_s < late_s:
+                del self._unfinished[stamp]
+
+    def retrieve(self) -> np.ndarray | None:
+        """Return the image."""
+        return self._frame
+
+    def close(self) -> None:
+        """Nothing is open between two looks."""
+
+    def _stamps(self) -> dict[Stamp, int]:
+        """Return the image files that are there, and when each last changed in any way, in ns."""
+        found = []
+        try:
+            with os.scandir(self._path) as entries:
+                for entry in entries:
+                    kind = _other_kind(entry)
+                    if kind is None:
+                        found.append(_stamp(entry))
+                    elif kind and kind not in self._kinds and len(self._kinds) < _MOST_KINDS:
+                        self._kinds.add(kind)
+                        self._told(f"{entry.name} is skipped, as are all {kind}: only JPEG, PNG and WebP files count")
+        except OSError as error:
+            raise SourceGoneError(f"the folder cannot be read: {error.strerror}") from None
+        return {stamp[1:]: stamp[0] for stamp in found if stamp is not None}
+
+
+def _other_kind(entry: os.DirEntry[str]) -> str | None:
+    """Return None for an image file, what to call all files of its kind, or "" for what a system or program puts."""
+    is_folder, suffix = entry.is_dir(follow_symlinks=False), f".{entry.name.rpartition('.')[2].lower()}"
+    if system_kind(entry.name, is_folder=is_folder) is not None:
+        return ""
+    if is_folder:
+        return "subfolders"
+    return None if suffix in SUFFIXES else f"{suffix} files" if "." in entry.name else "files without a suffix"
+
+
+def _stamp(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
+    """Return the time of a file's last change in ns, which moving it here is too (ctime), and its Stamp."""
+    try:
+        found = entry.stat()
+    except OSError:
+        return None  # it was removed meanwhile, or is a link to nothing
+    return found.st_ctime_ns, entry.name, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,252 @@
+"""`jetsel fleet status`, `plan` and `report`: each device and what it should hold, on the terminal or as a page."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jetsel.addons.fleet.commands.repo import Trusted, Url
+from jetsel.base.errors import ConfigError, RepositoryError, pip_install
+from jetsel.cli.options import Json, emit
+
+if TYPE_CHECKING:
+    from jetsel.addons.fleet.documents import Plan
+    from jetsel.addons.fleet.manager.planning import Planner, Proposal
+    from jetsel.addons.fleet.manager.status import DeviceStatus
+
+Days = Annotated[float, typer.Option(min=0.01, help="Days of reports to use, back from a device's newest report.")]
+Periods = Annotated[float, typer.Option(min=1, help="Number of missed reports after which a device counts as faulty.")]
+DeadlineMs = Annotated[
+    float | None, typer.Option(min=0, help="Deadline in ms for devices that report none: later answers count as wrong.")
+]
+Families = Annotated[
+    list[str],
+    typer.Option(
+        "--family",
+        metavar="NAME",
+        help="Family that devices should hold; repeatable (default: those that each device has, or all if none).",
+    ),
+]
+Gain = Annotated[
+    float, typer.Option(min=0, max=1, help="Minimum accuracy gain, as a share, that justifies a new plan.")
+]
+
+
+class OpenedFleet:
+    """A repository and its devices. skipped: why uploads were not taken up, by their names."""
+
+    def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
+        """Take up what devices have told. Raises ConfigError if a library is missing, and RepositoryError."""
+        check_libraries()
+        from jetsel.addons.fleet.manager.devices import read_devices
+        from jetsel.addons.fleet.manager.metadata import Metadata
+        from jetsel.addons.fleet.storage import Storage
+
+        self.storage, self.trusted = Storage(url), trusted
+        table = Metadata(self.storage)
+        self.skipped = table.gather()
+        self.devices = read_devices(table, days)
+
+    def statuses(self, periods: float) -> list[DeviceStatus]:
+        """How every device stands."""
+        from jetsel.addons.fleet.documents import PLANS, plan_path
+        from jetsel.addons.fleet.manager.planning import read_plans
+        from jetsel.addons.fleet.manager.status import Written, statuses
+
+        try:
+            now_s = self.storage.now_s()
+        except RepositoryError:  # this user may only read there: ages are by this machine's clock
+            now_s = time.time()
+        written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
+        plans = {
+            name: Written(plan, written_s.get(plan_path(name), now_s))
+            for name, plan in read_plans(self.storage, self.trusted).items()
+        }
+        return statuses(self.devices, plans, now_s, periods)
+
+    def planner(self, deadline_ms: float | None, gain: float) -> Planner:
+        """What plans these devices."""
+        from jetsel.addons.fleet.manager.planning import Planner
+
+        return Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
+
+    def proposals(self, planner: Planner, families: Collection[str]) -> list[Proposal]:
+        """What is proposed for every device."""
+        return [planner.propose(name, device, families) for name, device in self.devices.items()]
+
+
+def check_libraries() -> None:
+    """Raise ConfigError if a library of the manager's is missing."""
+    for name in ("duckdb", "scipy"):
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(f"jetsel fleet needs {name}: {pip_install('fleet')}")
+
+
+def printable(text: str) -> str:
+    """Return what a device told as one line that moves no cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def opened(url: str, trust: Collection[Path], days: float = 7.0) -> OpenedFleet:
+    """Open a repository that these public keys may have signed."""
+    from jetsel.addons.fleet.signing import read_key
+
+    return OpenedFleet(url, [read_key(path) for path in trust], days)
+
+
+def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False) -> None:
+    """Show each device: its last report, the serials of its plans, its limits and its faults.
+
+    The exit status is 1 if an upload was skipped or a device has a fault.
+    """
+    fleet = opened(url, trust)
+    found = fleet.statuses(periods)
+    emit({"devices": found, "skipped": fleet.skipped}, json, lambda: _show_statuses(found, fleet.skipped))
+    raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in found))
+
+
+def _show_statuses(found: Sequence[DeviceStatus], skipped: Mapping[str, str]) -> None:
+    from jetsel.cli.terminal import console, table
+
+    shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
+    for one in found:
+        shown.add_row(*_row(one))
+    console().print(shown)
+    for name, why in skipped.items():
+        typer.echo(f"jetsel: {printable(name)} was skipped: {printable(why)}", err=True)
+
+
+def _row(one: DeviceStatus) -> list[str]:
+    limits = one.limits
+    allowed = (
+        () if limits is None else ((limits.storage_mb, "MB"), (limits.memory_mb, "MB memory"), (limits.budget_w, "W"))
+    )
+    return [
+        one.device,
+        "never" if one.seen_s is None else f"{one.seen_s / 3600:.1f} h",
+        str(one.planned),
+        str(one.installed),
+        "-" if one.trial is None else one.trial.outcome,
+        ", ".join(f"{value:g} {unit}" for value, unit in allowed if value is not None),
+        "-" if one.battery_percent is None else f"{one.battery_percent:.0f} %",
+        "-" if one.drift is None else f"{one.drift:.2f}",
+        printable("; ".join(one.faults)),
+    ]
+
+
+def plan(
+    url: Url,
+    trust: Trusted,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write the proposals to, for jetsel fleet roll-out.")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show only the models that would be added or removed.")] = False,
+    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    deadline_ms: DeadlineMs = None,
+    days: Days = 7.0,
+    gain: Gain = 0.005,
+    json: Json = False,
+) -> None:
+    """Propose, for each device, the models and cascades that answer most of its requests correctly and in time.
+
+    A proposal respects the device's limits of storage, memory, power and time, and is based on its own traffic and
+    latencies. Nothing is changed.
+    """
+    import msgspec
+
+    from jetsel.base.files import replace
+
+    fleet = opened(url, trust, days)
+    planner = fleet.planner(deadline_ms, gain)
+    found = fleet.proposals(planner, family)
+    if write is not None:
+        replace(write, msgspec.json.format(msgspec.json.encode(found)))
+    changes = [line for one in found for line in _changes(one, planner.plans.get(one.device))]
+    plain = [one for one in found if one.changes or not diff]
+    emit(plain, json, lambda: _show_changes(changes) if diff else _show_plans(found))
+
+
+def _show_changes(changes: list[str]) -> None:
+    for line in changes:
+        typer.echo(line)
+
+
+def _changes(one: Proposal, plan: Plan | None) -> list[str]:
+    if not one.changes:
+        return []
+    before = {planned.bundle.family: planned for planned in (() if plan is None else plan.families)}
+    lines = []
+    for planned in one.families:
+        name, old = planned.bundle.family, before.pop(planned.bundle.family, None)
+        had = () if old is None else old.models
+        words = [f"+{model}" for model in planned.models if model not in had]
+        words += [f"-{model}" for model in had if model not in planned.models]
+        words += (
+            []
+            if old is None or old.bundle == planned.bundle
+            else [f"version {old.bundle.version} -> {planned.bundle.version}"]
+        )
+        lines.append(f"{one.device}: {name}: {' '.join(words) or 'another cascade'}")
+    return [*lines, *(f"{one.device}: {name}: gone" for name in before)]
+
+
+def _show_plans(found: list[Proposal]) -> None:
+    from jetsel.cli.terminal import console, table
+
+    shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "limited by")
+    for one in found:
+        now, then = one.before, one.after
+        shown.add_row(
+            one.device,
+            "change" if one.changes else "keep" if one.families else "none",
+            "-" if now is None else f"{100 * now.accuracy:.1f}",
+            "-" if then is None else f"{100 * then.accuracy:.1f}",
+            "-" if then is None else f"{then.mean_ms:.2f}",
+            "\n".join(f"{planned.bundle.family}: {' '.join(planned.cascade)}" for planned in one.families),
+            "\n".join(f"{name} ({100 * share:.1f} % without)" for name, share in one.binds.items()),
+        )
+    console().print(shown)
+    for one in found:
+        for line in _remarks(one):
+            typer.echo(printable(f"{one.device}: {line}"))
+
+
+def _remarks(one: Proposal) -> list[str]:
+    """Which models the device loses, and why, and what is not known of it: a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in one.dropped.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [*(f"{', '.join(names)}: removed: {reason}" for reason, names in by_reason.items()), *one.notes]
+
+
+def report(
+    url: Url,
+    trust: Trusted,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="HTML page to write.")],
+    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    deadline_ms: DeadlineMs = None,
+    days: Days = 7.0,
+    gain: Gain = 0.005,
+    periods: Periods = 3.0,
+) -> None:
+    """Write a page with the expected results of the current and proposed plans, outcomes, drift, power and faults.
+
+    It needs pip install 'jetsel[calibrate]' in addition to 'jetsel[fleet]'.
+    """
+    from jetsel.addons.fleet.manager.status import render_fleet
+    from jetsel.base.files import replace
+    from jetsel.calibrate.report import NO_PAGE
+
+    fleet = opened(url, trust, days)
+    found = render_fleet(
+        fleet.statuses(periods), fleet.proposals(fleet.planner(deadline_ms, gain), family), fleet.skipped
+    )
+    if found is None:
+        raise ConfigError(NO_PAGE)
+    replace(out, found.encode())
+    typer.echo(f"{out}: {len(fleet.devices)} devices")

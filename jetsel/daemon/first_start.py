@@ -1,0 +1,102 @@
+"""At the first start on a machine, calibrations that came with models are fitted to its times, beside the requests."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from jetsel.base.errors import JetselError
+from jetsel.base.events import event
+from jetsel.daemon.family import ServedFamily
+from jetsel.policies.calibration import ANSWERS
+
+log = logging.getLogger("jetsel.models")
+
+LIMIT_S = 600.0  # a quiet board takes a minute or two
+LOOK_S = 60.0
+QUIET_LOAD = 0.5  # processes that want to run, for each core, as a mean over a minute (getloadavg(3))
+
+
+def needs_retiming(family: ServedFamily) -> bool:
+    """Whether a calibration came with the models, and with what it was fitted on, and the owner has none in use.
+
+    If the one that came is for other models too, it is refused, and fitted again to those that are here.
+    """
+    identity = family.in_use.identity
+    return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
+
+
+def begin_retiming(families: Iterable[ServedFamily], config: Path | None) -> None:
+    """Begin with those that need it, one after the other. config: the daemon's own file."""
+    names = [family.name for family in families if needs_retiming(family)]
+    options = [] if config is None else ["--config", str(config.absolute())]
+
+    def retime_all() -> None:
+        for name in names:
+            command = ["nice", sys.executable, "-m", "jetsel", "calibrate", "--retime", "--family", name, *options]
+            retime(name, command, itertools.repeat(LIMIT_S), wait_until_quiet)
+
+    if names:
+        threading.Thread(target=retime_all, name="retiming", daemon=True).start()
+
+
+def wait_until_quiet() -> None:
+    """Return once other programs leave half of the processor free."""
+    while True:
+        threading.Event().wait(LOOK_S)
+        if os.getloadavg()[0] <= QUIET_LOAD * (os.cpu_count() or 1):
+            return
+
+
+def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait: Callable[[], None]) -> None:
+    """Run the command that fits one family's calibration; a run that exceeds its limit is repeated after `wait`."""
+    is_first = True
+    for limit_s in limits_s:
+        try:
+            line = _printed(command, limit_s)
+        except subprocess.TimeoutExpired:  # noqa: PERF203  # each run has a limit
+            if is_first:
+                _warn(family, "this machine is too busy to time them; the daemon tries again when it is quiet")
+            is_first = False
+            wait()
+        except RetimingError as error:
+            _warn(family, str(error))
+            return
+        else:
+            log.info("family %s: %s", family, line, extra=event("retimed", family=family))
+            return
+
+
+class RetimingError(JetselError):
+    """The models were not timed, for this reason."""
+
+
+def _printed(command: Sequence[str], limit_s: float) -> str:
+    """Return the first line that a command prints; raises RetimingError, and TimeoutExpired after this time."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd="/",  # whose modules are nobody's
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except OSError as error:
+        raise RetimingError(f"they cannot be timed: {error.strerror}") from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["the process that timed them was ended"]
+        raise RetimingError(said[-1].removeprefix("jetsel: "))
+    return done.stdout.strip().splitlines()[0]
+
+
+def _warn(family: str, reason: str) -> None:
+    told = event("retiming-failed", family=family, reason=reason)
+    log.warning("the models of family %s keep the times of another machine: %s", family, reason, extra=told)

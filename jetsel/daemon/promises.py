@@ -1,0 +1,114 @@
+"""The promise that a request asks for, put around the policy that answers it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from jetsel.base.errors import RequirementsError
+from jetsel.policies import Policy
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.deadline import Deadline
+from jetsel.policies.front import Front
+from jetsel.policies.promise import Promises
+from jetsel.policies.requirements import Requirements
+from jetsel.policies.with_promise import WithPromise
+from jetsel.wire import Criterion
+
+
+class FamilyPromises:
+    """What one family can promise of its errors, under every criterion."""
+
+    def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
+        """wrong_at_most: what the configuration asks for; the calibration's own goes before it."""
+        self._calibration = calibration
+        own = None if calibration is None else calibration.wrong_at_most
+        self.wrong_at_most = wrong_at_most if own is None else own
+
+    def of(self, criterion: Criterion, policy: str) -> Promises | None:
+        """Return what a policy can promise, None if it was not calibrated for that."""
+        return None if self._calibration is None else self._calibration.promises.get(criterion, {}).get(policy)
+
+    def level(self, wrong_at_most: float | None) -> float | None:
+        """Return the level that a request gets: its own, or the family's; None for no promise."""
+        level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
+        return None if level is None or level >= 1 else level
+
+    def wrap(self, policy: Policy, criterion: Criterion, wrong_at_most: float | None) -> Policy:
+        """Return the policy with the promise that the request asks for, or the family does; 1 asks for none.
+
+        What chooses among paths chooses among those that can promise it. Raises RequirementsError that says how many
+        images are missing, or what else stands against it.
+        """
+        level = self.level(wrong_at_most)
+        if level is None:
+            return policy
+        if isinstance(policy, Deadline):
+            front = self.wrap_front(policy.front, criterion, level)
+            able = {point.policy.name: point.policy for point in front.points}
+            otherwise = able.get(policy.otherwise.name, front.points[0].policy)
+            return replace(policy, front=front, otherwise=otherwise, edge=Front())
+        if isinstance(policy, Requirements):
+            front = self.wrap_front(policy.front, criterion, level)
+            names = ", ".join(point.policy.name for point in front.points)
+            words = f"only {names} can promise wrong_at_most {level:g}"
+            return replace(policy, front=front, edge=Front(), promise=words)
+        return self._with_promise(policy, criterion, level)
+
+    def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:
+        """Return the operating points that can promise what the request asks for, with that promise.
+
+        They are still ranked by their accuracy: the shares that promises answer are of the images that their thresholds
+        were tested on, and the point with the luckiest threshold would be preferred. Raises as `wrap`.
+        """
+        level = self.level(wrong_at_most)
+        if level is None:
+            return front
+        able = front.only(lambda point: self._able(point.policy, criterion, level))
+        if able is None:
+            raise self._refusal(criterion, level)
+        return able
+
+    def missing(self, policy: Policy) -> str | None:
+        """Return why this policy cannot promise what the family's requests get under top1, None if it can."""
+        try:
+            self.wrap(policy, "top1", None)
+        except RequirementsError as error:
+            return str(error)
+        return None
+
+    def _able(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise | None:
+        """Return the policy with its promise, None if it cannot make it."""
+        try:
+            return self._with_promise(policy, criterion, level)
+        except RequirementsError:
+            return None
+
+    def _with_promise(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise:
+        found = self.of(criterion, policy.name)
+        if found is None:
+            raise self._refusal(criterion, level, policy.name)
+        return WithPromise(policy, found.at(level))
+
+    def _refusal(self, criterion: Criterion, level: float, policy: str | None = None) -> RequirementsError:
+        """Return why nothing, or this policy, can promise the level."""
+        known = {} if self._calibration is None else self._calibration.promises.get(criterion, {})
+        if not known:
+            return RequirementsError(
+                f"wrong_at_most {level:g}: the family's calibration has no promises for {criterion}: "
+                "jetsel calibrate IMAGES"
+            )
+        if policy is not None:
+            return RequirementsError(
+                f"wrong_at_most {level:g}: {policy} was not calibrated for it; {' and '.join(known)} were"
+            )
+        nearest = min(
+            known.values(), key=lambda one: min((m.images or math.inf for m in one.missing), default=math.inf)
+        )
+        try:
+            nearest.at(level)
+        except RequirementsError as error:
+            return error
+        return RequirementsError(
+            f"wrong_at_most {level:g}: no policy that can answer this request was calibrated for it"
+        )

@@ -1,0 +1,131 @@
+"""Any policy with a promise: of the answers that it gives, at most a share is wrong; the rest it refuses or marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+import msgspec
+
+from jetsel.base.errors import InDoubtError, JetselError
+from jetsel.policies.cascade import Cascade
+from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
+from jetsel.policies.promise import Promise, log_odds
+
+
+@dataclass(frozen=True, eq=False)
+class WithPromise:
+    """The policy, whose answers are in doubt if their score is below the promise's threshold.
+
+    A doubtful answer is refused (`InDoubtError`) if the request has no fallback, otherwise marked. The promise is one
+    of the policy as it was calibrated: if a model is unavailable or time runs out, the answer is in doubt.
+    """
+
+    policy: Policy
+    promise: Promise
+
+    @property
+    def name(self) -> str:
+        """That of the policy."""
+        return self.policy.name
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Those of the policy."""
+        return self.policy.models
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Those of the policy."""
+        return self.policy.first
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Those of the policy."""
+        return self.policy.features
+
+    def __call__(self, photo: Evidence) -> Steps:
+        """Let the policy choose; refuse as early as its answer is known to be in doubt."""
+        doubt: str | None = None
+        failed: str | None = None  # why the policy does not run as calibrated
+        steps, ran = self.policy(photo), list[Prediction]()
+        move: Callable[[], Run] = partial(next, steps)
+        while True:
+            try:
+                asked = move()
+            except StopIteration as end:
+                return self._judged(end.value, doubt, failed, photo)
+            except InDoubtError as error:
+                error.covered = self.promise.answered
+                raise
+            except OutOfTime:
+                if not ran:
+                    raise
+                late = f"time ran out; {best(ran).model} is the best that ran"
+                return self._judged(Decision(best(ran), late, cut_short=True), doubt, failed, photo)
+            if doubt is None and failed is None:
+                doubt = self._early_doubt(ran)
+            if doubt is not None and photo.fallback is None:
+                steps.close()
+                self._refuse(doubt)
+            try:
+                seen = yield asked
+            except (JetselError, OutOfTime) as error:
+                if photo.fallback is None:
+                    steps.close()
+                    raise  # another policy may still keep its promise; this one did not run as calibrated
+                is_late = isinstance(error, OutOfTime)
+                failed = "too little time was left for the next model" if is_late else str(error)
+                move = partial(steps.throw, error)
+                continue
+            ran += seen
+            move = partial(steps.send, seen)
+
+    def _early_doubt(self, ran: Sequence[Prediction]) -> str | None:
+        """Return why a cascade gives up after these runs, None if it goes on."""
+        place = len(ran) - 1
+        if not (isinstance(self.policy, Cascade) and 0 <= place < len(self.promise.early)):
+            return None
+        limit = self.promise.early[place]
+        answer = self.policy.answer(ran)
+        if limit is None or log_odds(answer.confidence) >= limit:
+            return None
+        return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(answer, limit)})"
+
+    def _judged(self, decision: Decision, doubt: str | None, failed: str | None, photo: Evidence) -> Decision:
+        """Return the decision, marked if it is in doubt. Raises InDoubtError if that is to be refused.
+
+        doubt: why it is known to be already. failed: why the policy did not run as calibrated; then the answer is in
+        doubt, and tells nothing of the images.
+        """
+        if failed is None and doubt is None and decision.in_doubt:
+            doubt = f"{self.policy.name} expects no model to be right"
+        elif failed is None and doubt is None:
+            seen, least = decision.seen, self.promise.threshold
+            is_sure = log_odds(seen.confidence) >= least  # False for NaN
+            doubt = None if is_sure else f"{seen.model} is not sure enough ({self._words(seen, least)})"
+        if doubt is not None and photo.fallback is None:
+            self._refuse(doubt)
+        why = f"the promise does not hold: {failed}" if failed is not None else doubt
+        return msgspec.structs.replace(
+            decision,
+            because=decision.because if why is None else f"{why}; {decision.because}",
+            in_doubt=why is not None,
+            wrong_at_most=self.promise.wrong_at_most,
+            covered=None if failed is not None else self.promise.answered,
+        )
+
+    def _words(self, answer: Prediction, least: float) -> str:
+        needed = 1 / (1 + math.exp(-least))
+        return (
+            f"probability {answer.confidence:.4g}, but wrong_at_most {self.promise.wrong_at_most:g} "
+            f"needs at least {needed:.4g}"
+        )
+
+    def _refuse(self, doubt: str) -> NoReturn:
+        error = InDoubtError(f'in doubt: {doubt}. Send "on_doubt": "use" to get the answer, marked as in doubt')
+        error.covered = self.promise.answered
+        raise error

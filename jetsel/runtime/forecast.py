@@ -1,0 +1,89 @@
+"""What a request may know of time and of the edge, from the models' queues and their runners."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from jetsel.policies.calibration import Calibration
+from jetsel.policies.policy import Outlook
+from jetsel.runtime.model_queue import ModelQueue
+
+STAYS = "the image may not leave the device"
+SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
+
+
+def outlook(
+    queues: Mapping[str, ModelQueue],
+    deadline_s: float,
+    now_s: float,
+    size_px: tuple[int, int],
+    file_bytes: int | None,
+    *,
+    on_device: bool,
+    allowed_ms: float = math.inf,
+    allowed_mj: float = math.inf,
+) -> Outlook:
+    """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
+
+    deadline_s: infinite if there is none. size_px: width and height of the photograph. file_bytes: None if it came as
+    pixels. allowed_ms, allowed_mj: see Outlook.
+    """
+    models_ms: dict[str, tuple[float, float]] = {}
+    images_ms: dict[str, float] = {}
+    unavailable: dict[str, str] = {}
+    traffic_kb: dict[str, float] = {}
+    network_ms = None
+    for name, queue in queues.items():
+        if (reason := STAYS if on_device and queue.runner is not None else queue.reason) is not None:
+            unavailable[name] = reason
+        elif queue.runner is not None:
+            there = queue.runner.expected(size_px, file_bytes, now_s)
+            if there.traffic_kb is not None:
+                traffic_kb[name] = there.traffic_kb
+            if there.run_ms is None or there.way_ms is None:
+                continue
+            network_ms = network_ms or there.way_ms
+            models_ms[name] = there.run_ms[0] + there.way_ms[0] - network_ms[0], there.run_ms[1]
+        elif (known := _with_tail(queue, now_s)) is not None:
+            models_ms[name] = known
+            images_ms[name] = queue.expected_ms(0.5, now_s) or known[0]
+    budget_ms = (deadline_s - now_s) * 1e3
+    return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
+
+
+def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
+    """Begin to load the most expensive of a policy's models that only its load keeps from this deadline.
+
+    What could not be loaded is tried again, too. Else requests that all have deadlines would go another way for ever.
+    """
+    for name in models:
+        if name in queues and queues[name].reason is not None:
+            queues[name].want()
+    late_ms = {name: sum(ahead.models_ms[name]) - ahead.budget_ms for name in models if name in ahead.models_ms}
+    barred = [name for name in queues if 0 < late_ms.get(name, 0.0) <= queues[name].load_due_ms]
+    if barred:
+        queues[barred[-1]].want()
+
+
+def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
+    """Mean and deviation of one run here, and of its load before it if one is due, by the last.
+
+    The deviation reaches up to the 95th percentile if that is further.
+    """
+    known = queue.times.run.at(now_s, queue.prior_ms)
+    slow_ms = queue.expected_ms(0.95, now_s)
+    if known is None:
+        return None
+    tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
+    load_ms = queue.load_due_ms
+    return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
+
+
+def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
+    """Set the priors of the models' times to what the calibration measured."""
+    if calibration is None:
+        return
+    for name, cost_ms in calibration.costs_ms.items():
+        if name in queues and math.isfinite(cost_ms):
+            queues[name].prior_ms = (cost_ms, SEEDED * cost_ms)

@@ -1,0 +1,77 @@
+"""The clock of one model: how often it ran, and how long its next run takes."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+
+from jetsel.base.estimate import FORGET_S, Estimate
+from jetsel.runtime.histogram import TimeHistogram
+from jetsel.wire.counts import Histogram
+
+FRESH_S = 1.0  # for so long after a run its time is expected of the next one, whatever was calibrated
+RECENT = 256  # runs from which the next one's time is expected: a few seconds under load
+SORT_EVERY = 16  # of them, or a quarter: each request reads percentiles, and they change little by one run
+
+
+class ModelTimes:
+    """The runs of one model and their times. Any thread may call.
+
+    A run, its time and its escalations are reported at once, so that there are never more escalations than runs.
+    Forecasts take `prior_ms`, the calibrated mean and deviation of one run; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = self._escalations = 0
+        self.run = Estimate()  # of one run, whatever its batch
+        self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's, shared out
+        self._sorted: list[float] = []  # of these, a few runs old
+        self._unsorted = 0
+        self._histogram = TimeHistogram()
+
+    def ran(self, took_ms: float, images: int, now_s: float, *, counted: int = 1, escalations: int = 0) -> None:
+        """Take in a run of a batch of images that ended now.
+
+        counted: of them, those of requests. escalations: of these, those whose policy then ran another model.
+        """
+        with self._lock:
+            self._runs += counted
+            self._escalations += escalations
+            self.run.add(took_ms, now_s)
+            self._images_ms.append(took_ms / images)
+            for _ in range(counted):
+                self._histogram.add(took_ms)
+            self._unsorted += 1
+            if self._unsorted >= min(SORT_EVERY, len(self._images_ms) // 4):
+                self._sorted, self._unsorted = sorted(self._images_ms), 0
+
+    def counts(self) -> tuple[int, int]:
+        """Return the images that it classified, and for how many of them another model then ran."""
+        with self._lock:
+            return self._runs, self._escalations
+
+    def histogram(self) -> Histogram:
+        """Return the times of its runs in bins; a run counts for each image of its batch."""
+        with self._lock:
+            return self._histogram.copy()
+
+    def percentile_ms(self, share: float) -> float | None:
+        """Return the time of one image that this share of the recent runs stayed below; None if none was measured."""
+        known = self._sorted
+        return known[min(int(share * len(known)), len(known) - 1)] if known else None
+
+    def expected_ms(self, share: float, now_s: float, prior_ms: tuple[float, float] | None) -> float | None:
+        """Return the percentile of the recent runs; if none ended in the last second, at most the calibrated mean.
+
+        Without a calibration, the fastest recent time stands in for the mean, and counts less the longer ago it was. A
+        model that was slow once would otherwise be refused for ever, and never be seen to be fast again.
+        """
+        recent_ms, age_s = self.percentile_ms(share), now_s - self.run.seen_s
+        known_ms = None if prior_ms is None else prior_ms[0]
+        if recent_ms is None or age_s < FRESH_S:
+            return known_ms if recent_ms is None else recent_ms
+        if known_ms is None:
+            known_ms = (self.percentile_ms(0.0) or 0.0) * math.exp(-age_s / FORGET_S)
+        return min(recent_ms, known_ms)

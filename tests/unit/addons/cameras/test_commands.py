@@ -1,0 +1,59 @@
+"""`jetsel watch` and `jetsel review`: the options of a camera, and what is refused before anything is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jetsel.addons.cameras.config import SECTIONS, Camera
+from jetsel.base.sections import decode, parse_toml
+from jetsel.cli.app import app
+
+FRIGATE = ("watch", "frigate://127.0.0.1")
+BROKER, MAP = ("--mqtt", "127.0.0.1"), ("--map", "bird=birds")
+
+
+def test_each_setting_of_a_camera_is_an_option_with_its_range_default_and_meaning() -> None:
+    done = CliRunner().invoke(app, ["watch", "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    told = " ".join(done.output.replace("│", " ").split())
+    for words in (
+        "--every <float range> [0<=x<=86400] Minimum seconds between two requests. [default: 0.0]",
+        "--stay <int range> [1<=x<=10000] Consecutive answers until a new label is reported. [default: 3]",
+        "--gate FEATURE:THRESHOLD Which frames are skipped",
+        "--family <str> Model family (default: the daemon's).",
+        "--deadline-ms <float range> [0<=x<=3600000] Deadline of each answer",
+    ):
+        assert words in told
+    for key in {*Camera.__struct_fields__} - {"source", "user", "password_file", "regions", "every_s"}:
+        assert f"--{key.replace('_', '-')} " in told
+
+
+def test_the_examples_of_a_cameras_settings_are_one_camera_that_is_accepted() -> None:
+    examples = {key.partition(".")[2]: one for key, one in SECTIONS.examples.items() if key.startswith("cameras.")}
+    (camera,) = decode(parse_toml("\n".join(["[[cameras]]", *examples.values()])), SECTIONS).cameras
+    assert examples.keys() == {*Camera.__struct_fields__}
+    assert None not in [getattr(camera, key) for key in examples]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("watch", "--config", "empty.toml"), "there is no [[cameras]]: name a SOURCE"),
+        (("watch", "rtsp://door", "--region", "1,2,3,4"), "its right half"),
+        (("watch", "rtsp://door", "--mqtt", "a:b"), "HOST:PORT"),
+        ((*FRIGATE, *BROKER), "--map bird=birds"),
+        ((*FRIGATE, *MAP), "--mqtt HOST"),
+        ((*FRIGATE, *BROKER, *MAP, "--topic-prefix", "a/#"), "mqtt.topic_prefix"),
+        (("review", "/nowhere"), "`jetsel watch --save /nowhere` makes it"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_repair(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.toml").write_text("[server]\n")
+    done = CliRunner().invoke(app, words, env={"JETSEL_SOURCE": None})
+    assert (done.exit_code, said in " ".join(done.output.split())) == (2, True), done.output

@@ -1,0 +1,133 @@
+"""The paper's policy that sends to an edge what the models here are likely to get wrong: by hand, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_margin, fit_most, fitted
+from jetsel.base.errors import EngineDiedError, ModelUnavailableError
+from jetsel.calibrate.fit.assemble import fit_temperatures, learn
+from jetsel.calibrate.record.replay import replay_all
+from jetsel.policies.kind import ChainPlan
+from jetsel.policies.multiplexer import STATISTICS, Readout
+from jetsel.policies.policy import Evidence, Prediction, Steps
+from jetsel.policies.registry import KIND
+from tests.unit.calibrate.recorded import drawn
+from tests.unit.policies.stepping import ended, said
+
+PHOTO = Evidence(None, "m")
+GONE = ModelUnavailableError("gone")
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Readout):
+    """A readout of the statistics alone that says the same of every image."""
+
+    said: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """It has but one array."""
+
+    def chances(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Whatever the answer was."""
+        assert inputs.shape[-1] == STATISTICS
+        return np.array(self.said)
+
+
+def edge(*chances: float, **change: Any) -> MultiplexerEdge:
+    """s and m are here, and l is at the edge; an image stays for a chance of at most 0.1 less."""
+    readout = Fixed({"mean": np.zeros(STATISTICS, np.float32)}, chances)
+    return replace(MultiplexerEdge(readout, ("s", "m"), "l", Margin(1, 0.1)), **change)
+
+
+def after_s(policy: MultiplexerEdge) -> tuple[Steps, Any]:
+    """The policy once s ran, and what it does then: a Run or a Decision."""
+    steps = policy(PHOTO)
+    assert next(steps).models == ("s",)
+    try:
+        return steps, steps.send((said("s", 0.6),))
+    except StopIteration as stop:
+        return steps, stop.value
+
+
+def test_only_what_the_device_is_likely_to_get_wrong_is_sent() -> None:
+    _, decision = after_s(edge(0.75, 0.5, 0.8))
+    assert decision.seen.model == "s", "it ran already, and no second time"
+    steps, run = after_s(edge(0.5, 0.6, 0.8))
+    assert (run.models, run.until) == (("l",), "deadline")
+    assert "a probability of 0.60, l with 0.80" in ended(steps, said("l", 0.9)).because
+    steps, run = after_s(edge(0.5, 0.75, 0.8))
+    assert run.models == ("m",)
+    assert ended(steps, said("m", 0.9)).seen.model == "m"
+
+
+def test_the_chance_here_alone_may_decide() -> None:
+    alone = Margin(0, -0.7)  # stays from a chance of 0.7 on, whatever the edge's is
+    assert after_s(edge(0.75, 0.5, 0.99, margin=alone))[1].seen.model == "s"
+    assert after_s(edge(0.65, 0.5, 0.1, margin=alone))[1].models == ("l",)
+
+
+def test_what_fails_at_the_edge_or_here_is_answered_by_another_model() -> None:
+    steps, _ = after_s(edge(0.5, 0.6, 0.8))
+    assert steps.throw(EngineDiedError("the link is cut")).models == ("m",)
+    assert "l did not answer" in ended(steps, said("m", 0.6)).because
+    steps = edge(0.5, 0.6, 0.8)(PHOTO)
+    next(steps)
+    assert steps.throw(GONE).models == ("m",)
+    assert ended(steps, said("m", 0.6)).seen.model == "m"
+
+
+def test_an_embedding_of_another_width_leaves_the_cheapest_model_s_answer() -> None:
+    steps = edge(0.5, 0.6, 0.8)(PHOTO)
+    next(steps)
+    wide = Prediction("s", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32))
+    assert ended(steps, wide).seen.model == "s"
+
+
+@pytest.mark.parametrize(
+    ("behind", "here", "there", "most"),
+    [
+        # Staying gains 0, -1 and +1 together, 0 and -1: after four as many are right as at the edge.
+        ([-0.2, 0.1, 0.1, 0.3, 0.5], [1, 0, 1, 0, 0], [1, 1, 0, 0, 1], 0.3),
+        ([0.3, 0.1], [1, 1], [1, 0], 0.3),  # in whatever order they come
+        ([0.1, 0.3], [0, 0], [1, 1], -2.0),
+    ],
+)
+def test_as_little_is_sent_as_keeps_the_accuracy_of_the_edge(
+    behind: Sequence[float], here: Sequence[int], there: Sequence[int], most: float
+) -> None:
+    assert fit_most(np.array(behind), np.array(here, bool), np.array(there, bool)) == most
+
+
+@pytest.mark.parametrize("weight", [0, 1])
+def test_folds_choose_whether_the_edge_s_chance_counts(weight: int) -> None:
+    """One of the two says exactly where the model here is right and the edge is not worse; the other says nothing."""
+    draw = np.random.default_rng(1)
+    here, noise = draw.random(400) < 0.5, draw.random(400)
+    good = np.where(here, 0.9, 0.1) + 0.01 * noise
+    local, there = (good, noise) if weight == 0 else (noise, noise + 1 - good)
+    margin, stays = fit_margin(local, there, here, np.ones(400, bool))
+    assert margin.weight == weight
+    assert np.array_equal(margin.stays(local, there), here)
+    assert (stays == here).mean() > 0.98
+
+
+def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> None:
+    """The last model of a recording stands for the edge's; the first one runs on every image."""
+    fit, test = drawn(1, 300), drawn(2, 100)
+    learned = learn(fit, "top1", ChainPlan(("contrast",), 1), fit_temperatures(fit), [KIND["multiplexer"]])
+    policy = fitted(learned)
+    assert (policy.here, policy.away) == (("s", "m"), "l")
+    run = replay_all(policy, test, range(100), "top1", learned.temperatures, "m")
+    for row in range(100):
+        seen = test.prediction("s", row, "top1", learned.temperatures["s"])
+        chances = policy.readout.chances_after(seen)
+        stays = policy.margin.stays(chances[:2].max(), chances[2])
+        assert run.ran[row].tolist() == [True, bool(stays and chances[1] > chances[0]), not stays]
+    assert 0 < run.ran[:, 2].sum() < 100, "some images are sent, and some stay"
