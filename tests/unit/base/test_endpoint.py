@@ -54,7 +54,12 @@ def test_each_place_is_asked_only_where_those_before_say_nothing(
         find(None, runtime)
     bound(system_socket, listen)
     assert find(None, runtime) == f"ipc://{system_socket}"
-    users = bound(tmp_path / "user" / "jetsel" / "jetsel.sock", listen)
+    users = tmp_path / "user" / "jetsel" / "jetsel.sock"
+    users.parent.mkdir(parents=True)
+    users.write_text("")  # no socket
+    assert find(None, runtime) == f"ipc://{system_socket}"
+    users.unlink()
+    bound(users, listen)
     assert find(None, runtime) == f"ipc://{users}"
     assert find(None, everything) == "ipc:///by/variable.sock"
     assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
@@ -77,16 +82,6 @@ def test_what_names_no_endpoint_is_refused_with_its_source(given: str) -> None:
         find(given, {})
     with pytest.raises(ConfigError, match=r"^\$JETSEL_ENDPOINT is .*: use ipc:///"):
         find(None, {"JETSEL_ENDPOINT": given})
-
-
-def test_a_file_that_is_no_socket_is_passed_over(
-    tmp_path: Path, system_socket: Path, listen: list[socket.socket]
-) -> None:
-    users = tmp_path / "user" / "jetsel" / "jetsel.sock"
-    users.parent.mkdir(parents=True)
-    users.write_text("")
-    bound(system_socket, listen)
-    assert find(None, {"XDG_RUNTIME_DIR": str(tmp_path / "user")}) == f"ipc://{system_socket}"
 
 
 def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(

