@@ -23,7 +23,7 @@ from jetsel.addons.fleet.publishing import files_of
 from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
-from jetsel.policies import installed
+from jetsel.artefact import installed
 from jetsel.zoo import Family, scan
 
 BOARDS = {"TX2": 6.0, "Nano": 9.0, "Xavier NX": 3.0, "Orin Nano": 1.5}  # times of the calibration's machine: assumed

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.conditions import conditions
+from jetsel.artefact.coding import read
 from jetsel.calibrate.record import load
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.coding import read
 from jetsel.policies.registry import catalogue
 from jetsel.zoo import STARTER, scan
 

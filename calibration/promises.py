@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.install import today
+from jetsel.artefact.coding import read
+from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.cross_validation import best_single, joined_outcomes, joined_runs
@@ -29,9 +31,7 @@ from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
 from jetsel.policies.cascade import CascadeKind
-from jetsel.policies.coding import read
 from jetsel.policies.kind import ChainPlan
-from jetsel.policies.promise import Promises
 from jetsel.policies.registry import KINDS, catalogue
 
 CRITERION = "top1"

@@ -17,6 +17,7 @@ LEVELS = (
     ("runtime",),
     ("site",),
     ("policies",),
+    ("artefact",),
     ("features", "premodel", "engines", "power", "zoo"),
     ("errors", "image"),
     ("wire",),
@@ -36,11 +37,10 @@ ONLY: Mapping[str, frozenset[str]] = {
     "addons.cameras.commands.review": _SHARED | {"gateway.settings", "addons.cameras"},
     "addons.cameras": _SHARED | {"gateway.camera_states"},  # the file that the gateway reads
     "addons.fleet.agent.canary": _SHARED | {"calibrate.record.photographs", "zoo", "addons.fleet"},
-    "addons.fleet.agent.proving": _SHARED | {"calibrate.retiming", "engines", "policies", "zoo", "addons.fleet"},
+    "addons.fleet.agent.proving": _SHARED | {"calibrate.retiming", "engines", "artefact", "zoo", "addons.fleet"},
     "addons.fleet.manager.status": _SHARED | {"calibrate.report", "calibrate.judge.words", "addons.fleet"},  # the page
-    "addons.fleet.manager": _SHARED | {"calibrate.condensed", "policies", "zoo", "addons.fleet"},
     "addons.fleet.commands": _SHARED | {"calibrate.report", "addons.fleet"},  # the form of the page
-    "addons.fleet": _SHARED | {"policies", "zoo"},
+    "addons.fleet": _SHARED | {"artefact", "zoo"},
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: what else each may import. The first holds."""

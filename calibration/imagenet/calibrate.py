@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
+from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record import TimingPlan
 from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX
-from jetsel.policies.calibration import ANSWERS
-from jetsel.policies.coding import save
 from jetsel.zoo import scan
 
 TIMED = TimingPlan(images=60)

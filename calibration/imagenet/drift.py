@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.daemon.drift import KEPT
+from jetsel.artefact.calibration import bins_of
+from jetsel.daemon.drift import KEPT, stability_index
 from jetsel.features import NAMES, WORKING_PX, extract
-from jetsel.policies.calibration import bins_of, stability_index
 
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
 DECODE_PX = 260

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import jetsel.zoo
 from calibration.promises import of_shipped, show
-from jetsel.calibrate.condensed import read_condensed
+from jetsel.artefact.coding import read
+from jetsel.artefact.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.coding import read
 
 KIND = "cascade"
 SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"

@@ -26,13 +26,13 @@ from calibration.papers.taylor.paper_chain import NAME as CHAIN_PAPER
 from calibration.papers.taylor.paper_chain import PaperChainKind
 from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
+from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.features import NAMES, PAPER_SEVEN, WORKING_PX
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan

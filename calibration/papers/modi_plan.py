@@ -19,7 +19,7 @@ from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
 from jetsel.addons.fleet.manager.published import PublishedFamily
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
-from jetsel.calibrate.condensed import Answers
+from jetsel.artefact.condensed import Answers
 
 PHOTOGRAPHS, CLASSES, INSTANCES = 500, 20, 20
 

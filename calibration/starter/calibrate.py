@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from jetsel import image
+from jetsel.artefact.coding import save
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
@@ -26,7 +27,6 @@ from jetsel.calibrate.judge.findings import ImageSample
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
-from jetsel.policies.coding import save
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import CRITERIA, USUAL
 from jetsel.premodel.cascades import fit_cascades, judge

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
-from jetsel.policies.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, Confidence, Expected, bins_of
+from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
 from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
@@ -25,9 +27,7 @@ from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
-from jetsel.policies.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.policies.kind import ChainPlan, Kind
-from jetsel.policies.promise import Promises
 from jetsel.policies.registry import CRITERIA
 from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion

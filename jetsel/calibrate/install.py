@@ -25,6 +25,8 @@ from typing import Any
 
 import msgspec
 
+from jetsel.artefact import installed
+from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
@@ -41,8 +43,6 @@ from jetsel.calibrate.record.recorder import RecordingPlan
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.features import table_hash
 from jetsel.image import Limits
-from jetsel.policies import installed
-from jetsel.policies.installed import Installed
 from jetsel.policies.registry import kinds_with, no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter

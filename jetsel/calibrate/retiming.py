@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from jetsel import image
+from jetsel.artefact.calibration import ANSWERS, Calibration, check
+from jetsel.artefact.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, Shown
 from jetsel.calibrate.judge.decision import InstallRequest
@@ -28,7 +29,6 @@ from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import Recording
 from jetsel.engines import Engine
 from jetsel.features import table_hash
-from jetsel.policies.calibration import ANSWERS, Calibration, check
 from jetsel.policies.registry import kinds_with
 from jetsel.zoo import Family, Model
 

@@ -15,10 +15,10 @@ from jetsel.cli.options import ConfigFile, Endpoint, Json, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from jetsel.artefact.calibration import Calibration
     from jetsel.calibrate.calibrating import Calibrated
     from jetsel.calibrate.install import Installation
     from jetsel.cli.daemon_reload import ReloadOutcome
-    from jetsel.policies.calibration import Calibration
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 
@@ -259,10 +259,10 @@ def _fit_to_this_machine(
 
     Raises CalibrationError or EngineFailedError.
     """
+    from jetsel.artefact import installed
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.retiming import Shipped
     from jetsel.calibrate.retiming import retime as fit_again
-    from jetsel.policies import installed
     from jetsel.site.calibration_in_use import shipped
     from jetsel.site.families import limits_of
 

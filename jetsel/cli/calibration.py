@@ -12,8 +12,8 @@ from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.policies.calibration import Calibration
-    from jetsel.policies.installed import Installed
+    from jetsel.artefact.calibration import Calibration
+    from jetsel.artefact.installed import Installed
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 EXIT_FAILED = 1
@@ -60,7 +60,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main figures of one calibration, or all of it with --all."""
-    from jetsel.policies.calibration import as_plain
+    from jetsel.artefact.calibration import as_plain
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -127,8 +127,8 @@ def rollback(
 
     Nothing is deleted: use --to to return to a newer one.
     """
+    from jetsel.artefact import installed
     from jetsel.cli.daemon_reload import reload_daemon
-    from jetsel.policies import installed
     from jetsel.site.calibration_in_use import shipped
     from jetsel.site.site import read_site
 

@@ -10,7 +10,7 @@ from jetsel.base.endpoint import VARIABLE
 from jetsel.base.errors import JetselError, NoDaemonError
 
 if TYPE_CHECKING:
-    from jetsel.policies.installed import Installed
+    from jetsel.artefact.installed import Installed
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way

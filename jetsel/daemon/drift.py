@@ -6,19 +6,21 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jetsel import image
+from jetsel.artefact.calibration import Expected
 from jetsel.features import NAMES, extract
-from jetsel.policies.calibration import Expected, stability_index
 from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
 
 KEPT = 500  # the last ones that are compared
 FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
 SIGNIFICANT = 0.25
-"""An index above it is a significant change, see jetsel.policies.calibration. The highest feature's counts, not the
+"""An index above it is a significant change, see jetsel.artefact.calibration. The highest feature's counts, not the
 median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08 (calibration/imagenet/drift.py).
 """
 LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much
@@ -120,3 +122,15 @@ def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
     seen, expected = doubts.mean(axis=0).tolist()
     noise = 3 * math.sqrt(float((doubts[:, 1] * (1 - doubts[:, 1])).sum())) / n
     return RefusalShift(n, seen, expected, abs(seen - expected) > max(noise, LEAST_SHIFT))
+
+
+def stability_index(expected: Sequence[float], bins: NDArray[np.intp]) -> float:
+    """Return the population stability index of photographs, (n,) bins, against the expected shares.
+
+    The sum of (seen - expected) ln(seen / expected) (Siddiqi, Credit Risk Scorecards, 2006, which calls less than 0.1
+    no change and more than 0.25 a significant one). Half a photograph is added to each bin, so that none is empty.
+    """
+    n = len(bins)
+    seen = (np.bincount(bins, minlength=len(expected)) + 0.5) / (n + 0.5 * len(expected))
+    known = (np.asarray(expected) * n + 0.5) / (n + 0.5 * len(expected))
+    return float(((seen - known) * np.log(seen / known)).sum())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
@@ -22,7 +23,6 @@ from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, w
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.front import Front
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements

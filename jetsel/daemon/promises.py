@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.promise import Promises
 from jetsel.base.errors import RequirementsError
 from jetsel.policies import Policy
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
-from jetsel.policies.promise import Promises
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.with_promise import WithPromise
 from jetsel.wire import Criterion

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
 
+from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.parts import Rung
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
 from jetsel.wire import Criterion
 
 LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
-
-
-class Rung(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rung of a cascade: its answer is taken if its confidence reaches the threshold; the last rung's is 0.0."""
-
-    model: Annotated[str, Meta(min_length=1)]
-    threshold: Annotated[float, Meta(ge=0)]
 
 
 def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
@@ -143,8 +136,6 @@ class _Learned:
 
 class CascadeKind(Kind):
     """Learned is the most accurate cascade for each budget; tried is each of them."""
-
-    facts = tuple[Rung, ...]
 
     def __init__(self, name: str, *, averaged: bool) -> None:
         """averaged: whether the models that ran answer together."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.parts import Links
 from jetsel.base.errors import InDoubtError
-from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import (
@@ -67,13 +67,6 @@ def _confidence_words(choice: Choice) -> str:
     return "" if choice.confidence is None else f"; such choices were right {100 * choice.confidence:.0f} % of the time"
 
 
-class Links(Struct, frozen=True, forbid_unknown_fields=True):
-    """The chain's models in the order of Algorithm 1, and what its distances say."""
-
-    models: tuple[str, ...]
-    soundness: Soundness = Soundness()
-
-
 @dataclass(frozen=True, eq=False)
 class Learned:
     """The links, and the photographs' features (n, f)."""
@@ -86,7 +79,6 @@ class ChainKind(Kind):
     """Learned are links and features; chosen is the soundness. Its points are the photographs' scaled features."""
 
     name = "chain"
-    facts = Links
 
     def learn(self, train: Table, plan: ChainPlan) -> Learned | None:
         """Select the models (Algorithm 1)."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jetsel.policies.calibration import Calibration, Part
-from jetsel.policies.cascade import Cascade, Rung, check_rungs, fitted_rungs
+from jetsel.artefact.calibration import Calibration, Part
+from jetsel.policies.cascade import Cascade, check_rungs, fitted_rungs
 from jetsel.policies.kind import ChainPlan, Kind, Table
 from jetsel.policies.policy import Outlook, Policy
 from jetsel.premodel.cascades import Fitted
@@ -29,7 +29,6 @@ class FrontKind(Kind):
     """The cascades of several budgets, as policies `cascade:1`, the most expensive one, `cascade:2` and so on."""
 
     name = NAME
-    facts = tuple[tuple[Rung, ...], ...]
 
     def learn(self, train: Table, _plan: ChainPlan) -> tuple[tuple[str, ...], list[Fitted]]:
         """Fit a cascade for each budget."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.policies.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
 from jetsel.premodel.cascades import PRICES, Fitted, Outputs, fit_cascades, log_softmax
 from jetsel.wire import Criterion
@@ -85,7 +85,6 @@ class Kind(ABC):
     """One policy as calibration and daemon know it; the registry holds one of each."""
 
     name: str
-    facts: Any  # the type of what is stored for each criterion
 
     @abstractmethod
     def learn(self, train: Table, plan: ChainPlan) -> Any:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.parts import Priced
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import worthiest
@@ -228,12 +228,6 @@ class CheapestFirst:
         return Decision(better, because)
 
 
-class Priced(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much chance a millisecond, or a millijoule if that is the objective, must buy; 0 is the paper's argmax."""
-
-    price: Annotated[float, Meta(ge=0)]
-
-
 @dataclass(frozen=True, eq=False)
 class Learned:
     """The network and its held-out chances, see `fit_readout`. prices: of the costs that it was fitted with."""
@@ -247,7 +241,6 @@ class MultiplexerKind(Kind):
     """Learned is the network; tried is each price."""
 
     name = NAME
-    facts = Priced
 
     def learn(self, train: Table, _plan: ChainPlan) -> Learned | None:
         """Fit the network; None if there is only one model."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.policies.calibration import Calibration
+from jetsel.artefact.calibration import Calibration, contradiction
+from jetsel.base.errors import did_you_mean
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind
 from jetsel.policies.front import FrontKind
@@ -51,35 +51,6 @@ def no_such(name: str, offered: Iterable[str]) -> str:
     return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
 
 
-def verify(calibration: Calibration) -> None:
-    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
-    models = tuple(calibration.identities)
-    criteria = set(calibration.right)
-    _require(len(models) > 0, "it names no model")
-    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features without duplicates")
-    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
-    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
-    for part in ("energies_mj", "energies_half_mj"):
-        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
-    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-    _require(len(criteria) > 0, "it was made for no criterion")
-    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria in 'right'")
-    wanted = (calibration.photographs, len(models))
-    for criterion, table in calibration.right.items():
-        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
-    for name, fitted in calibration.parts.items():
-        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that 'right' does not contain")
-        try:
-            KIND[name].make(fitted, calibration)
-        except (ValueError, TypeError, LookupError) as fault:
-            _require(False, f"{name}: {fault}")
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise CalibrationError(f"the calibration contradicts itself: {otherwise}; recalibrate")
-
-
 CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
 
 
@@ -89,13 +60,18 @@ def catalogue(
     """Return every policy of a family by criterion and name.
 
     models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
-    fitted. kinds: those that may be in it; an experiment adds its own.
+    fitted. kinds: those that may be in it; an experiment adds its own. Raises CalibrationError for a part that does not
+    fit the others.
     """
     made: dict[Criterion, dict[str, Policy]] = {
         criterion: {f"single:{model}": Single(model) for model in models} for criterion in CRITERIA
     }
     for kind in kinds:
         if calibration is not None and kind.name in calibration.parts:
-            for criterion, policies in kind.make(calibration.parts[kind.name], calibration).items():
+            try:
+                policies_of = kind.make(calibration.parts[kind.name], calibration)
+            except (ValueError, TypeError, LookupError) as fault:
+                raise contradiction(f"{kind.name}: {fault}") from fault
+            for criterion, policies in policies_of.items():
                 made[criterion] |= policies
     return made

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Edge
 from jetsel.base.errors import ConfigError
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import Front, Point, front_of, points_here
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps

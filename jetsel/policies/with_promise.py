@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import msgspec
 
+from jetsel.artefact.promise import Promise, log_odds
 from jetsel.base.errors import InDoubtError, JetselError
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
-from jetsel.policies.promise import Promise, log_odds
 
 
 @dataclass(frozen=True, eq=False)

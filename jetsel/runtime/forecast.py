@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from jetsel.policies.calibration import Calibration
+from jetsel.artefact.calibration import Calibration
 from jetsel.policies.policy import Outlook
 from jetsel.runtime.model_queue import ModelQueue
 

@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from jetsel.artefact import installed
+from jetsel.artefact.calibration import Calibration, check
+from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
 from jetsel.features import table_hash
-from jetsel.policies import Policy, catalogue, installed
-from jetsel.policies.calibration import Calibration, check
-from jetsel.policies.installed import Installed
+from jetsel.policies import Policy, catalogue
 from jetsel.policies.registry import CRITERIA, no_such
 from jetsel.wire import Criterion
 from jetsel.wire.status import CalibrationIdentity, OperatingPoint

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
 from jetsel.policies.registry import CRITERIA, no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jetsel.artefact import installed
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.policies import catalogue, installed
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.installed import SHIPPED, Installed
+from jetsel.policies import catalogue
 from jetsel.site.calibration_in_use import CalibrationInUse, competing_models, offered, shipped
 from jetsel.site.configured import defaults_of
 from jetsel.site.families import served_models

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jetsel.artefact import installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import ConfigError, UnknownFamilyError, did_you_mean
 from jetsel.base.events import event
 from jetsel.image import Limits
-from jetsel.policies import installed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.config_file import applied
 from jetsel.site.configured import ConfiguredFamily, configured

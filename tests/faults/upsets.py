@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jetsel.policies.coding import read
-from jetsel.policies.installed import install
+from jetsel.artefact.coding import read
+from jetsel.artefact.installed import install
 from jetsel.zoo import STARTER
 
 FAMILY = "starter"

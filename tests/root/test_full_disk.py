@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from jetsel.addons.cameras.review import Decision, Review
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.coding import read
+from jetsel.artefact.installed import current, history, install
 from jetsel.base.errors import BadRequestError, CalibrationError
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.coding import read
-from jetsel.policies.installed import current, history, install
 from jetsel.zoo import STARTER
 
 PAGE = 4096  # what the file system hands out at a time

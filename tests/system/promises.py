@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jetsel.policies.promise import Missing, Promise, Promises
+from jetsel.artefact.promise import Missing, Promise, Promises
 from tests.unit.daemon.families import calibrate, put_family
 
 ANSWERED, REFUSED, MISSING = 0.05, 0.02, 0.01

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from skimage import data
 
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.installed import current
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.installed import current
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.record.making import content

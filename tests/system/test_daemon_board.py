@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.coding import read
-from jetsel.policies.installed import install
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.coding import read
+from jetsel.artefact.installed import install
 from jetsel.zoo import STARTER
 from tests.system.boards import Board, power_of
 from tests.system.command import jetsel

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.policies.calibration import ANSWERS
-from jetsel.policies.coding import read
+from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.coding import read
 from jetsel.zoo import STARTER
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.answered import answered

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.policies.installed import current
+from jetsel.artefact.installed import current
 from jetsel.zoo import scan
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start, drawn, encoded

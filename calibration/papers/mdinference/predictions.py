@@ -12,12 +12,12 @@ import numpy as np
 from calibration.papers.mdinference import networks as kinds
 from calibration.papers.mdinference.device import SimulatedDevice, World
 from calibration.papers.mdinference.drawn import drawn
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError, ConfigError
 from jetsel.calibrate.record.load import load
 from jetsel.image import Limits, measure, read_file
 from jetsel.policies import catalogue
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import points_here
 from jetsel.policies.with_edge import deadline_policy

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.chain import ChainKind, Learned
 from jetsel.policies.kind import ChainPlan, Table
 

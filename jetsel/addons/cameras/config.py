@@ -14,8 +14,9 @@ calibration/RESULTS-gate.md."""
 Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT takes in a topic
 
 
+# The options of `jetsel watch SOURCE` are made from these fields and lines, see commands/camera_options.py.
 class Camera(Struct, frozen=True, forbid_unknown_fields=True):
-    """One camera that `jetsel watch` watches. The options of its command line are made from these fields and lines.
+    """One camera that `jetsel watch` watches.
 
     name: Name in events, topics and the status; `jetsel watch SOURCE` makes one of SOURCE.
     source: Camera, URL, folder, video file or pipeline, as SOURCE of `jetsel watch`.

@@ -27,10 +27,10 @@ from jetsel.addons.fleet.documents import (
 from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index, read_plan
 from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
 from jetsel.addons.fleet.storage import Storage, Stored
+from jetsel.artefact import installed
+from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.coding import ARRAYS, MANIFEST
 from jetsel.base.errors import RepositoryError
-from jetsel.policies import installed
-from jetsel.policies.calibration import ANSWERS
-from jetsel.policies.coding import ARRAYS, MANIFEST
 from jetsel.zoo import Family
 from jetsel.zoo.store import verify
 

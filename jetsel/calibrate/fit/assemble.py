@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import USUAL
 from jetsel.wire import Criterion

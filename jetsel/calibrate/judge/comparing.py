@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.cross_validation import CrossValidated
 from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Reliability, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import joined
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.registry import KINDS
 from jetsel.wire import Criterion
 

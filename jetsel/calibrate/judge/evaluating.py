@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.promise import Promises
 from jetsel.base.errors import UnknownPolicyError
 from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
 from jetsel.calibrate.judge.metrics import share_interval
@@ -16,9 +18,7 @@ from jetsel.calibrate.judge.promises import is_given
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.policy import Policy
-from jetsel.policies.promise import Promises
 from jetsel.policies.registry import catalogue, no_such
 from jetsel.wire import Criterion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.policies.promise import Promises
+from jetsel.artefact.promise import Promises
 from jetsel.wire import Criterion
 
 

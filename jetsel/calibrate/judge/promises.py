@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.judge.findings import PromiseFindings, RefusedClass
 from jetsel.calibrate.judge.learn_then_test import (
@@ -22,8 +24,6 @@ from jetsel.calibrate.judge.learn_then_test import (
 )
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.policies.registry import catalogue
 from jetsel.wire import Criterion
 

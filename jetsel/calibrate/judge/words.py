@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from jetsel.artefact.promise import Missing, Promises
 from jetsel.calibrate.judge.findings import Interval
-from jetsel.policies.promise import Missing, Promises
 from jetsel.wire import Criterion
 
 SPACE = "\u00a0"  # does not break: a number stays with its unit

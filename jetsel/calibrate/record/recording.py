@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.condensed import Answers, condense
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.condensed import Answers, condense
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.promise import log_odds
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
 from jetsel.policies.policy import Run as Asked
-from jetsel.policies.promise import log_odds
 from jetsel.wire import Criterion
 
 TimeFeatures = Callable[[tuple[str, ...]], float]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from jetsel.artefact.promise import Promise, Promises
 from jetsel.calibrate.judge.findings import PromiseFindings
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import level, percent, promises_in_words, short, significant, why_missing
 from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
-from jetsel.policies.promise import Promise, Promises
 
 LONGEST = 120  # characters of a class
 LEAST = 0.5  # percent of wrong answers: where the chart begins, at half of the lowest level

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jetsel.policies.calibration import Calibration
+from jetsel.artefact.calibration import Calibration
 from jetsel.wire import Answer, Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 

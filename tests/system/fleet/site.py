@@ -18,9 +18,9 @@ from jetsel.addons.fleet.publishing import files_of
 from jetsel.addons.fleet.reading import read_index
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Usage
+from jetsel.artefact.calibration import ANSWERS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import Limits, decode, model_input
-from jetsel.policies.calibration import ANSWERS
 from jetsel.zoo import scan
 from tests.system.command import jetsel
 from tests.system.daemons import Daemon, drawn, encoded

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.policies.calibration import Expected
+from jetsel.artefact.calibration import Expected
 from tests.system.daemons import Connect, Start
 from tests.system.gateway.conftest import Open
 from tests.system.gateway.gateways import Gateway

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.artefact.calibration import check
+from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
@@ -18,8 +20,6 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
-from jetsel.policies.calibration import check
-from jetsel.policies.coding import read, save
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
 from jetsel.policies.registry import CRITERIA, USUAL, catalogue

@@ -10,11 +10,11 @@ import pytest
 from msgspec import structs
 
 from jetsel import image
+from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.coding import read
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.retiming import Shipped, retime
-from jetsel.policies.calibration import ANSWERS
-from jetsel.policies.coding import read
 from jetsel.zoo import STARTER, Family, Model, scan
 from tests.unit.calibrate.answered import answered
 

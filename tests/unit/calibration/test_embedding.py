@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.starter.embedding import EmbeddingKind, Weighing
+from jetsel.artefact.calibration import Part
 from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.calibration import Part
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.policies.registry import catalogue

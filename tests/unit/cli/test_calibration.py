@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.artefact.installed import current, install
 from jetsel.cli.app import app
-from jetsel.policies.installed import current, install
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 NOWHERE = "ipc:///nonexistent/jetsel.sock"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.coding import save
 from jetsel.features import table_hash
-from jetsel.policies.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import Links
-from jetsel.policies.coding import save
 from jetsel.policies.registry import CRITERIA
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model

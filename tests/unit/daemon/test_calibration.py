@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from jetsel.artefact.installed import install, rollback
 from jetsel.base.config import Config, Models
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
-from jetsel.policies.installed import install, rollback
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 FOREIGN = {"labels_sha256": "a" * 64}

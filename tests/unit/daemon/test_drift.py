@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jetsel import image, wire
+from jetsel.artefact.calibration import Confidence, Expected, bins_of
 from jetsel.daemon.drift import FEWEST, KEPT, Drift
 from jetsel.features import NAMES, WORKING_PX, extract
-from jetsel.policies.calibration import Confidence, Expected, bins_of
 from jetsel.wire import Answer, Ran
 from tests.unit.client.peer import Seen, answer
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Edge, EdgeModel
 from jetsel.policies import Policy, catalogue
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.front import points_here
 from jetsel.policies.registry import CRITERIA
 from jetsel.policies.with_edge import deadline_policy, requirements_policy

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jetsel.artefact.calibration import Expected
+from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.base.config import Config, Policy
 from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.status import family_status
-from jetsel.policies.calibration import Expected
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front, Point
-from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import edge_point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.policies.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import Links
 from jetsel.policies.multiplexer import Priced, fit_readout, inputs_of

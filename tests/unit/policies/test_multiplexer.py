@@ -11,7 +11,7 @@ import pytest
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.multiplexer import CheapestFirst, MultiplexerKind
 from jetsel.policies.policy import Evidence, Prediction
-from jetsel.policies.registry import KIND, USUAL, kinds_with, no_such, verify
+from jetsel.policies.registry import KIND, USUAL, catalogue, kinds_with, no_such
 from tests.unit.policies.animals import animals, multiplexer
 from tests.unit.policies.stepping import ended, said
 
@@ -46,10 +46,10 @@ def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width
 
 def test_a_multiplexer_of_other_models_or_without_its_arrays_is_refused() -> None:
     with pytest.raises(CalibrationError, match="multiplexer: it predicts for 2 models, and the calibration has 3"):
-        verify(msgspec.structs.replace(animals(), parts={"multiplexer": multiplexer(2, "top1")}))
+        catalogue(["small"], msgspec.structs.replace(animals(), parts={"multiplexer": multiplexer(2, "top1")}))
     without = replace(multiplexer(3, "top1"), arrays={})
     with pytest.raises(CalibrationError, match="multiplexer: "):
-        verify(msgspec.structs.replace(animals(), parts={"multiplexer": without}))
+        catalogue(["small"], msgspec.structs.replace(animals(), parts={"multiplexer": without}))
 
 
 def test_it_is_fitted_only_on_request_and_whoever_names_it_learns_how() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from jetsel.artefact.promise import Missing, Promise, Promises, log_odds
 from jetsel.base.errors import InDoubtError, ModelUnavailableError, RequirementsError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Evidence, OutOfTime, Policy
-from jetsel.policies.promise import Missing, Promise, Promises, log_odds
 from jetsel.policies.single import Single
 from jetsel.policies.with_promise import WithPromise
 from tests.unit.policies.stepping import NOTHING, ended, said

@@ -11,9 +11,9 @@ from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.remembered import Remembered, ReportedTimes
 from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
+from jetsel.artefact import installed
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.errors import CalibrationError, RepositoryError
-from jetsel.policies import installed
-from jetsel.policies.calibration import Calibration
 from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.status import FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan

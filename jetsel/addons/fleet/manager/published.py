@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from jetsel.addons.fleet.documents import Bundle, Entry
 from jetsel.addons.fleet.reading import fetch, read_bundle
 from jetsel.addons.fleet.sources import Source
+from jetsel.artefact.coding import read
+from jetsel.artefact.condensed import Answers, read_condensed, read_labels
 from jetsel.base.errors import JetselError, RepositoryError
-from jetsel.calibrate.condensed import Answers, read_condensed, read_labels
-from jetsel.policies.coding import read
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 

@@ -12,8 +12,8 @@ import numpy as np
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
+from jetsel.artefact.calibration import ANSWERS
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.calibration import ANSWERS
 from tests.unit.addons.fleet.published import Pair, publish
 from tests.unit.daemon.families import CLASSES, calibrate, put_family
 

@@ -12,8 +12,8 @@ import pytest
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index
 from jetsel.addons.fleet.storage import Storage
+from jetsel.artefact.installed import shipped
 from jetsel.base.errors import RepositoryError
-from jetsel.policies.installed import shipped
 from jetsel.zoo import scan
 from tests.unit.addons.fleet.object_store import bucket
 from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, fit_temperatures, learn, try_out
 from jetsel.calibrate.fit.cross_validation import best_single, cross_validate
 from jetsel.calibrate.fit.folds import nearest_in_other_folds
@@ -15,7 +16,6 @@ from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features.near_duplicates import assign_folds
-from jetsel.policies.calibration import Calibration
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jetsel.artefact.promise import Promise, Promises
 from jetsel.calibrate.judge.evaluating import check_promises
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.promise import Promise, Promises
 from jetsel.policies.single import Single
 from tests.unit.calibrate.recorded import of_two_classes
 

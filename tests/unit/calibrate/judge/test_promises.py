@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.judge.promises import aligned, is_given
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.coding import read, save
 from jetsel.policies.registry import catalogue
 from tests.unit.calibrate.test_calibrating import CLASSES, COSTS_MS, IDENTITY, ORDER, drawn, of_features
 

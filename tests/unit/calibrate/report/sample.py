@@ -6,6 +6,7 @@ import math
 
 import msgspec
 
+from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
     Comparison,
@@ -24,7 +25,6 @@ from jetsel.calibrate.judge.findings import (
     Spread,
 )
 from jetsel.image import Limits
-from jetsel.policies.promise import Missing, Promise, Promises
 from jetsel.wire import Criterion
 
 LIMITS = Limits(max_bytes=16_000_000, max_pixels=50_000_000)

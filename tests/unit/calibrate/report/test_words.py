@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.judge.words import (
     change,
     clean,
@@ -15,7 +16,6 @@ from jetsel.calibrate.judge.words import (
     signed,
     significant,
 )
-from jetsel.policies.promise import Missing, Promise, Promises
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jetsel.artefact.calibration import ANSWERS, Calibration
+from jetsel.artefact.coding import encode, identity, read
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import RULE, is_plain
 from jetsel.base.versions import NONE, Versions
-from jetsel.policies.calibration import ANSWERS, Calibration
-from jetsel.policies.coding import encode, identity, read
 
 SHIPPED = NONE  # stands for the one that came with the models, which lies elsewhere: no link says so
 REPORT = "report.html"

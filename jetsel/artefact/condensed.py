@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.policies.calibration import ANSWERS, Calibration
 from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 
 FIRST, REST = 8, 64

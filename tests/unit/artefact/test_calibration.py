@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, Part, as_plain, check, verify
+from jetsel.artefact.parts import Links, Rung
 from jetsel.base.errors import CalibrationError
-from jetsel.policies.calibration import Calibration, Part, as_plain, check
-from jetsel.policies.cascade import Rung
-from jetsel.policies.chain import ChainPolicy, Links
-from jetsel.policies.registry import catalogue, verify
+from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.registry import catalogue
 from tests.unit.policies.animals import TWO
 
 ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
@@ -31,6 +31,12 @@ def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
         assert isinstance(chain, ChainPolicy)
         chosen.append(chain.chain.choose(np.array([3.0, -1.0], np.float32)).model)
     assert chosen == ["small", "middle"]
+
+
+def read_as_policies(calibration: Calibration) -> None:
+    """Do what the daemon does with one that was read."""
+    verify(calibration)
+    catalogue(list(calibration.identities), calibration)
 
 
 def rungs(*top1: Rung) -> Part:
@@ -55,7 +61,7 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
     calibration: Calibration, name: str, part: Part, reason: str
 ) -> None:
     with pytest.raises(CalibrationError, match=f"{name}.*{reason}"):
-        verify(msgspec.structs.replace(calibration, parts={name: part}))
+        read_as_policies(msgspec.structs.replace(calibration, parts={name: part}))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
 )
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(CalibrationError, match=reason):
-        verify(msgspec.structs.replace(calibration, **change))
+        read_as_policies(msgspec.structs.replace(calibration, **change))
 
 
 def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.installed import Installed, current, history, install, rollback
 from jetsel.base.errors import CalibrationError
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.installed import Installed, current, history, install, rollback
 
 
 def put(calibration: Calibration, folder: Path, created: str) -> Installed:

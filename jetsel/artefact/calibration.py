@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from jetsel.artefact.promise import Promises, Share
 from jetsel.base.errors import CalibrationError
-from jetsel.policies.promise import Promises, Share
 from jetsel.wire import Criterion
 
 BINS = 10
@@ -54,18 +54,6 @@ def bins_of(values: NDArray[np.float32]) -> Bins:
     edges = edges[edges < values.max()]
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
     return Bins(tuple(edges.tolist()), tuple((counts / len(values)).tolist()))
-
-
-def stability_index(expected: Sequence[float], bins: NDArray[np.intp]) -> float:
-    """Return the population stability index of photographs, (n,) bins, against the expected shares.
-
-    The sum of (seen - expected) ln(seen / expected) (Siddiqi, Credit Risk Scorecards, 2006, which calls less than 0.1
-    no change and more than 0.25 a significant one). Half a photograph is added to each bin, so that none is empty.
-    """
-    n = len(bins)
-    seen = (np.bincount(bins, minlength=len(expected)) + 0.5) / (n + 0.5 * len(expected))
-    known = (np.asarray(expected) * n + 0.5) / (n + 0.5 * len(expected))
-    return float(((seen - known) * np.log(seen / known)).sum())
 
 
 ANSWERS = "answers.npz"
@@ -191,3 +179,33 @@ def check(
             f"the calibration of family {calibration.family} was made for other models: "
             f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
         )
+
+
+def verify(calibration: Calibration) -> None:
+    """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
+    models = tuple(calibration.identities)
+    criteria = set(calibration.right)
+    _require(len(models) > 0, "it names no model")
+    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features without duplicates")
+    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
+    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    for part in ("energies_mj", "energies_half_mj"):
+        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
+    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
+    _require(len(criteria) > 0, "it was made for no criterion")
+    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria in 'right'")
+    wanted = (calibration.photographs, len(models))
+    for criterion, table in calibration.right.items():
+        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
+    for name, fitted in calibration.parts.items():
+        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that 'right' does not contain")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise contradiction(otherwise)
+
+
+def contradiction(what: str) -> CalibrationError:
+    """Return the error for parts of a calibration that do not fit each other."""
+    return CalibrationError(f"the calibration contradicts itself: {what}; recalibrate")

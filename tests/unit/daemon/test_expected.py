@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from jetsel.policies.calibration import Bins, bins_of, stability_index
+from jetsel.artefact.calibration import Bins, bins_of
+from jetsel.daemon.drift import stability_index
 
 DRAW = np.random.default_rng(7)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.policies.calibration import Calibration
-from jetsel.policies.coding import save
+from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.coding import save
 from tests.unit.policies.animals import animals
 
 

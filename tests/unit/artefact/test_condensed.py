@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.condensed import read_condensed
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
-from jetsel.policies.calibration import ANSWERS
 from jetsel.policies.registry import CRITERIA
 
 MODELS = ("small", "large")

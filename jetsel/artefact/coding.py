@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import Calibration, CalibrationFacts, Part, verify
+from jetsel.artefact.parts import FACTS
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
-from jetsel.policies.calibration import Calibration, CalibrationFacts, Part
-from jetsel.policies.registry import KIND, verify
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
@@ -132,7 +132,7 @@ def _envelope(folder: Path) -> Envelope:
 
 def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     """Return the calibration. Raises CalibrationError for a policy that this jetsel does not have."""
-    gone = sorted(body.parts.keys() - KIND.keys())
+    gone = sorted(body.parts.keys() - FACTS.keys())
     if gone:
         repair = "run jetsel calibrate IMAGES, or update jetsel"
         raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
@@ -144,10 +144,16 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         **{name: getattr(body.facts, name) for name in CalibrationFacts.__struct_fields__},
         right=groups["right"],
         parts={
-            policy: Part(msgspec.convert(facts, dict[Criterion, KIND[policy].facts]), groups.get(policy, {}))  # type: ignore[misc]
+            policy: Part(msgspec.convert(facts, _by_criterion(policy)), groups.get(policy, {}))
             for policy, facts in body.parts.items()
         },
     )
+
+
+def _by_criterion(policy: str) -> Any:
+    """Return the type of what is stored of a policy, by criterion."""
+    kind = FACTS[policy]
+    return dict[Criterion, kind]  # type: ignore[valid-type]
 
 
 def _read_bounded(path: Path, limit: int) -> bytes:
