@@ -183,7 +183,7 @@ class Labels:
 def labels_file(path: Path, tell: Callable[[str], None] = lambda _line: None) -> bytes:
     """Return a labels file (see Labels.read) of what `path` holds, in the order of the model's outputs.
 
-    It may be a labels file itself, whose bytes stay, or any list of names that `class_lists.listed` reads. tell: takes
+    It may be a labels file itself, whose bytes stay, or any list of names that `listed` reads. tell: takes
     a line for the owner. Raises ManifestError that names the file, and the line if there is one.
     """
     text = _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
