@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from tests.faults.watch import held
+from tests.processes import held
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.raw import greeting, message, reach, ready
 from tests.unit.image.files import png, png_chunk

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import BadImageError
-from jetsel.cli.models.samples import PhotographFolder
+from jetsel.cli.models.build import PhotographFolder
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
 

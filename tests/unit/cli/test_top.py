@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from jetsel import wire
-from jetsel.cli.top import page
+from jetsel.cli.status import page
 from tests.unit.client.peer import Seen, status
 from tests.unit.hollow import hollow
 
