@@ -36,12 +36,12 @@ ONLY: Mapping[str, frozenset[str]] = {
     "gateway": frozenset({"", "client", "wire", "image", "base"}),  # a client of the socket, in a process of its own
     "addons.cameras.review_api": _SHARED | {"gateway", "addons.cameras"},  # a page on the gateway's server
     "addons.cameras.commands.review": _SHARED | {"gateway.settings", "addons.cameras"},
-    "addons.cameras": _SHARED | {"gateway.camera_states"},  # the file that the gateway reads
+    "addons.cameras": _SHARED | {"gateway.camera_states", "addons.http_client"},  # the file that the gateway reads
     "addons.fleet.agent.canary": _SHARED | {"calibrate.record.photographs", "zoo", "addons.fleet"},
     "addons.fleet.agent.proving": _SHARED | {"calibrate.retiming", "engines", "artefact", "zoo", "addons.fleet"},
     "addons.fleet.manager.status": _SHARED | {"calibrate.report", "calibrate.judge.words", "addons.fleet"},  # the page
     "addons.fleet.commands": _SHARED | {"calibrate.report", "addons.fleet"},  # the form of the page
-    "addons.fleet": _SHARED | {"artefact", "zoo"},
+    "addons.fleet": _SHARED | {"artefact", "zoo", "addons.http_client"},
     "engines.host": frozenset(),  # runs under the board's own Python 3.6, where nothing of ours is installed
 }
 """Parts, and single modules, that import less than their level allows: what else each may import. The first holds."""

@@ -20,8 +20,8 @@ import msgspec
 import paho.mqtt.client as paho
 
 from jetsel.addons.cameras.mqtt import Broker, Connection
+from jetsel.addons.http_client import CUT, Http, Https, read_all
 from jetsel.base.errors import ConfigError
-from jetsel.base.http_client import CUT, Http, Https, read_all
 
 PORT, TLS_PORT = 5000, 8971  # without and with authentication ("Authentication")
 SCHEMES = ("frigate", "frigates")

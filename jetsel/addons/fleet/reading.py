@@ -13,9 +13,9 @@ from typing import BinaryIO
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
 from jetsel.addons.fleet.sources import Source
+from jetsel.addons.http_client import CUT
 from jetsel.base.errors import RepositoryError
 from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
-from jetsel.base.http_client import CUT
 
 ATTEMPTS = 5  # in a row that bring no byte
 

@@ -11,9 +11,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
+from jetsel.addons.http_client import CUT, ask
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import open_regular, repair_of, replace
-from jetsel.base.http_client import CUT, ask
 
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 

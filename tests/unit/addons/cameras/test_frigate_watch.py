@@ -20,7 +20,7 @@ from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.settings import WatchContext
 from jetsel.addons.cameras.sub_labels import Tracked
 from tests.unit.addons.cameras.answers import answer
-from tests.unit.base.test_http_client import HEAD, replying
+from tests.unit.addons.test_http_client import HEAD, replying
 from tests.waiting import until
 
 

@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
-from jetsel.base.http_client import CUT, Http, Https, ask, read_all
+from jetsel.addons.http_client import CUT, Http, Https, ask, read_all
 
 MOST = 100_000
 HEAD = b"HTTP/1.1 200 OK\r\n"
