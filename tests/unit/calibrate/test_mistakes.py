@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.judge.findings import ClassFinding
-from jetsel.calibrate.judge.results import MOST_IMAGES, differing, mistakes
+from jetsel.calibrate.judge.results import differing, mistakes
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run
 
@@ -48,13 +48,3 @@ def test_images_on_which_policies_differ_carry_the_answer_of_each_that_chooses()
         ("b.jpg", {"cascade": "fox", "chain": "dog"}),
         ("c.jpg", {"cascade": "refused", "chain": "dog"}),
     ]
-
-
-def test_a_sample_is_spread_over_the_recording() -> None:
-    n = 10 * MOST_IMAGES
-    none = np.zeros(n)
-    wrong = Run(np.full(n, 2), none > 0, none, np.ones((n, 1), bool), none > 0, 0.0, ())
-    made = recording([0] * n, tuple(f"{i}" for i in range(n)))
-    found = mistakes(made, {"cascade": wrong}, "cascade", NAMES, {"m": 1.0}).hopeless
-    assert (found.total, len(found.images)) == (n, MOST_IMAGES)
-    assert [found.images[0].path, found.images[-1].path] == ["0", f"{n - 1}"]

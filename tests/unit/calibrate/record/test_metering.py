@@ -143,18 +143,6 @@ METERED = (
 )
 
 
-def test_a_few_of_the_timed_photographs_are_metered_for_each_model_and_for_the_features(path: Path, go: Go) -> None:
-    told: list[tuple[object, ...]] = []
-    go(Steady(TEN_JOULES), lambda *step: told.append(step))
-    for idle_mj, mean_ms in rows(path, "SELECT idle_mj, mean_ms FROM energies"):
-        assert idle_mj == pytest.approx(0.01 * mean_ms)
-    assert told[-1] == ("metering", 6, 6)
-    first, second = sorted({row[1] for row in rows(path, METERED)})
-    names = ("features", "s", "xs")
-    assert rows(path, METERED) == [(name, photograph) for name in names for photograph in (first, second)]
-    assert {first, second} <= {number for (number,) in rows(path, "SELECT photograph FROM timings")}
-
-
 def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_own_error(path: Path, go: Go) -> None:
     go(Steady(TEN_JOULES))
     update = "UPDATE energies SET mean_mj = {}, scatter_mj = {}, sensor_mj = {}, idle_mj = {}, mean_ms = {} WHERE {}"
