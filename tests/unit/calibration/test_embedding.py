@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pytest
 
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
@@ -51,8 +50,3 @@ def test_the_shares_of_the_nearest_by_hand() -> None:
     steps = policy(Evidence(None, "large"))
     next(steps)
     assert "it gave no embedding" in ended(steps, Prediction("small", np.full(5, 0.2, np.float32), 0.2)).because
-
-
-def test_a_part_of_more_neighbours_than_points_is_refused() -> None:
-    with pytest.raises(ValueError, match="k 9"):
-        EmbeddingKind().make(Part({"top1": Weighing(0.5, 9)}, {"points": np.zeros((4, 2), np.float16)}), animals())
