@@ -15,9 +15,8 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import Energies, LoadedRecording, Times
+from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.front import NAME as FRONT
@@ -56,14 +55,6 @@ def drawn(photographs: int = 500) -> LoadedRecording:
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
     return LoadedRecording(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
-
-
-def metered(loaded: LoadedRecording) -> LoadedRecording:
-    """On this board the slower m takes least energy, and features take 5 W."""
-    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
-    recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
-    times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
-    return dataclasses.replace(loaded, recording=recording, times=times)
 
 
 def calibrated(loaded: LoadedRecording, order: InstallRequest = ORDER) -> Calibrated:
@@ -201,29 +192,6 @@ def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
     assert any("adds nothing here" in sentence for sentence in comparison.sentences)
     named = calibrated(blind, dataclasses.replace(ORDER, policy="chain"))
     assert named.calibration.default_policy["top1"] == "chain"  # an owner who names it has it
-
-
-@pytest.fixture(scope="module")
-def frugal() -> Calibrated:
-    return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
-
-
-@pytest.mark.slow
-def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
-    assert frugal.is_better
-    assert "less energy" in frugal.findings.verdict
-    save(frugal.calibration, tmp_path / "stored")
-    found_again = read(tmp_path / "stored")
-    assert (found_again.objective, found_again.energy_reason) == ("energy", None)
-    assert found_again.energies_mj == found_again.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
-    assert found_again.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
-    assert found_again.costs_ms == COSTS_MS
-    assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
-    loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
-    rows = range(100)
-    ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
-    assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:

@@ -104,18 +104,6 @@ def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
         assert not folder.grab(), name
 
 
-def test_a_file_that_is_replaced_by_an_older_one_of_the_same_size_is_new_and_other_permissions_are_not(
-    tmp_path: Path,
-) -> None:
-    path = write(tmp_path / "now.png", 60)
-    folder = opened(tmp_path, [])
-    assert folder.grab()
-    path.chmod(0o600)
-    assert not folder.grab()
-    os.utime(path, (1, 1))
-    assert folder.grab()
-
-
 def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_named_once(tmp_path: Path) -> None:
     for name in (".a.png", "b.png.part", "Thumbs.db", "c.HEIC", "d.heic", "e.gif", "notes"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))

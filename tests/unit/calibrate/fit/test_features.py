@@ -1,20 +1,28 @@
-"""Which features do not repeat one another; distances, votes and neighbours of other folds by hand."""
+"""Which features do not repeat one another, what they take; distances, votes and neighbours of other folds by hand."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from jetsel import image
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.fit.features import (
     Distances,
+    FeatureClock,
     chosen_right,
+    decoded,
     drop_correlated,
     nearest_columns,
 )
 from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.features import NAMES, WORKING_PX
 from jetsel.premodel import optimum_votes
 from tests.unit.premodel.fitted import fit_chain
 
@@ -144,3 +152,28 @@ def test_the_choices_are_the_premodel_s_fold_by_fold(
             choice = chain.choose(features[row])
             assert found.distance[row] == pytest.approx(choice.distance)
             assert chosen[row] == right[row, models - 1 if choice.model is None else int(choice.model)]
+
+
+LIMITS = image.Limits(max_bytes=100_000, max_pixels=1_000_000)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """A red photograph, one that is gone, one that is none, and one over the limit."""
+    red = np.zeros((40, 60, 3), np.uint8)
+    red[..., 2] = 200
+    cv2.imwrite(str(tmp_path / "red.png"), red)
+    (tmp_path / "none.jpg").write_bytes(b"no photograph")
+    (tmp_path / "large.jpg").write_bytes(bytes(200_000))
+    return [str(tmp_path / name) for name in ("red.png", "gone.jpg", "none.jpg", "large.jpg")]
+
+
+def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
+    clock = FeatureClock(decoded(paths, 64, LIMITS), WORKING_PX, LIMITS, whole_ms=3.0)
+    assert clock(()) == 0.0
+    assert 0 < clock(("avg_brightness",)) < clock(NAMES)
+
+
+def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
+    with pytest.raises(CalibrationError, match="put the images back, or record again"):
+        decoded(paths[1:], 64, LIMITS)
