@@ -1,8 +1,9 @@
-"""What a process has started that still runs, and where it listens, as Linux tells (proc(5))."""
+"""What a process has started that still runs, where it listens and what it holds, as Linux tells (proc(5))."""
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -43,3 +44,23 @@ def port_of(pid: int) -> int | None:
     rows = (line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
     ports = [int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes]
     return ports[0] if ports else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one process holds."""
+
+    resident_mb: float
+    descriptors: int
+    threads: int
+
+
+def held(pid: int) -> Held:
+    """Read what a process holds now; raises FileNotFoundError where it is gone."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return Held(
+        int(fields["VmRSS"].split()[0]) / 1e3,
+        sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
+        int(fields["Threads"]),
+    )

@@ -18,9 +18,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from jetsel.zoo.pretrained import INT8, RUNGS, SYMMETRIC, WHEELS, drawn, graph_in, in_8_bits
+from jetsel.zoo.pretrained import INT8, RUNGS, SYMMETRIC, WHEELS, drawn, fetch, file_in, graph_in, in_8_bits
 from jetsel.zoo.store import PULLED
-from jetsel.zoo.wheels import fetch, file_in
 
 if TYPE_CHECKING:
     import torch

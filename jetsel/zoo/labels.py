@@ -5,16 +5,136 @@ It is read here, and made of the files in which people have the names of classes
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.base.names import exact
-from jetsel.zoo.class_lists import listed
+
+_QUOTED = re.compile(r"""(^|[,;:=]\s*)(["'])((?:\\.|\2\2|(?!\2|\\).)*)\2(?:,?$|(?=\s*[,;:=]))""")
+_COLUMN = r"(?:(?:class|label)[ _-]?)?(?:ids?|index|idx|number|names?)|labels?|class(?:es)?|category|wnid|synset"
+_HEADER = re.compile(rf"(?i:(?:(?:{_COLUMN}):?\s*(?:[,;\t]\s*|$))+)")
+_IDENTIFIED = re.compile(r"(n\d{8})[\s,:]+(\S.*)")  # by WordNet
+_NUMBERED = (
+    re.compile(r"(?:(?i:class)[ _]|\()?(?P<number>[0-9]{1,7})(?P<mark> *(?:[):]|[-=]+>) *)(?P<name>[^\s>].*)"),
+    re.compile(r"(?P<number>[0-9]{1,7})(?P<mark>\s*[,;:.)=\t]\s*|\s+(?:-\s+)?)(?P<name>\S.*)"),
+    re.compile(r"(?P<name>.*[^\s,;:=])(?P<mark>\s*[,;:=\t]\s*|\s+)(?P<number>[0-9]{1,7})"),
+)
+_UNCLEAR = (
+    "its numbers do not count the classes from 0 or 1, each once: correct them, as in 0: cat, or put names that have "
+    "numbers in quotes"
+)
+_INSIDE = ("id2label", "label2id", "names", "labels", "classes", "categories", "class_to_idx")  # inside of objects
+
+
+def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
+    """Return the classes of a text in order, each a name, or an identifier, a tab and names.
+
+    tell: takes a line for the owner. Raises ManifestError that calls the text `source`.
+    """
+    literal = re.sub(r"^\w+\s*[=:]\s*(?=[\[({])", "", text.strip())
+    if re.match(r"""[\[{]|\(\s*["']""", literal):
+        rows = _of_value(_parsed(literal, source), source)
+    else:
+        rows = _of_lines(text.rstrip().splitlines(), source, tell)
+    found = [one for row in rows if (one := _IDENTIFIED.fullmatch(row.strip())) and "\t" not in row]
+    return rows if len(found) < len(rows) else [f"{one[1]}\t{one[2]}" for one in found]
+
+
+def _of_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> list[str]:
+    if len(lines) > 1 and _HEADER.fullmatch(_unquoted(lines[0])) and not _QUOTED.fullmatch(lines[0].strip()):
+        tell(f"{source}: its first line, {lines.pop(0)}, is left out as a header: if it is a class, put it in quotes")
+    if all(line.lstrip().startswith("- ") for line in lines):  # as YAML has lists
+        lines = [line.lstrip()[2:] for line in lines]
+    plain = [_unquoted(line) for line in lines]
+    are_names = [_QUOTED.fullmatch(line.strip()) is not None for line in lines]
+    rows = plain if any(are_names) else _counted(plain, source) or plain
+    for row, is_name in zip(rows, are_names, strict=True):
+        name, _, names = row.strip().partition("\t")
+        if not is_name and name != names and re.match(r"""["']|.*["']$""", name):
+            raise ManifestError(f"{source}: {row[:40]!r} has a quotation mark at one end: put the whole name in quotes")
+    return rows
+
+
+def _unquoted(line: str) -> str:
+    """Return a line without the quotes around its cells, as CSV and Python have them; a labels file's as it is."""
+    plain = _QUOTED.sub(lambda one: one[1] + re.sub(rf"\\(.)|{one[2]}({one[2]})", r"\1\2", one[3]), line.strip())
+    return line if "\t" in line or plain == line.strip() else plain
+
+
+def _counted(lines: Sequence[str], source: str) -> list[str]:
+    """Return the names in the order of the numbers that count them, nothing if no numbers do."""
+    for form in _NUMBERED:
+        found = [one for line in lines if (one := form.fullmatch(line.strip().removesuffix(",")))]
+        numbers, names = [int(one["number"]) for one in found], [one["name"] for one in found]
+        alike, is_first = len(names) - len(set(names)), form is not _NUMBERED[-1]
+        if len(found) < len(lines) or 2 * alike >= len(names):  # as in `gate 1`, `gate 2`
+            continue
+        if is_first and all(name[0].isdigit() for name in names):  # as in `1.5 mm`
+            continue
+        is_marked = all(one["mark"].strip(" ") for one in found)
+        is_clear = is_marked or (20 * alike <= len(names) and (min(numbers) == 0 or numbers == sorted(numbers)))
+        in_order = _in_order(numbers, names)
+        if is_first and in_order == names and all("\t" in line for line in lines):
+            return list(lines)  # a labels file, whose identifiers are numbers
+        if in_order and is_clear:
+            return [_unquoted(name) for name in in_order]
+        if form is not _NUMBERED[0] and is_first + is_marked + (bool(in_order) or numbers[0] < 2) > 1:  # two of 3 signs
+            raise ManifestError(f"{source}: {_UNCLEAR}")
+    return []
+
+
+def _in_order(numbers: Sequence[int], names: Sequence[Any]) -> list[Any]:
+    """Return the names in the order of their numbers, nothing unless these count them from 0 or from 1."""
+    first = min(numbers, default=0)
+    is_count = first in (0, 1) and sorted(numbers) == list(range(first, first + len(numbers)))
+    return [name for _, name in sorted(zip(numbers, names, strict=True))] if is_count else []
+
+
+def _parsed(literal: str, source: str) -> Any:
+    try:
+        return json.loads(literal, object_pairs_hook=lambda pairs: _object(source, pairs))
+    except (ValueError, RecursionError) as error:
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return ast.literal_eval(literal)
+        raise ManifestError(f"{source}: begins like a JSON list, but: {error}; write one name on each line") from None
+
+
+def _object(source: str, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ManifestError(f"{source}: one of its objects has a key or a number twice: correct it")
+    return dict(pairs)
+
+
+def _of_value(value: Any, source: str) -> list[str]:
+    """Return the names of a list, or of an object that has names by number, numbers by name, or either inside."""
+    if value and isinstance(value, list) and all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in value):
+        value = _object(source, [(str(one["id"]), one["name"]) for one in value])
+    if isinstance(value, dict):
+        inner = next((value[key] for key in _INSIDE if isinstance(value.get(key), dict | list)), None)
+        if inner is not None:
+            return _of_value(inner, source)
+        by_name = all(isinstance(number, int) for number in value.values())
+        numbers, names = (value.values(), value.keys()) if by_name else (value.keys(), value.values())
+        if all(str(number).isdecimal() for number in numbers):
+            value = _in_order([int(number) for number in numbers], list(names))
+            if not value:
+                raise ManifestError(f"{source}: {_UNCLEAR}")
+    entries = value if isinstance(value, list | tuple) else [value]
+    rows = [one if isinstance(one, list | tuple) else [one] for one in entries]
+    if not all(row and all(isinstance(name, str) for name in row) for row in rows):
+        raise ManifestError(f'{source}: expected a JSON list of names, as in ["tabby", "espresso"]')
+    return [", ".join(row) for row in rows]
+
 
 MAX_BYTES = 16 * 2**20
 """Past this labels are refused unread: the 21,841 classes of all of ImageNet take under 2 MB."""
@@ -63,7 +183,7 @@ class Labels:
 def labels_file(path: Path, tell: Callable[[str], None] = lambda _line: None) -> bytes:
     """Return a labels file (see Labels.read) of what `path` holds, in the order of the model's outputs.
 
-    It may be a labels file itself, whose bytes stay, or any list of names that `class_lists.listed` reads. tell: takes
+    It may be a labels file itself, whose bytes stay, or any list of names that `listed` reads. tell: takes
     a line for the owner. Raises ManifestError that names the file, and the line if there is one.
     """
     text = _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8

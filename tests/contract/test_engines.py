@@ -78,17 +78,6 @@ def test_logits_and_embedding_are_those_worked_out_by_hand(subject: Subject, tin
     assert output.device_ms is None or output.device_ms >= 0
 
 
-def test_a_batch_gives_what_each_image_gives_alone(subject: Subject, starter: Engine) -> None:
-    batch = photographs(8)
-    together = starter.infer(batch)
-    assert together.embedding is not None
-    for i in range(8):
-        alone = starter.infer(batch[i : i + 1])
-        assert together.logits[i] == pytest.approx(alone.logits[0], abs=subject.tolerance)
-        assert alone.embedding is not None
-        assert together.embedding[i] == pytest.approx(alone.embedding[0], abs=subject.tolerance)
-
-
 def test_a_part_of_a_larger_array_is_read_as_it_lies(subject: Subject, tiny: Engine) -> None:
     batch = images(6)[::2]
     assert not batch.flags.c_contiguous

@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 from calibration.imagenet.expected import answers, answers_in_8_bits, reference
 from jetsel.cli.app import app
 from jetsel.zoo import scan
-from jetsel.zoo.pretrained import INT8, RUNGS, WHEELS, drawn
+from jetsel.zoo.pretrained import INT8, RUNGS, WHEELS, drawn, fetch
 from jetsel.zoo.store import PULLED
-from jetsel.zoo.wheels import fetch
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from benchmarks.report import table
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
 from tests.faults.upsets import UPSETS, Disk
-from tests.faults.watch import Held, held
+from tests.processes import Held, held
 from tests.system.daemons import Daemon, Peer, drawn, encoded, serving
 from tests.waiting import until
 

@@ -20,7 +20,7 @@ import zmq
 from benchmarks.conditions import conditions
 from benchmarks.report import table
 from tests.faults.mix import Kind, mix
-from tests.faults.watch import Held, held
+from tests.processes import Held, held
 from tests.system.daemons import Daemon, Peer, serving
 from tests.waiting import LIMIT_S, until
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import atheris
 
-from tests.fuzz.catalogue import corpus, target
-from tests.fuzz.watch import Target, watched
+from tests.fuzz.catalogue import Target, corpus, target, watched
 
 
 def main() -> None:

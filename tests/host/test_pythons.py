@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,14 +18,48 @@ from jetsel.engines.hosting.process import HOST
 from jetsel.zoo import STARTER
 from tests.contract.tiny import matrix_model
 from tests.doubles.interpreter import make_interpreter
-from tests.host import interpreters
 from tests.host.bench import COUNTING, LIMIT_S, Bench, pixels
 from tests.python36 import LIBRARY
 
 GENERATION_OF = {"3.6": "8.2", "3.8": "8.6", "3.10": "10", "3.12": "11"}  # JetPack 4.6.2, 5, 6 and 7
 
 
-@pytest.fixture(scope="module", params=interpreters.found(), ids=interpreters.short_name)
+SETTING = "JETSEL_HOST_PYTHONS"
+BOARDS = ("python3.6", "python3.8", "python3.10", "python3.12")  # JetPack 4.6, 5, 6 and 7
+
+
+def found() -> list[str]:
+    """Those that the setting names, else those of the boards that can serve; and always our own.
+
+    Raises RuntimeError where one that is named cannot.
+    """
+    named = [name for name in os.environ.get(SETTING, "").split(os.pathsep) if name]
+    if broken := [name for name in named if not _serves(name)]:
+        raise RuntimeError(f"{SETTING}: {', '.join(broken)}: no Python with numpy and onnxruntime; run make test-host")
+    usable = named or [name for name in BOARDS if _serves(name)]
+    return [str(Path(shutil.which(name) or name).absolute()) for name in usable] + [sys.executable]
+
+
+def short_name(interpreter: str) -> str:
+    """The name of the environment that the interpreter stands in, or its own."""
+    path = Path(interpreter)
+    return path.parents[1].name if path.name.startswith("python") and len(path.parts) > 2 else interpreter
+
+
+def version(interpreter: str) -> str:
+    """The version of it, such as 3.6.15."""
+    command = [interpreter, "-I", "-c", "import platform; print(platform.python_version())"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _serves(interpreter: str) -> bool:
+    if shutil.which(interpreter) is None:
+        return False
+    command = [interpreter, "-I", "-c", "import numpy, onnxruntime"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module", params=found(), ids=short_name)
 def interpreter(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -39,7 +74,7 @@ def bench(interpreter: str, tmp_path: Path) -> Iterator[Bench]:
 def test_hello_says_who_answers(bench: Bench, interpreter: str) -> None:
     about = bench.process.about
     assert (about["backend"], about["gpu"]) == ("onnxruntime", None)
-    assert about["python"] == interpreters.version(interpreter)
+    assert about["python"] == version(interpreter)
     assert about["libraries"].keys() == {"numpy"}
 
 
@@ -56,7 +91,7 @@ def test_a_starter_model_answers_as_it_does_in_process(bench: Bench) -> None:
 
 
 def test_an_engine_of_the_boards_tensorrt_is_built_loaded_and_run(interpreter: str, tmp_path: Path) -> None:
-    minor = interpreters.version(interpreter).rpartition(".")[0]
+    minor = version(interpreter).rpartition(".")[0]
     generation = GENERATION_OF.get(minor, "10")
     bench = Bench(make_interpreter(tmp_path / "python", generation, python=interpreter), tmp_path)
     assert bench.process.about["version"].startswith(f"{generation}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,26 +19,6 @@ from tests.host.bench import COUNTING, Begin, benches, pixels
 def start(tmp_path: Path) -> Iterator[Begin]:
     with benches(tmp_path) as begin:
         yield begin
-
-
-@pytest.mark.parametrize(
-    ("generation", "profile"),
-    [("8.2", "tx2"), ("8.6", "orin"), ("10", "discrete"), ("11", "orin"), ("11", "tx2")],
-)
-def test_an_engine_answers_for_each_image_of_a_batch(
-    start: Begin, generation: str, profile: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    bench = start(generation, profile=profile)
-    built = bench.build(matrix_model(COUNTING))
-    assert (built["ok"], built["notes"]) == (True, [])
-    loaded = bench.load()
-    assert (loaded["ok"], loaded["max_batch"], loaded["classes"], loaded["embedding_width"]) == (True, 4, 4, 18)
-    for batch in (pixels(1), pixels(0, 2, -1, 3), pixels(5, 7)):
-        reply = bench.infer(batch)
-        assert reply["logits"].tolist() == [[612 * v, 630 * v, 648 * v, 666 * v] for v in batch[:, 0, 0, 0].tolist()]
-        assert reply["embedding"].tolist() == batch.reshape(-1, 18).tolist()
-        assert 0 <= reply["device_ms"] <= reply["wall_ms"]
-    assert capfd.readouterr().err == ""  # nothing of this is worth a warning
 
 
 def test_hello_describes_a_tx2(start: Begin) -> None:
@@ -147,3 +128,15 @@ def test_a_fault_of_the_gpu_is_answered_and_ends_the_process(start: Begin, gener
 def test_a_host_that_cannot_use_the_gpu_says_why(start: Begin) -> None:
     with pytest.raises(EngineFailedError, match="CUDA does not start"):
         start("8.2", faults={"cuda_initialization": True})
+
+
+DOUBLES = Path(__file__).parents[1] / "doubles"
+
+
+@pytest.mark.parametrize("table", sorted((DOUBLES / "tables").glob("*.json")), ids=lambda path: path.stem)
+def test_a_double_offers_what_the_real_bindings_have_and_no_more(table: Path) -> None:
+    offered = json.loads(table.read_text())
+    real = json.loads((DOUBLES / offered["made_of"]).read_text())
+    assert set(offered["module"]) <= set(real["module"])
+    for name, attributes in offered["classes"].items():
+        assert set(attributes) <= set(real["classes"][name]), name

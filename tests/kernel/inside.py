@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 
 from jetsel.base.config_text import parse
 from jetsel.power.finding import find
-from tests.kernel.camera import camera
-from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221
-from tests.kernel.smbus import write_words
+from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221, write_words
 
 BUSES = Path("/sys/bus/i2c/devices")
 STUB = "SMBus stub driver\n"
 CONFIG = Path("/run/jetsel.toml")
+OUT = Path("/run/watch.out")
+NOBODY = "ipc:///run/nobody.sock"  # what frames are asked about is tested elsewhere
 
 
 def three_channels(bus: int) -> dict[str, Any]:
@@ -81,6 +82,21 @@ def _said(path: Path) -> str:
         return repr(path.read_text())
     except OSError as error:
         return errno.errorcode[error.errno or 0]
+
+
+def camera() -> dict[str, Any]:
+    """Return the events of a watcher that was interrupted once it had frames."""
+    command = [sys.executable, "-m", "jetsel", "watch", "0", "--endpoint", NOBODY, "--stall-s", "60"]
+    with OUT.open("wb") as out, subprocess.Popen(command, stdout=out) as watcher:
+        while not any(event["event"] == "source" for event in events()) and watcher.poll() is None:
+            pass
+        watcher.send_signal(signal.SIGINT)
+    return {"status": watcher.returncode, "events": events()}
+
+
+def events() -> list[dict[str, Any]]:
+    """All that was told so far, by whole lines."""
+    return [json.loads(line) for line in OUT.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def main() -> None:

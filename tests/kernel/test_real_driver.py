@@ -39,3 +39,12 @@ def test_jetsel_reads_the_power_of_an_ina238(seen: dict[str, Any]) -> None:
     power = seen["ina238"]["power"]
     assert power["rails"] == [{"name": "VIN", "watts": 40.0, "volts": 20.0, "amps": 2.0}]
     assert (power["total_w"], power["total_of"], power["dropped"]) == (40.0, ["VIN"], [])
+
+
+def test_a_v4l2_camera_is_watched(seen: dict[str, Any]) -> None:
+    camera = seen["camera"]
+    (source,) = (event for event in camera["events"] if event["event"] == "source")
+    assert (source["source"], source["state"]) == ("/dev/video0", "back")
+    assert camera["events"][-1]["event"] == "summary"
+    assert camera["events"][-1]["frames_read"] > 0
+    assert camera["status"] == 0

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import jetsel
-from tests.faults.watch import held
+from tests.processes import held
 from tests.system.daemons import Daemon, drawn
 from tests.system.raw import greeting, message, reach, ready
 from tests.waiting import until

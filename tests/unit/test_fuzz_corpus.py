@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.catalogue import CORPUS, TARGETS, corpus, target
-from tests.fuzz.watch import watched
+from tests.fuzz.catalogue import CORPUS, TARGETS, corpus, target, watched
 
 MOST_BYTES = 1_000_000  # of the corpus, which every checkout carries
 

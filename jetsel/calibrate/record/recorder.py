@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -16,19 +18,57 @@ import cv2
 
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.bench import Bench, RecordOptions
+from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.dominated import LEAST_IMAGES, MOST_SHARE, dominated, right_of
+from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.calibrate.record.examine import Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
-from jetsel.calibrate.record.timing import time_models
-from jetsel.calibrate.record.workers import Stop, Tell, Workers
+from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.image.listing import count_reasons
 from jetsel.zoo import Family, verify
+
+
+def time_models(bench: Bench, budget_s: float) -> bool:
+    """Time every model on the plan's images, those left out that were timed before; True unless stopped.
+
+    Models are timed until the budget is spent, but on at least the plan's `least` images.
+    """
+    plan, stop_s = bench.options.plan, time.monotonic() + budget_s
+    images = bench.photographs(plan.images)
+    chosen = [(number, path, missing) for number, path in images if (missing := bench.store.missing("timings", number))]
+    timed = len(images) - len(chosen)
+    if not chosen or (timed >= plan.least and budget_s <= 0):
+        return True
+    reach = progress("timing", len(chosen), bench.tell)
+    for done, (number, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
+        _time(bench, number, shown, missing)
+        bench.look(on_gpu)
+        reach(done)
+        if bench.stop.is_set():
+            return False
+        if timed + done >= plan.least and time.monotonic() >= stop_s:
+            break
+    return True
+
+
+def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...]) -> None:
+    """Time models, and the features with them, in place of the one look at these while recording."""
+    execute = bench.store.connection.execute
+    runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, shown.photograph) for name in models}
+    taken = run_by_turns({"": shown.extract, **runs}, bench.options.plan.repeats)
+    features_ms = statistics.median(taken.pop(""))
+    execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (features_ms, number))
+    for name, durations_ms in taken.items():
+        execute(
+            "INSERT INTO timings SELECT ?, id, ?, ?, ? FROM wanted WHERE name = ?",
+            (number, bench.conditions, statistics.median(durations_ms), len(durations_ms), name),
+        )
+
 
 DEFAULTS = Config()
 ESTIMATED_BY = 3  # images

@@ -30,14 +30,6 @@ def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
     assert parse("[server]\nworkers = 3\nqueue_mb = 8\n") == Config(server=Server(workers=3, queue_mb=8.0))
 
 
-@pytest.mark.parametrize("section", ["server", "models", "host", "power", "policy", "log", "observe", "edge"])
-def test_an_unknown_key_is_named_with_those_that_are_known(section: str) -> None:
-    line = said(f"[{section}]\nqueu = 1\n")
-    assert line.startswith(f"{section}.queu: there is no such key")
-    known = line.split("known here: ")[1].split(";")[0].split(", ")
-    assert known == sorted(key.partition(".")[2] for key in EXAMPLES if key.startswith(f"{section}."))
-
-
 def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
     line = said("[server]\nqueue_request = 1\n")
     assert "(did you mean queue_requests?)" in line

@@ -54,7 +54,12 @@ def test_each_place_is_asked_only_where_those_before_say_nothing(
         find(None, runtime)
     bound(system_socket, listen)
     assert find(None, runtime) == f"ipc://{system_socket}"
-    users = bound(tmp_path / "user" / "jetsel" / "jetsel.sock", listen)
+    users = tmp_path / "user" / "jetsel" / "jetsel.sock"
+    users.parent.mkdir(parents=True)
+    users.write_text("")  # no socket
+    assert find(None, runtime) == f"ipc://{system_socket}"
+    users.unlink()
+    bound(users, listen)
     assert find(None, runtime) == f"ipc://{users}"
     assert find(None, everything) == "ipc:///by/variable.sock"
     assert find("ipc:///by/argument.sock", everything) == "ipc:///by/argument.sock"
@@ -79,16 +84,6 @@ def test_what_names_no_endpoint_is_refused_with_its_source(given: str) -> None:
         find(None, {"JETSEL_ENDPOINT": given})
 
 
-def test_a_file_that_is_no_socket_is_passed_over(
-    tmp_path: Path, system_socket: Path, listen: list[socket.socket]
-) -> None:
-    users = tmp_path / "user" / "jetsel" / "jetsel.sock"
-    users.parent.mkdir(parents=True)
-    users.write_text("")
-    bound(system_socket, listen)
-    assert find(None, {"XDG_RUNTIME_DIR": str(tmp_path / "user")}) == f"ipc://{system_socket}"
-
-
 def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(
     system_socket: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,19 +94,6 @@ def test_a_folder_under_tmp_that_somebody_else_made_is_passed_over(
         monkeypatch.setattr(os, "getuid", lambda: owner + 1)
         with pytest.raises(NoDaemonError):
             find(None, {"XDG_RUNTIME_DIR": folder})
-
-
-def test_a_full_backlog_is_somebody_too(
-    tmp_path: Path, listen: list[socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoint, "PROBE_S", 0.05)
-    path = bound(tmp_path / "j.sock", listen)
-    for _ in range(3):
-        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        waiting.setblocking(False)
-        listen.append(waiting)
-        waiting.connect_ex(str(path))
-    assert why_absent(f"ipc://{path}") is None
 
 
 def absence(where: str | Path) -> str:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.base import logs
-from jetsel.base.events import event, run_about
+from jetsel.base.events import event
 from jetsel.base.logs import MOST_REPEATS, WINDOW_S, Handler
 from tests.waiting import LIMIT_S
 
@@ -97,11 +97,6 @@ def test_a_traceback_cannot_pass_for_lines_of_the_log(output: Output) -> None:
 def test_what_is_not_known_is_left_out_and_several_values_stand_together(output: Output) -> None:
     (line,) = output.written(record("x", pid=None, rail=["A", "B C"], models=[]))
     assert line.endswith('x [event=ready rail=A,"B C"]')
-
-
-def test_the_requests_that_a_thread_works_on_stand_in_its_lines(output: Output) -> None:
-    (line,) = run_about(("a", "b c"), lambda: output.written(record("x")))
-    assert line.endswith('[event=ready request_id=a,"b c"]')
 
 
 def test_a_library_s_line_names_the_library(output: Output) -> None:

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from jetsel import wire
 from jetsel.calibrate.judge.findings import Interval, PromiseCheck
+from jetsel.cli.status import page
 from jetsel.cli.terminal import console, promises_table, table
-from jetsel.cli.top import page
 from tests.unit.client.peer import Seen, status
 
 REPAIR = "pip install 'jetsel[export]'"

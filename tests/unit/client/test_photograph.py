@@ -42,14 +42,6 @@ def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path) -> Non
             taken(path)
 
 
-def test_a_path_that_is_not_there_raises_what_open_raises_and_the_page_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        taken(tmp_path / "no.jpg")
-    assert caught.value.filename == str(tmp_path / "no.jpg")
-    page = (Path(__file__).parents[3] / "docs/python.md").read_text(encoding="utf-8")
-    assert "| `OSError`, for example `FileNotFoundError` |" in page
-
-
 @pytest.mark.parametrize(("channels", "name"), [("bgr", "bgr8"), ("rgb", "rgb8")])
 def test_an_array_is_sent_raw_in_the_order_that_was_said(channels: Channels, name: Any) -> None:
     assert taken(PICTURE, channels) == (BYTES, Pixels(name, width=3, height=2, stride=9))

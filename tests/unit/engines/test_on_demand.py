@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError
 from jetsel.engines import EngineFailedError, OnDemandEngine, Output
-from jetsel.engines.on_demand import FIRST_LOAD_MS, RETRY_S
+from jetsel.engines.on_demand import FIRST_LOAD_MS
 from jetsel.engines.onnx import OnnxEngine
 from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.waiting import LIMIT_S, until
@@ -99,25 +99,6 @@ def test_it_is_not_unloaded_under_a_run(rig: Rig) -> None:
     assert rig.engine.unload()
     with pytest.raises(EngineDiedError, match="unloaded"):
         rig.engine.infer(BATCH)
-
-
-def test_one_whose_file_is_gone_says_so_and_is_back_with_it(rig: Rig) -> None:
-    engine = rig.engine
-    engine.unload()
-    rig.path.unlink()
-    engine.want()
-    rig.ended()
-    assert "does not load tiny.onnx" in str(engine.unavailable)
-    with pytest.raises(EngineFailedError, match=r"tiny\.onnx"):
-        engine.infer(BATCH)
-    rig.path.write_bytes(rig.weights)
-    engine.want()
-    assert rig.loads == 2, "not that soon"
-    rig.now_s += RETRY_S
-    engine.want()
-    rig.ended()
-    assert engine.unavailable is None
-    assert engine.infer(BATCH).logits.shape == (1, CLASSES)
 
 
 def test_what_is_loaded_after_it_was_closed_is_freed_and_it_is_loaded_no_more(rig: Rig) -> None:

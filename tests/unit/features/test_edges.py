@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from jetsel.features import NAMES, extract
-from jetsel.features.edges import find_main_object
 
 LENGTHS = tuple(name for name in NAMES if name.startswith("edge_length"))
 ANGLES = tuple(name for name in NAMES if name.startswith("edge_angle"))
@@ -107,8 +106,3 @@ def test_at_a_tie_the_bright_half_is_the_object():
 def test_a_flat_image_is_its_own_object(level):
     # 16 x 8, halved: 8 x 4, area 32, perimeter 24.
     assert extract(np.full((8, 16, 3), level, np.uint8), SHAPE) == pytest.approx([32 / 24, 2])
-
-
-def test_a_single_pixel_has_an_area_and_a_perimeter():
-    assert extract(np.full((1, 1, 3), 7, np.uint8), SHAPE) == pytest.approx([1 / 4, 1])
-    assert find_main_object(np.zeros((1, 1), np.uint8)) == (1, 4, 1, 1)

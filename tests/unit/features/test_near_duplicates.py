@@ -50,11 +50,6 @@ def test_the_same_photograph_saved_again_or_resized_is_near_and_others_are_not()
     assert groups(hashes).tolist() == [*range(8), *range(8)]
 
 
-def test_flat_photographs_of_any_level_are_near() -> None:
-    flat = [np.full((50, 70, 3), level, np.uint8) for level in (1, 100, 255)]
-    assert len({perceptual_hash(photograph) for photograph in flat}) == 1
-
-
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=120), st.integers(1, 10), st.integers(0, 100))
 def test_groups_stay_together_and_folds_are_even(drawn: list[int], folds: int, seed: int) -> None:
     of_groups = np.array(drawn)

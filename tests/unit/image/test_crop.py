@@ -59,8 +59,3 @@ def test_shares_of_any_size_are_cut_at_the_image() -> None:
     for box in ((-1e308, 0, 1, 1), (1e308, 0, 1e308, 1), (0.5, 0.5, 0, 0.1), (0.5, 0.5, -0.1, 0.1)):
         with pytest.raises(BadRequestError, match="has no pixel"):
             pixels_of_box(box, "shares", 47, 31)
-
-
-def test_a_box_in_pixels_said_to_be_in_shares_is_outside() -> None:
-    with pytest.raises(BadRequestError, match="in shares has no pixel"):
-        crop(PHOTOGRAPH, (10, 5, 20, 20), "shares")

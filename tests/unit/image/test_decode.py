@@ -11,12 +11,14 @@ import pytest
 from PIL import Image
 
 from jetsel.base.errors import BadImageError
-from jetsel.image import Photograph, decode, of_area
+from jetsel.image import Limits, Photograph, decode, measure, of_area
 from tests.unit.image.files import (
     LIMITS,
     canvas,
     drawing,
     encoded,
+    flat_jpeg,
+    jpeg_segment,
     noise,
     png,
     png_chunk,
@@ -34,21 +36,6 @@ def assert_is(photograph: Photograph, bgr: np.ndarray) -> None:
     assert photograph.bgr.flags.c_contiguous
     assert (photograph.width_px, photograph.height_px) == (bgr.shape[1], bgr.shape[0])
     np.testing.assert_array_equal(photograph.bgr, bgr)
-
-
-@pytest.mark.parametrize("extension", [".png", ".webp"])
-def test_lossless_formats_give_back_every_pixel(extension):
-    bgr = noise(37, 23)
-    assert_is(decode(encoded(extension, bgr), LIMITS, WHOLE), bgr)
-
-
-def test_a_grey_jpeg_and_a_grey_png_have_three_equal_channels():
-    grey = drawing(40, 30)[:, :, 0]
-    for data in (encoded(".jpg", grey), encoded(".png", grey)):
-        bgr = decode(data, LIMITS, WHOLE).bgr
-        assert bgr.shape == (30, 40, 3)
-        assert (bgr[:, :, 0] == bgr[:, :, 1]).all()
-        assert (bgr[:, :, 0] == bgr[:, :, 2]).all()
 
 
 PALETTE = png_chunk(b"PLTE", bytes((200, 100, 50, 1, 2, 3)))
@@ -203,10 +190,6 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
     assert (photograph.width_px, photograph.height_px) == (161, 120)
 
 
-def test_only_jpeg_is_reduced():
-    assert decode(encoded(".png", drawing(160, 120)), LIMITS, 8).bgr.shape == (120, 160, 3)
-
-
 @pytest.mark.parametrize(
     ("area_px", "shape"), [(300, (15, 21)), (316, (30, 41)), (10_000, (120, 161)), (WHOLE, (120, 161))]
 )
@@ -216,3 +199,52 @@ def test_a_photograph_of_fewer_pixels_than_are_wanted_is_decoded_anew(area_px, s
     found = of_area(small, data, LIMITS, area_px)
     assert found.bgr.shape == (*shape, 3)
     assert (found is small) == (shape == (15, 21))
+
+
+KINDS = (".jpg", ".png", ".webp")
+
+
+def measured(data: bytes, needed_px: int = 10_000, limits: Limits = LIMITS) -> int:
+    return measure(memoryview(data), None, limits, needed_px).pixels
+
+
+def test_a_jpeg_that_is_decoded_small_counts_small_and_one_that_is_held_whole_counts_whole() -> None:
+    data = encoded(".jpg", drawing(643, 481))
+    for needed_px in (1, 60, 61, 121, 241, 481):
+        bgr = decode(data, LIMITS, needed_px).bgr
+        assert measured(data, needed_px) == bgr.shape[0] * bgr.shape[1]
+    assert measured(encoded(".jpg", drawing(640, 480), cv2.IMWRITE_JPEG_PROGRESSIVE, 1), 60) == 640 * 480
+    flat = flat_jpeg(3, 64, 64)
+    one_by_one = jpeg_segment(0xDA, bytes((1, 1, 0)) + b"\0\x3f\0")  # a scan of the first component alone
+    assert measured(flat[: flat.index(b"\xff\xda")] + one_by_one + flat[-3:], 8) == 64 * 64
+
+
+@pytest.mark.parametrize("kind", [".jpg", ".png"])
+def test_a_header_alone_is_enough_and_a_cut_one_is_refused(kind: str) -> None:
+    whole = encoded(kind, drawing(640, 480))
+    half = whole[: len(whole) // 2]
+    assert measured(half) == 640 * 480
+    with pytest.raises(BadImageError):
+        decode(half, LIMITS, 10_000)
+    for length in range(15):
+        with pytest.raises(BadImageError):
+            measured(whole[:length])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_measured_is_not_read_again(kind: str) -> None:
+    data = encoded(kind, drawing(64, 48))
+    seen = measure(memoryview(data), None, LIMITS, 48)
+    assert np.array_equal(decode(data, LIMITS, 48, seen).bgr, decode(data, LIMITS, 48).bgr)
+    assert seen.header is not None
+    with pytest.raises(BadImageError, match="another size"):
+        decode(data, LIMITS, 48, seen._replace(header=seen.header._replace(width=63)))
+
+
+def test_segments_and_filling_before_a_picture_are_read_up_to_a_bound() -> None:
+    jpeg = encoded(".jpg", drawing(64, 48))
+    for before in (jpeg_segment(0xE2, b"") * 1000, b"\xff" * 1000, bytes(1_000_000)):
+        assert measured(jpeg[:2] + before + jpeg[2:]) == 64 * 48
+    for before in (jpeg_segment(0xE2, b"") * 10_000, b"\xff" * 3_900_000, bytes(1_100_000)):
+        with pytest.raises(BadImageError):
+            measured(jpeg[:2] + before + jpeg[2:])

@@ -83,26 +83,6 @@ def test_what_is_no_jpeg_png_or_webp_is_named_with_what_to_do(data: bytes) -> No
     assert "JPEG, PNG or WebP file" in str(raised.value)
 
 
-def test_no_library_speaks_to_a_person() -> None:
-    """Their texts say nothing about what to do: unpack_from requires a buffer, Error -3 while decompressing, ..."""
-    jpeg, webp = encoded(".jpg", noise(40, 30)), encoded(".webp", noise(40, 30))
-    animated = riff(canvas(8, 8, ANIMATED) + encoded(".webp", drawing(8, 8))[12:])
-    for data, said in (
-        (jpeg[:200], "its header is cut short"),
-        (webp[:20], "its header is cut short"),
-        (animated, "the WebP is animated: send one of its frames"),
-        (animated[:15], "its header is cut short"),
-        (
-            png(3, 1, 8, 2, b"").replace(PACKED_NOTHING, png_chunk(b"IDAT", b"x" * 9)),
-            "unpacked, or fail their checksum",
-        ),
-        (flat_jpeg(2), "a rare variant that OpenCV does not read"),
-    ):
-        with pytest.raises(BadImageError, match=said) as raised:
-            decode(data, LIMITS, 64)
-        assert "(" not in str(raised.value)
-
-
 def test_too_many_bytes_or_pixels_name_the_figures_and_the_setting():
     data = encoded(".png", drawing(100, 50))
     decode(data, Limits(len(data), 5000), 64)

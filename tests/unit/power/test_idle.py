@@ -137,17 +137,16 @@ def test_what_does_not_fit_is_refused_with_the_repair(
     assert "run `jetsel power calibrate`" in str(refused.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", None])
-def test_a_damaged_file_is_refused_with_the_repair(tmp_path: Path, data: bytes | None) -> None:
-    path = save(IDLE, tmp_path)
-    path.write_bytes(path.read_bytes()[:-40] if data is None else data)
-    with pytest.raises(CalibrationError, match=r"is not a measurement of idle power .* run `jetsel power calibrate`"):
-        load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
-
-
-def test_another_format_is_refused_with_the_repair(tmp_path: Path) -> None:
-    save(msgspec.structs.replace(IDLE, format=1), tmp_path)
-    with pytest.raises(
-        CalibrationError, match=r"has format 1, but this jetsel reads format 2: run `jetsel power calibrate`"
-    ):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is not a measurement of idle power"),
+        (msgspec.json.encode(IDLE)[:-40], "is not a measurement of idle power"),
+        (msgspec.json.encode(msgspec.structs.replace(IDLE, format=1)), "has format 1, but this jetsel reads format 2"),
+    ],
+    ids=["empty", "cut", "another format"],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_repair(tmp_path: Path, data: bytes, said: str) -> None:
+    save(IDLE, tmp_path).write_bytes(data)
+    with pytest.raises(CalibrationError, match=rf"{said}.* run `jetsel power calibrate`"):
         load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)

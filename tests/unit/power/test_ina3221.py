@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.power.sensors import ina3221
+from jetsel.power.sensors import ina3221, monitor
 from jetsel.power.sensors.rail import Measured, RailError
 from tests.data.sysfs_trees import tree
 from tests.unit.power.trees import ALWAYS_EIO, Channel, hwmon, iio
@@ -85,23 +85,34 @@ def test_a_rail_that_vanishes_says_so_and_serves_again_when_it_is_back(tmp_path:
     assert rail.read_uw() == 4_100_000
 
 
-def test_the_resolution_is_a_bit_of_current_at_the_voltage_and_a_bit_of_voltage_at_the_current(tmp_path: Path) -> None:
-    hwmon(tmp_path, IN)
+@pytest.mark.parametrize(
+    ("channel", "watts"),
+    [
+        (IN, 0.0464),  # 40 uV over 5 mOhm are 8 mA: 5 V x 8 mA + 0.8 A x 8 mV = 40 mW + 6.4 mW
+        (Channel("VDD_IN", 5000, 0, 100_000), 0.005),  # above 40 mOhm the driver's whole milliamperes are the step
+    ],
+)
+def test_the_resolution_is_a_bit_of_current_at_the_voltage_and_a_bit_of_voltage_at_the_current(
+    tmp_path: Path, channel: Channel, watts: float
+) -> None:
+    hwmon(tmp_path, channel)
     (rail,) = ina3221.detect(tmp_path, {}).rails
-    # 40 uV over 5 mOhm are 8 mA: 5 V x 8 mA + 0.8 A x 8 mV = 40 mW + 6.4 mW
-    assert rail.resolution_w == pytest.approx(0.0464)
+    assert rail.resolution_w == pytest.approx(watts)
 
 
-def test_the_shunt_of_jetpack_4_is_in_the_device_tree() -> None:
+def test_the_shunt_of_jetpack_4_is_in_the_device_tree_and_without_one_there_is_no_resolution() -> None:
     (rail,) = (rail for rail in ina3221.detect(tree("jetson-tx2"), {}).rails if rail.name == "VDD_IN")
     assert rail.resolution_w == pytest.approx(19.072 * 0.008 + 0.16 * 0.008)
-
-
-def test_above_40_milliohms_the_driver_s_whole_milliamperes_are_the_step(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("VDD_IN", 5000, 0, 100_000))
-    (rail,) = ina3221.detect(tmp_path, {}).rails
-    assert rail.resolution_w == pytest.approx(0.005)
-
-
-def test_without_a_known_shunt_there_is_no_resolution() -> None:
     assert {rail.resolution_w for rail in ina3221.detect(tree("jetson-nano"), {}).rails} == {None}
+
+
+def test_power_is_the_driver_s_own_in_microwatts() -> None:
+    (rail,) = monitor.detect(tree("jetson-agx-thor"), {}).rails
+    assert (rail.name, rail.read_uw()) == ("VIN", 28_592_326)  # 19,087 mV x 1,498 mA
+    assert rail.measure() == Measured(watts=28.592326, volts=19.087, amps=1.498)
+
+
+def test_the_resolution_is_by_the_data_sheet_and_the_driver_s_calibration() -> None:
+    (rail,) = monitor.detect(tree("jetson-agx-thor"), {}).rails
+    # 20 uV over 10 mOhm are 2 mA, and a bit of voltage is 3.125 mV
+    assert rail.resolution_w == pytest.approx(19.087 * 0.002 + 1.498 * 0.003125)

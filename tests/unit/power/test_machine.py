@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from jetsel.power.machine import Battery, ClockReading, Fact, Known, Machine
+from jetsel.power.machine import Battery, BoardFacts, ClockReading, Fact, Known, Machine, differences, throttled
 from jetsel.power.machine.machine import NOT_ASKED
-from tests.unit.power.machines import CPUS, GPU, put, tx2
+from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
 
 CPU_CLOCK = ClockReading(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
 GPU_CLOCK = ClockReading(
@@ -52,32 +53,23 @@ def test_the_release_file_names_l4t(tmp_path: Path, text: str, l4t: str | None) 
 
 # The battery.
 
-SUPPLY = "sys/class/power_supply"
-FULL = {f"{SUPPLY}/BAT0/type": "Battery\n", f"{SUPPLY}/BAT0/capacity": "100\n", f"{SUPPLY}/BAT0/status": "Full\n"}
+BAT, SECOND = "sys/class/power_supply/BAT0", "sys/class/power_supply/BAT1"
+FULL = {f"{BAT}/type": "Battery\n", f"{BAT}/capacity": "100\n", f"{BAT}/status": "Full\n"}
+DISCHARGING = {f"{SECOND}/type": "Battery", f"{SECOND}/capacity": "20", f"{SECOND}/status": "Discharging"}
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
         ({}, Battery(100.0, False)),
-        ({f"{SUPPLY}/BAT0/status": "Discharging\n", f"{SUPPLY}/BAT0/capacity": "42\n"}, Battery(42.0, True)),
-        ({f"{SUPPLY}/BAT0/status": "Unknown\n"}, Battery(100.0, None)),
-        ({f"{SUPPLY}/AC/type": "Mains\n", f"{SUPPLY}/AC/online": "1\n"}, Battery(100.0, False)),
-        (
-            {f"{SUPPLY}/mouse/{name}": text for name, text in (("type", "Battery"), ("scope", "Device"))},
-            Battery(100.0, False),
-        ),
-        (
-            {
-                f"{SUPPLY}/BAT1/{name}": text
-                for name, text in (("type", "Battery"), ("capacity", "20"), ("status", "Discharging"))
-            },
-            Battery(60.0, True),
-        ),
-        ({f"{SUPPLY}/BAT0/capacity": "\n"}, None),
-        ({f"{SUPPLY}/BAT0/present": "0\n"}, None),
+        (DISCHARGING, Battery(60.0, True)),
+        ({f"{BAT}/status": "Unknown\n"}, Battery(100.0, None)),
+        (DISCHARGING | {f"{SECOND}/type": "Mains"}, Battery(100.0, False)),
+        (DISCHARGING | {f"{SECOND}/scope": "Device"}, Battery(100.0, False)),
+        ({f"{BAT}/capacity": "\n"}, None),
+        ({f"{BAT}/present": "0\n"}, None),
     ],
-    ids=["full", "discharging", "unknown", "mains", "mouse", "two", "no-capacity", "absent"],
+    ids=["full", "two", "unknown", "mains", "mouse", "no-capacity", "absent"],
 )
 def test_what_the_board_s_batteries_say(tmp_path: Path, files: dict[str, str], expected: Battery | None) -> None:
     found = Machine(put(tmp_path, FULL | files) / "sys").facts().battery
@@ -125,3 +117,132 @@ def test_the_gpu_of_each_board_is_told_from_other_devices(tmp_path: Path, name: 
         put(tmp_path, {f"{devfreq}/{device}/cur_freq": "600000000", f"{devfreq}/{device}/max_freq": "1200000000"})
     (clock,) = Machine(tmp_path / "sys").facts().gpu_clocks.value or ()
     assert (clock.name, clock.share) == (name, 0.5)
+
+
+I2C = "sys/bus/i2c/devices"
+
+
+# Heat.
+
+
+def test_a_zone_is_told_with_the_highest_trip_point_that_it_has_reached(tmp_path: Path) -> None:
+    machine = Machine(tx2(tmp_path))
+    zone = f"{THERMAL}/thermal_zone0"
+    for celsius, expected in (
+        ("95400", []),
+        ("95500", ["BCPU-therm is at 96 °C, its passive trip point is 96"]),
+        ("101500", ["BCPU-therm is at 102 °C, its critical trip point is 101"]),
+    ):
+        put(tmp_path, {f"{zone}/temp": f"{celsius}\n"})
+        assert machine.facts().slowed == expected
+
+
+def test_the_trip_point_of_a_fan_or_one_that_is_not_set_is_no_heat(tmp_path: Path) -> None:
+    zone = f"{THERMAL}/thermal_zone0"
+    sysfs = tx2(tmp_path)
+    put(tmp_path, {f"{zone}/trip_point_0_type": "active\n", f"{zone}/trip_point_0_temp": "40000\n"})
+    put(tmp_path, {f"{zone}/trip_point_1_type": "hot\n", f"{zone}/trip_point_1_temp": "0\n"})
+    assert Machine(sysfs).facts().slowed == []
+
+
+def test_zones_that_are_off_empty_or_named_alike_are_told_apart(tmp_path: Path) -> None:
+    zones = {"0": "41500", "1": "-256000", "2": "", "3": "39000", "4": "warm"}
+    kinds = {"0": "cpu-thermal", "1": "cv0-thermal", "2": "cv1-thermal", "3": "cpu-thermal", "4": "x-thermal"}
+    put(tmp_path, {f"{THERMAL}/thermal_zone{number}/temp": text for number, text in zones.items()})
+    put(tmp_path, {f"{THERMAL}/thermal_zone{number}/type": text for number, text in kinds.items()})
+    assert Machine(tmp_path / "sys").facts().zones_c == {
+        "cpu-thermal (thermal_zone0)": 41.5,
+        "cpu-thermal (thermal_zone3)": 39.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "slows"),
+    [
+        ("gpu-throttle-alert", True),
+        ("thermal-cpufreq-0", True),
+        ("tegra-heavy", True),
+        ("Processor", True),
+        ("pwm-fan", False),
+    ],
+)
+def test_a_raised_cooling_device_is_told_where_it_slows_something(tmp_path: Path, kind: str, slows: bool) -> None:
+    device = f"{THERMAL}/cooling_device7"
+    put(tmp_path, {f"{device}/type": f"{kind}\n", f"{device}/cur_state": "2\n", f"{device}/max_state": "9\n"})
+    expected = [f"Linux slows {kind} down to cool it: step 2 of 9"] if slows else []
+    assert Machine(tmp_path / "sys").facts().slowed == expected
+
+
+# Over-current.
+
+
+def test_the_counters_of_orin_have_another_name(tmp_path: Path) -> None:
+    hwmon = "sys/class/hwmon/hwmon3"
+    files = {"name": "soctherm_oc", "oc1_event_cnt": "0", "oc3_event_cnt": "27390", "oc3_throt_en": "1"}
+    put(tmp_path, {f"{hwmon}/{name}": f"{text}\n" for name, text in files.items()})
+    assert Machine(tmp_path / "sys").facts().alarms == {"OC1": 0, "OC3": 27390}
+
+
+def test_the_alarms_of_the_mainline_driver_are_told_by_their_rails(tmp_path: Path) -> None:
+    hwmon = f"{I2C}/1-0040/hwmon/hwmon4"
+    files = {"in1_label": "VDD_IN", "curr1_crit_alarm": "0", "curr1_max_alarm": "1", "curr2_crit_alarm": "1"}
+    put(
+        tmp_path, {f"{I2C}/1-0040/name": "ina3221\n"} | {f"{hwmon}/{name}": f"{text}\n" for name, text in files.items()}
+    )
+    assert Machine(tmp_path / "sys").facts().slowed == [
+        "VDD_IN is past its warning current limit",
+        "channel 2 is past its critical current limit",
+    ]
+
+
+MODE = "var/lib/nvpmodel/status"
+
+
+def after(root: Path, files: dict[str, str]) -> tuple[BoardFacts, BoardFacts]:
+    """The facts of a TX2 before and after these files were written; those before came through JSON."""
+    machine = Machine(tx2(root))
+    before = msgspec.json.decode(msgspec.json.encode(machine.facts()), type=BoardFacts)
+    put(root, files)
+    return before, machine.facts()
+
+
+def test_a_board_that_stays_as_it_was_gives_no_reason(tmp_path: Path) -> None:
+    cooler = {f"{THERMAL}/thermal_zone0/temp": "30000", f"{CPUS}/cpufreq/policy0/scaling_cur_freq": "2035200"}
+    before, now = after(tmp_path, cooler | {f"{GPU}/device/load": "0", f"{GPU}/cur_freq": "114750000"})
+    assert differences(before, now) == throttled(before, now) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({MODE: "pmode:0000"}, "power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"),
+        ({f"{CPUS}/online": "0"}, "running CPU cores changed from '0,3-5' to '0'"),
+        (
+            {f"{CPUS}/cpufreq/policy0/scaling_max_freq": "1400000"},
+            "highest allowed clock of cpu0 changed from 2035 to 1400 MHz",
+        ),
+        ({f"{GPU}/max_freq": "854250000"}, "highest allowed clock of 17000000.gp10b changed from 1122 to 854 MHz"),
+        (
+            {f"{CPUS}/cpufreq/policy0/scaling_min_freq": "2035200", f"{GPU}/min_freq": "1122000000"},
+            "jetson_clocks changed from False to True",
+        ),
+    ],
+)
+def test_a_board_that_is_set_otherwise_is_a_reason(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+    before, now = after(tmp_path, files)
+    assert differences(before, now) == [reason]
+    assert throttled(before, now) == []
+
+
+def test_heat_and_alarms_that_were_counted_since_are_throttling(tmp_path: Path) -> None:
+    alarms = {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "7"}
+    before, now = after(tmp_path, alarms | {f"{THERMAL}/cooling_device0/cur_state": "1"})
+    assert throttled(before, now) == [
+        "Linux slows bcpu-throttle-alert down to cool it: step 1 of 1",
+        "OC1, an over-current or low-voltage alarm, was raised 3 more times",
+    ]
+    assert differences(before, now) == []
+
+
+def test_what_is_not_known_any_more_is_no_reason(tmp_path: Path) -> None:
+    assert differences(*after(tmp_path, {MODE: "", f"{CPUS}/online": "", f"{GPU}/max_freq": ""})) == []

@@ -45,12 +45,6 @@ def test_what_the_service_says_fills_what_the_files_do_not(jtop: ModuleType, tmp
     assert found.gpu_load == Known(0.985)
 
 
-def test_the_names_of_the_files_stay_when_the_service_comes(jtop: ModuleType, tmp_path: Path) -> None:
-    found = asked(tx2(tmp_path))
-    assert (found.board, found.power_mode) == (Fact("quill"), Fact("3 MAXP_CORE_ARM"))
-    assert found.gpu_load == Known(0.985)  # the service's
-
-
 def test_a_board_without_power_modes_leaves_them_unknown(jtop: ModuleType, tmp_path: Path) -> None:
     jtop.service.nvpmodel = None
     jtop.service.hardware["Jetpack"] = ""  # a release that jetson-stats does not know

@@ -49,12 +49,6 @@ def test_a_gain_over_theta_goes_on_until_nothing_is_gained() -> None:
     assert (last.added, last.accuracy, last.failing, last.gain_points, last.kept) == ("x", {"x": 0.0}, 1, 0.0, False)
 
 
-def test_the_most_accurate_is_not_the_first_and_costs_need_not_be_sorted() -> None:
-    # The same columns from right to left: the first is the cheapest again, wherever it stands.
-    chosen, _ = select_models(TEN[:, ::-1], COSTS_MS[::-1], MODELS[::-1], theta_points=10.0)
-    assert chosen == ("s", "l")
-
-
 def test_of_equally_often_optimal_models_the_cheaper_is_the_first() -> None:
     right = np.array([[0, 1], [1, 0]], bool)
     chosen, _ = select_models(right, [5.0, 3.0], ["dear", "cheap"], 0.5)

@@ -43,7 +43,6 @@ def test_the_logits_are_the_output_called_so_or_the_only_one_or_the_one_named() 
 
 PROBABILITIES: dict[str, list[tuple[str, str, str]]] = {
     "a softmax": [SOFTMAX],
-    "behind Identity": [SOFTMAX, ("Identity", "shares", "end")],
     "behind Reshape and Flatten": [SOFTMAX, ("Reshape", "shares flat_shape", "r"), ("Flatten", "r", "end")],
     "behind Unsqueeze, Transpose and Squeeze": [
         SOFTMAX,
@@ -54,36 +53,29 @@ PROBABILITIES: dict[str, list[tuple[str, str, str]]] = {
     "in 8 bits": [SOFTMAX, ("QuantizeLinear", "shares step zero", "q"), ("DequantizeLinear", "q step zero", "end")],
     "in half precision": [("Cast", "scores", "half"), ("Softmax", "half", "end")],
     "in percent": [SOFTMAX, ("Mul", "shares hundred", "end")],
-    "clipped": [SOFTMAX, ("Clip", "shares", "end")],
     "written out": [("Exp", "scores", "e"), ("ReduceSum", "e classes", "sum"), ("Div", "e sum", "end")],
+    "clipped": [SOFTMAX, ("Clip", "shares", "end")],
+    "a hard sigmoid": [("HardSigmoid", "scores", "s"), ("Identity", "s", "end")],
+    "a tanh": [("Tanh", "scores", "t"), ("Mul", "hundred t", "end")],
     "of its logarithm": [("LogSoftmax", "scores", "log"), ("Exp", "log", "end")],
-    "a sigmoid": [("Sigmoid", "scores", "end")],
     "a sigmoid in 8 bits": [
         ("Sigmoid", "scores", "s"),
         ("QuantizeLinear", "s step zero", "q"),
         ("DequantizeLinear", "q step zero", "end"),
     ],
-    "a hard sigmoid": [("HardSigmoid", "scores", "s"), ("Identity", "s", "end")],
     "the likeliest class": [SOFTMAX, ("ArgMax", "shares", "end")],
     "the classes sorted": [("TopK", "scores three", "end numbers")],
-    "the likeliest class as a float": [("ArgMax", "scores", "c"), ("Cast", "c", "end")],
     "a constant first": [SIGMOID, ("Mul", "hundred s", "end")],
-    "a constant added first": [SIGMOID, ("Add", "hundred s", "end")],
     "a constant that is computed": [SIGMOID, ("Sqrt", "hundred", "ten"), ("Mul", "ten s", "end")],
     "rounded": [SOFTMAX, ("Mul", "shares hundred", "percent"), ("Round", "percent", "end")],
-    "rounded down": [SOFTMAX, ("Mul", "hundred shares", "percent"), ("Floor", "percent", "end")],
-    "rounded up": [SOFTMAX, ("Mul", "hundred shares", "percent"), ("Ceil", "percent", "end")],
     "behind a ReLU": [SIGMOID, ("Relu", "s", "r"), ("Mul", "r hundred", "end")],
     "no less than": [SIGMOID, ("Max", "s step", "r"), ("Mul", "r hundred", "end")],
-    "no more than": [SIGMOID, ("Min", "step s", "r"), ("Mul", "r hundred", "end")],
     "above a threshold": [SIGMOID, ("Greater", "s a_half", "c"), ("Where", "c hundred none", "end")],
     "a softmax and a sigmoid": [SOFTMAX, SIGMOID, ("Add", "shares s", "sum"), ("Mul", "hundred sum", "end")],
-    "a tanh": [("Tanh", "scores", "t"), ("Mul", "hundred t", "end")],
     "an error function": [("Erf", "scores", "end")],
     "a softsign": [("Softsign", "scores", "end")],
     "of length 1": [("LpNormalization", "scores", "end")],
     "the logarithm of a sigmoid": [SIGMOID, ("Log", "s", "end")],
-    "behind Dropout": [SOFTMAX, ("Dropout", "shares", "end")],
 }
 
 

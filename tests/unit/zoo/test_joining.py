@@ -94,14 +94,6 @@ def test_a_family_that_is_named_is_joined_if_its_classes_are_the_same(zoo: Zoo) 
         assert "(see perhaps) and keeps them until it is removed" in said
 
 
-def test_the_only_model_of_a_family_may_be_replaced_with_other_classes(tmp_path: Path) -> None:
-    put_model(tmp_path, name="s", family="hot", labels=HOT.decode())
-    one = scan([tmp_path])
-    for labels in (TURNED, OTHERS):
-        assert chosen(one, "s", family="hot", labels=labels, replace=True) == NewFamily("hot", labels)
-        assert "choose another name" in refused(one, "m", family="hot", labels=labels, replace=True)
-
-
 def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) -> None:
     put_model(tmp_path / "models", name="s", family="starter")
     starter = scan([tmp_path / "models"]).families["starter"]

@@ -52,11 +52,6 @@ def test_one_name_a_line_or_a_list_in_json(tmp_path: Path) -> None:
     assert labels(tmp_path, '\n["tabby", "espresso"]').names == ("tabby", "espresso")
 
 
-@pytest.mark.slow
-def test_half_a_million_classes_are_read(tmp_path: Path) -> None:
-    assert len(labels(tmp_path, "\n".join(map(str, range(500_000)))).names) == 500_000
-
-
 def test_a_labels_file_keeps_its_bytes_and_so_its_family(tmp_path: Path) -> None:
     assert labels(tmp_path, LABELS).sha256 == Labels.parse(LABELS.encode(), tmp_path).sha256
     assert labels(tmp_path, "\ufeff" + LABELS).wnids == ("n02123045", "n07920052")  # as Windows saves UTF-8
@@ -72,11 +67,8 @@ LISTS = {
         '"{}"\n"{}"\n"{}"\n',
         "0: '{}',\n1: '{}',\n2: '{}',\n",
         '0,"{}"\n1,"{}"\n2,"{}"\n',
-        '"0","{}"\n"1","{}"\n"2","{}"\n',
         '"{}","0"\n"{}","1"\n"{}","2"\n',
-        "'0','{}'\n'1','{}'\n'2','{}'\n",
         '"0"; "{}"\n"1"; "{}"\n"2"; "{}"\n',
-        '0,{}\n1,"{}"\n2,{}\n',
         '"0",{}\n"1",{}\n"2",{}\n',
         '{}\n"{}"\n{}\n',
     ],
@@ -84,15 +76,12 @@ LISTS = {
         "(0) {}\n(1) {}\n(2) {}\n",
         "class 0: {}\nclass 1: {}\nclass 2: {}\n",
         "0 -> {}\n1 -> {}\n2 -> {}\n",
-        "0 --> {}\n1 --> {}\n2 --> {}\n",
-        "Class_0: {}\nClass_1: {}\nClass_2: {}\n",
         '"{}": 0,\n"{}": 1,\n"{}": 2,\n',
     ],
     "in YAML": ["- {}\n- {}\n- {}\n", "names:\n  - {}\n  - '{}'\n  - {}\n", "names:\n  0: {}\n  1: {}\n  2: {}\n"],
     "below a header": [
         "id,name\n0,{}\n1,{}\n2,{}\n",
         "label\n{}\n{}\n{}\n",
-        "index,class\n1,{}\n2,{}\n3,{}\n",
         '"class_name";"class_id"\n"{}";"0"\n"{}";"1"\n"{}";"2"\n',
     ],
     "objects": [
@@ -102,8 +91,6 @@ LISTS = {
     ],
     "a list": [
         '["{}",\n "{}",\n "{}"]\n',
-        "('{}', '{}',\n '{}')",
-        "classes = ['{}', '{}', '{}']",
         "names: ['{}', '{}', '{}',]",
     ],
     "by number": ['{{"0": "{}", "1": "{}",\n "2": "{}"}}', "{{0: '{}',\n 1: '{}',\n 2: '{}'}}"],
@@ -125,8 +112,6 @@ def test_numbers_in_another_order_order_the_classes(tmp_path: Path) -> None:
     for content in (
         "2 red fox\n0 cat\n1 dog\n",
         "2,red fox\n1,dog\n0,cat\n",
-        "3. red fox\n1. cat\n2. dog\n",
-        "1\tdog\n0\tcat\n2\tred fox\n",
         '{"dog": 1, "cat": 0, "red fox": 2}',
         '{"2": "red fox", "1": "dog", "0": "cat"}',
     ):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
-from jetsel.base.errors import ManifestError
-from jetsel.base.names import RULE
-from jetsel.zoo import Zoo, scan, verify
-from tests.unit.zoo.making import described, put_model
+from jetsel.base.config import Models
+from jetsel.base.errors import ConfigError, ManifestError
+from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo import STARTER, Model, Zoo, model_folders, scan, verify
+from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
+from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
+from jetsel.zoo.manifest import manifest_of
+from jetsel.zoo.placing import put, take_out, working_folder
+from jetsel.zoo.store import MAX_WEIGHTS_BYTES, own_folder, planned_folders
+from tests.unit.zoo.making import LABELS, WHOLE, described, put_model
 
 OTHER_LABELS = "n01855672\tgoose\nn02051845\tpelican\n"
 
@@ -55,20 +63,6 @@ def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:
     assert [model.manifest.name for model in zoo.families["pets"].models] == ["a"]
     (reason,) = reasons(zoo)
     assert f"family: 'pets' has other labels in {first}" in reason
-
-
-def test_two_families_may_have_the_same_labels(tmp_path: Path) -> None:
-    put_model(tmp_path / "first", name="a")
-    put_model(tmp_path / "second", name="b", family="animals")
-    zoo = scan([tmp_path / "first", tmp_path / "second"])
-    found = {name: [model.manifest.name for model in family.models] for name, family in zoo.families.items()}
-    assert (found, zoo.broken) == ({"pets": ["a"], "animals": ["b"]}, ())
-
-
-def test_a_family_whose_name_is_broken_is_left_out_with_its_repair(tmp_path: Path) -> None:
-    put_model(tmp_path, name="a", family="My Flowers")
-    (reason,) = reasons(scan([tmp_path]))
-    assert reason == f"family: {RULE}; correct it there, or delete the file"
 
 
 def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:
@@ -118,3 +112,125 @@ def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> N
     model.path.unlink()
     with pytest.raises(ManifestError, match=r"small\.onnx: cannot be read"):
         verify(model)
+
+
+def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
+    environment = {"STATE_DIRECTORY": str(tmp_path)}
+    assert own_folder(environment) == tmp_path / "models"
+    assert model_folders(Models(), environment) == [STARTER]
+    (tmp_path / "models").mkdir()
+    assert model_folders(Models(), environment) == [STARTER, tmp_path / "models"]
+    assert model_folders(Models(starter=False, paths=["/a", "/b"]), environment) == [
+        Path("/a"),
+        Path("/b"),
+        tmp_path / "models",
+    ]
+    assert model_folders(Models(starter=False, paths=[str(tmp_path / "models")]), environment) == [tmp_path / "models"]
+
+
+def test_a_link_to_a_version_that_is_gone_is_named_with_the_repair(tmp_path: Path) -> None:
+    (tmp_path / "state-agent/installed").mkdir(parents=True)
+    (tmp_path / "state-agent/installed/current").symlink_to("7")
+    with pytest.raises(ConfigError, match="remove it"):
+        planned_folders({"STATE_DIRECTORY": str(tmp_path / "state")})
+
+
+def reason(folder: Path) -> str:
+    (broken,) = scan([folder]).broken
+    return broken.reason
+
+
+def sparse(path: Path, size_bytes: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+
+
+def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> None:
+    put_model(tmp_path, name="good")
+    (model,) = scan([tmp_path]).families["pets"].models
+    sparse(tmp_path / "small.onnx", MAX_WEIGHTS_BYTES + 1)
+    with pytest.raises(ManifestError, match=f"exceeds the limit of {MAX_WEIGHTS_BYTES} bytes"):
+        verify(model)
+    sparse(tmp_path / "labels.tsv", 1 << 40)
+    assert f"exceeds the limit of {MAX_LABELS_BYTES} bytes" in reason(tmp_path)
+    sparse(tmp_path / "good.json", 1 << 40)
+    assert f"exceeds the limit of {MAX_MANIFEST_BYTES} bytes" in reason(tmp_path)
+
+
+def test_an_input_of_a_billion_pixels_is_refused(tmp_path: Path) -> None:
+    spec = described()["input"]
+    for change in ({"width_px": 10**9}, {"height_px": MAX_SIDE_PX + 1}, {"resize_px": 10**9}):
+        (tmp_path / "small.json").write_text(json.dumps(described(input={**spec, **change})))
+        assert f"<= {MAX_SIDE_PX}" in reason(tmp_path)
+
+
+OTHER = WHOLE + b"\x08\x07"
+
+
+def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Path:
+    sha256 = hashlib.sha256(weights).hexdigest()
+    with working_folder(folder) as work:
+        (work / "copy").write_bytes(weights)
+        plain = described(name=name, file=f"pets.{name}.{sha256[:12]}.onnx", sha256=sha256, labels="pets.tsv")
+        return put(work, work / "copy", LABELS.encode(), manifest_of(plain), replaced)
+
+
+def models(folder: Path) -> dict[str, Model]:
+    zoo = scan([folder])
+    assert zoo.broken == ()
+    found = {model.manifest.name: model for family in zoo.families.values() for model in family.models}
+    for model in found.values():
+        verify(model)
+    return found
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="No such file"), working_folder(tmp_path / "models") as work:
+        (work / "nothing").rename(work / "copy")
+    assert names(tmp_path / "models") == set()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ManifestError, match="another folder with --folder"), working_folder(tmp_path / "file" / "in"):
+        raise AssertionError("there is no such place")
+
+
+def test_a_broken_manifest_of_the_same_name_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "pets.small.json").write_text("{")
+    with pytest.raises(ManifestError, match="already exists, see jetsel models list"):
+        place(tmp_path, "small")
+    assert names(tmp_path) == {"pets.small.json"}
+
+
+def test_one_in_the_place_of_another_takes_its_weights_away(tmp_path: Path) -> None:
+    place(tmp_path, "small")
+    old = models(tmp_path)["small"]
+    place(tmp_path, "small", replaced=old, weights=OTHER)
+    new = models(tmp_path)["small"]
+    assert new.manifest.sha256 != old.manifest.sha256
+    assert names(tmp_path) == {"pets.small.json", new.manifest.file, "pets.tsv"}
+    new.path.write_bytes(b"damaged")
+    place(tmp_path, "small", replaced=new, weights=OTHER)
+    assert models(tmp_path)["small"].manifest == new.manifest
+
+
+def test_labels_stay_while_a_model_uses_them(tmp_path: Path) -> None:
+    place(tmp_path, "small")
+    place(tmp_path, "large")
+    take_out(models(tmp_path)["small"])
+    assert list(models(tmp_path)) == ["large"]
+    assert len(names(tmp_path)) == 3
+    take_out(models(tmp_path)["large"])
+    assert names(tmp_path) == set()
+
+
+def test_nothing_else_goes_while_a_manifest_cannot_be_read(tmp_path: Path) -> None:
+    for content in (b'{"labels": "pets.tsv",', b"\xff", b"[" * 60_000):
+        place(tmp_path, "small")
+        model = models(tmp_path)["small"]
+        (tmp_path / "mine.json").write_bytes(content)
+        take_out(model)
+        assert names(tmp_path) == {"mine.json", "pets.tsv", model.manifest.file}
+        (tmp_path / "mine.json").unlink()

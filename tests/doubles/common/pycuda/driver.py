@@ -164,9 +164,7 @@ def _copy(stream, destination, source):
         ends = [GPU.memory(*place) if isinstance(place, tuple) else place for place in (destination, source)]
         ends[0][:] = ends[1]
 
-    core = stream._core if stream is not None else GPU.streams[0]
-    core.put(work)
-    return core
+    stream._core.put(work)
 
 
 @translated("cuMemcpyHtoDAsync")
@@ -179,12 +177,6 @@ def memcpy_htod_async(dest, src, stream):
 def memcpy_dtoh_async(dest, src, stream):
     content = _host_bytes(dest)
     _copy(stream, content, (int(src), content.nbytes))
-
-
-@translated("cuMemcpyHtoD")
-def memcpy_htod(dest, src):
-    content = _host_bytes(src)
-    _copy(None, (int(dest), content.nbytes), content).drain()
 
 
 class Stream:

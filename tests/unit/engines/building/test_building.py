@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import Backends, EngineFailedError
-from jetsel.engines.building import trial
-from jetsel.engines.building.builder import Builder, EngineOrder
+from jetsel.engines.building.builder import Builder, EngineOrder, fold, halve
 from jetsel.engines.building.plans import Check
 from jetsel.engines.building.trial import objection
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.zoo import STARTER, scan
-from tests.contract.opening import Noise
+from tests.contract.opening import Noise, weights_of
+from tests.contract.tiny import CLASSES, PIXELS, matrix_model
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
 
 FAMILY = scan([STARTER]).families["starter"]
@@ -113,13 +115,6 @@ def test_int8_of_a_file_without_q_dq_nodes_is_refused_with_the_repair(
     assert "Q/DQ nodes" in refusal(Builder(host(precision="int8")))
 
 
-def test_an_engine_whose_answers_differ_is_not_used(host: Prepare, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = host("8.6", precision="fp16")
-    monkeypatch.setitem(trial.LEAST_AGREEMENT, "fp16", 1.01)
-    assert "the minimum is" in refusal(Builder(settings), order(60))
-    assert left_in(settings) == []
-
-
 @pytest.mark.parametrize(
     ("faults", "words"),
     [
@@ -184,3 +179,51 @@ def test_which_figures_let_an_engine_be_used(
         device_ms=None,
     )
     assert (objection(check, precision) is None) == is_used
+
+
+def large(path: Path) -> Weights:
+    """Write a model of a weight that float16 does not have, which ends at 65,504."""
+    path.write_bytes(matrix_model(np.full((PIXELS, CLASSES), 1e6, np.float32)))
+    return weights_of(path)
+
+
+def kinds(path: Path) -> set[int]:
+    return {tensor.data_type for tensor in onnx.load(str(path)).graph.initializer}
+
+
+def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tmp_path: Path) -> None:
+    folded, half = tmp_path / "folded.onnx", tmp_path / "half.onnx"
+    fold(XS, folded)
+    assert kinds(folded) == {TensorProto.FLOAT}
+    assert "Cast" not in {node.op_type for node in onnx.load(str(folded)).graph.node}
+    halve(XS, folded, half)
+    assert kinds(half) == {TensorProto.FLOAT16}
+    onnx.checker.check_model(onnx.load(str(half)))
+    graph = onnx.load(str(half)).graph
+    assert {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)} == {TensorProto.FLOAT}
+
+
+def test_what_cannot_be_converted_says_why(tmp_path: Path) -> None:
+    (tmp_path / "none.onnx").write_bytes(b"no model")
+    with pytest.raises(EngineFailedError, match=r"converted to that \(.*set \[host\] precision"):
+        halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx")
+
+
+def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Prepare, board: Callable[..., object]) -> None:
+    board(profile="orin")
+    plan = Builder(host("11")).build(order())
+    assert plan.record.key.precision == "fp16"
+    assert plan.record.plan_bytes < 150_000  # of 62,000 parameters: two bytes each, not four
+    assert "in half precision" in plan.record.notes[0]
+    assert plan.record.check.agreement == 1.0
+    assert 0 < plan.record.check.largest_difference < 0.01 * plan.record.check.spread
+
+
+def test_a_model_that_half_precision_breaks_is_refused(
+    host: Prepare, board: Callable[..., object], tmp_path: Path
+) -> None:
+    board(profile="orin")
+    weights = large(tmp_path / "large.onnx")
+    settings = host("11")
+    assert "--precision fp32" in refusal(Builder(settings), order(weights=weights, inputs=Noise(weights)))
+    assert left_in(settings) == []

@@ -11,11 +11,15 @@ import pytest
 
 from jetsel.addons.cameras.config import SECTIONS as CAMERAS
 from jetsel.addons.cameras.config import Camera
+from jetsel.base.config import Config, Models
 from jetsel.base.config_text import SECTIONS as CORE
-from jetsel.base.errors import ConfigError
+from jetsel.base.errors import ConfigError, UnknownFamilyError
 from jetsel.base.sections import Sections
 from jetsel.cli.configuration import addon_sections, as_toml, explained
 from jetsel.site import config_file
+from jetsel.site.config_file import endpoint_of
+from jetsel.site.site import open_site
+from tests.unit.daemon.families import put_family
 
 ALL = [CORE, *addon_sections()]
 
@@ -81,3 +85,22 @@ def test_a_camera_is_named_by_its_place_and_two_have_not_one_name(tmp_path: Path
 
 def test_the_daemon_does_not_decode_what_an_add_on_reads(tmp_path: Path) -> None:
     assert read(tmp_path, "[fleet]\nurrl = 1\n[server]\nworkers = 3", CORE).server.workers == 3
+
+
+def test_the_address_is_the_one_given_or_the_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
+    config = tmp_path / "jetsel.toml"
+    config.write_text('[server]\nendpoint = "ipc:///run/own.sock"\n')
+    assert endpoint_of("ipc:///given.sock", config) == "ipc:///given.sock"
+    assert endpoint_of(None, config) == "ipc:///run/own.sock"
+    assert endpoint_of(None, None) is None
+    monkeypatch.setenv("JETSEL_ENDPOINT", "ipc:///variable.sock")
+    assert endpoint_of(None, config) == "ipc:///run/own.sock"
+
+
+def test_a_family_is_found_by_name_or_as_the_default_and_a_misspelt_one_is_corrected(tmp_path: Path) -> None:
+    put_family(tmp_path / "cats", "cats", "s", "l")
+    site = open_site(Config(models=Models(paths=[str(tmp_path / "cats")])))
+    assert site.family(None).name == site.family("cats").name == "cats"
+    with pytest.raises(UnknownFamilyError, match="did you mean cats"):
+        site.family("cast")

