@@ -1,4 +1,4 @@
-"""Published weights are fetched whole, exported so that ONNX Runtime answers as torch, and added."""
+"""Published weights are fetched whole, exported so that ONNX Runtime answers as torch, and see torchvision's pixels."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import onnxruntime
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 from jetsel.cli.app import app
+from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.export import export
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.published import import_torchvision
+from jetsel.zoo.published import import_torchvision, spec_of
 
 torchvision = import_torchvision()
 
@@ -181,3 +184,35 @@ def test_what_is_not_published_is_named(own: Path, monkeypatch: pytest.MonkeyPat
     weights = torchvision.models.get_model_weights("resnet18").DEFAULT
     monkeypatch.setattr(weights.value, "url", "https://models.invalid/resnet18.pth")
     assert "its name holds no hash" in pull("torchvision:resnet18", status=1)
+
+
+torchvision = import_torchvision()
+
+PRESETS = {
+    "resized to 256, bilinear": ("mobilenet_v3_small", "IMAGENET1K_V1", 224),
+    "resized to 232": ("resnet50", "IMAGENET1K_V2", 224),
+    "bicubic": ("efficientnet_b0", "IMAGENET1K_V1", 224),
+    "larger, not much cropped": ("inception_v3", "IMAGENET1K_V1", 299),
+}
+SIZES = [(375, 500), (1200, 1603), (100, 121), (225, 2001)]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_pixels_are_within_one_level(preset: str) -> None:
+    for size in SIZES:
+        check(preset, size)
+
+
+def check(preset: str, size: tuple[int, int]) -> None:
+    name, weights, side_px = PRESETS[preset]
+    theirs = torchvision.models.get_model_weights(name)[weights].transforms()
+    spec = InputSpec(width_px=side_px, height_px=side_px, **spec_of(theirs))
+    draw = np.random.default_rng(size)
+    bgr = cv2.GaussianBlur(draw.integers(0, 256, (*size, 3), dtype=np.uint8), (0, 0), 1.0)
+    bgr = cv2.normalize(bgr, None, 0, 255, cv2.NORM_MINMAX)
+    expected = theirs(Image.fromarray(np.ascontiguousarray(bgr[:, :, ::-1]))).numpy()
+    found = model_input(Photograph(bgr, size[1], size[0]), spec)[0]
+    assert found.shape == expected.shape
+    levels = np.abs(found - expected) * 255 * np.array(spec.std)[:, np.newaxis, np.newaxis]
+    assert levels.max() <= 1.1
+    assert levels.mean() <= 0.02

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from calibration.optimizing.separable import separable
-from calibration.papers.factorised import kernels
 from jetsel.train.optimize.factorise import low_rank, one_d
 
 pytestmark = pytest.mark.export
@@ -52,31 +51,8 @@ def test_dense_and_pointwise_layers_become_the_nearest_of_a_lower_rank() -> None
     torch.testing.assert_close(net[3][1].bias, dense.bias)
 
 
-def test_filters_of_a_channel_that_repeat_become_depthwise() -> None:
-    layer = nn.Conv2d(16, 24, 3, 2, 1)
-    by_channel = torch.stack([weights_of(24, 9, rank) for rank in [1, 2] * 8])
-    layer.weight.data = by_channel.reshape(16, 24, 3, 3).permute(1, 0, 2, 3).contiguous()
-    net = nn.Sequential(layer)
-    before = net(BATCH)
-    assert separable(net, 0.4) == 1
-    torch.testing.assert_close(net(BATCH), before, atol=1e-3, rtol=1e-3)
-    filters = int(0.4 * 9 * 24 / (9 + 24))
-    assert numbers(net) == 16 * filters * 9 + 16 * filters * 24  # K I N^2 + K I L
-
-
 def test_what_would_not_be_cheaper_stays() -> None:
     grouped, few = nn.Conv2d(16, 16, 3, groups=16), nn.Conv2d(1, 1, 3)
     net = nn.Sequential(grouped, few)
     assert one_d(net, 2.0) + separable(net, 1.0) + low_rank(net, 1.0) == 0
     assert list(net) == [grouped, few]
-
-
-def test_kernels_of_few_ranks_become_a_narrower_convolution_and_a_pointwise_one() -> None:
-    layer = nn.Conv2d(16, 24, 3, (2, 1), 1)
-    layer.weight.data = weights_of(24, 16 * 9, 5).reshape(24, 16, 3, 3)
-    net = nn.Sequential(layer, nn.ReLU())
-    before = net(BATCH)
-    assert kernels(net, 0.5) == 1
-    torch.testing.assert_close(net(BATCH), before, atol=1e-3, rtol=1e-3)
-    between = int(0.5 * 9 * 16 * 24 / (9 * 16 + 24))
-    assert numbers(net) == between * (9 * 16 + 24)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
@@ -16,7 +15,6 @@ from torch import nn
 
 from calibration.optimizing.changes import CHANGES
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize import distil as distilling
 from jetsel.train.optimize import steps
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.steps import network_of
@@ -93,24 +91,9 @@ def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
     assert (done.epochs, done.of) == (1, 1)
 
 
-def test_a_machine_that_becomes_slower_ends_it_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends_s = iter([0.0, 100.0, 100.0, 400.0])  # epochs of 100 s and 300 s: five would fit by the first, two by both
-    monkeypatch.setattr(distilling, "time", SimpleNamespace(monotonic=lambda: next(ends_s)))
-    done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=500.0), tmp_path / "state.pt", ignored)
-    assert (done.epochs, done.of, done.seconds) == (2, 2, 400.0)
-
-
 def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match="no layer that nothing makes cheaper"):
         steps.trained(PARENT, "xs", "nothing", 0.5, lambda *_: 0, lesson(1), tmp_path, ignored)
-
-
-def test_a_method_that_saves_little_of_a_network_says_so_before_it_trains(tmp_path: Path) -> None:
-    with pytest.raises(
-        CalibrationError, match=r"svd leaves 9\d % of the multiply-accumulates, but 50 % were requested"
-    ):
-        made("svd", 0.5, lesson(1), tmp_path)
-    assert not list(tmp_path.glob("*.pt"))
 
 
 class Shuffled(nn.Module):
@@ -136,17 +119,6 @@ def test_a_network_whose_channels_cannot_be_followed_is_refused_with_what_to_do(
         steps.trained(parent, "shuffled", "prune", 0.5, steps.pruned, taught, tmp_path, ignored)
     done = steps.trained(parent, "shuffled", "factorise", 0.5, steps.factorised, taught, tmp_path, ignored)
     assert "factorise" in done.words
-
-
-def test_a_network_that_ends_in_a_convolution_is_factorised_and_not_pruned(tmp_path: Path) -> None:
-    net = nn.Sequential(
-        nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 100, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-    export(net, tmp_path / "ends.onnx", 64, 64)
-    parent = for_size(read_model(tmp_path / "ends.onnx"), 64, 64)
-    with pytest.raises(CalibrationError, match="not a dense layer"):
-        steps.changed(parent, "ends", "prune", 0.5, steps.pruned, lesson(1), ignored)
-    steps.changed(parent, "ends", "factorise", 0.5, steps.factorised, lesson(1), ignored)
 
 
 def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,12 @@ def test_what_is_told_is_what_has_been_answered_since_and_labels_only_where_the_
     connect(again).classify(encoded(drawn(1), ".png"))
     (family,) = run_agent(again.config, tmp_path, again.endpoint)["usage"]["families"]
     assert (family["answers"], family["classes"]) == (1, None)
+
+
+@pytest.mark.slow
+def test_a_few_devices_survive_the_campaign() -> None:
+    command = [sys.executable, "-m", "tests.campaigns.fleet", "--devices", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "WRONG" not in done.stdout
+    assert "'rolled-back': 4" in done.stdout

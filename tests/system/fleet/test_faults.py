@@ -14,7 +14,7 @@ from jetsel.addons.fleet import publishing
 from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, state
-from tests.unit.addons.fleet.published import pair, served
+from tests.unit.addons.fleet.published import pair
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -104,17 +104,3 @@ def test_without_a_daemon_it_waits_and_tries_out_what_it_installed_when_one_is_t
     assert outcome(device, tmp_path) == (2, "waiting")
     again = start(fleet_config(site, "one", tmp_path / "canary"), env=state(tmp_path))
     assert outcome(again, tmp_path) == (2, "installed")
-
-
-def test_over_http_a_file_that_is_here_already_is_not_moved_again(start: Start, site: Site, tmp_path: Path) -> None:
-    with served(site.url) as (server, url):
-        server.cuts_after = 400
-        daemon = start(fleet_config(site, "two", None, f'upload = "{site.url}"', url), env=state(tmp_path))
-        site.plan("two", 1, "small")
-        assert outcome(daemon, tmp_path) == (1, "installed")
-        assert server.ranges, "a transfer that was cut went on"
-        site.plan("two", 2, "small", "large")
-        asked = len(server.asked)
-        assert outcome(daemon, tmp_path) == (2, "installed")
-        blobs = [path for path in server.asked[asked:] if "/blobs/" in path]
-        assert set(blobs).isdisjoint(server.asked[:asked])

@@ -138,14 +138,3 @@ def test_a_real_device_is_planned_installs_and_stays(start: Start, connect: Conn
     assert (one["planned"], one["installed"], one["faults"]) == (1, 1, [])
     (proposal,) = json.loads(ran("plan", site.url, *trust, "--json"))
     assert (proposal["changes"], proposal["before"]) == (False, proposal["after"])
-
-
-def test_without_its_libraries_the_command_names_what_to_install(tmp_path: Path) -> None:
-    hidden = "import sys; sys.modules[{!r}] = None; from jetsel.__main__ import main; main()"
-    (tmp_path / "key").write_text("0" * 64)
-    words = ["fleet", "status", str(tmp_path), "--trust", str(tmp_path / "key")]
-    done = subprocess.run(
-        [sys.executable, "-c", hidden.format("duckdb"), *words], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 2
-    assert "jetsel[fleet]" in done.stderr

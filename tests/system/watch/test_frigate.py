@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections import Counter
@@ -129,37 +128,6 @@ def test_an_object_gets_the_label_that_its_answers_agree_on_once(
     assert "only 1 images of it were answered" in watcher.events("no_sub_label")[0]["reason"]
     assert about(watcher, "1.5-c") == [], "no family is for cats"
     assert PASSWORD not in watcher.said() + watcher.out.read_text()
-
-
-def test_a_refused_login_is_named(
-    shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    frigate, broker = open_frigate(has_login=True), mosquitto()
-    password = tmp_path / "password"
-    password.write_text("wrong")
-    password.chmod(0o600)
-    login = ("--frigate-user", USER, "--frigate-password-file", str(password))
-    watcher = began(watch, frigate, broker, shared_daemon, *login)
-    publisher = Publisher(broker)
-    publisher.send("new", track(frigate, "1.5-a", 1, 1))
-    event = watcher.wait_for("no_sub_label")
-    assert "check --frigate-user and its password" in event["reason"]
-    publisher.close()
-    watcher.end()
-
-
-def test_the_topics_of_frigate_can_be_given(
-    shared_daemon: Daemon, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker
-) -> None:
-    frigate, broker = open_frigate(), mosquitto()
-    watcher = began(watch, frigate, broker, shared_daemon, "--topic-prefix", "home/frigate")
-    publisher = Publisher(broker, "home/frigate")
-    one = track(frigate, "1.5-a", 1, 6)
-    grow(publisher, one, 1, 6)
-    until(lambda: one.sub_labels)
-    publisher.close()
-    assert watcher.end(signal.SIGTERM)["sub_labels"] == 1
 
 
 @pytest.mark.slow

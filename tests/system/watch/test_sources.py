@@ -1,4 +1,4 @@
-"""`jetsel watch` with a file, a folder and a camera over HTTP, beside a real daemon."""
+"""`jetsel watch` with a file, a folder and a camera over HTTP, and with a promise, beside a real daemon."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import cv2
 import pytest
 
 import jetsel
-from tests.system.daemons import Daemon, drawn, encoded
+from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.system.promises import ANSWERED, REFUSED, family_with_promises
 from tests.system.watch.conftest import Open
 from tests.system.watch.watchers import film, frames
 from tests.waiting import until
@@ -137,13 +138,6 @@ def test_a_camera_that_hangs_does_not_keep_it_from_ending(shared_daemon: Daemon,
     assert "secret" not in watcher.said() + watcher.out.read_text()
 
 
-def test_a_model_that_is_not_there_ends_it(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
-    video = film(tmp_path / "day.avi", PICTURES, 200)
-    watcher = watch(video, shared_daemon.endpoint, "--model", "xxl")
-    assert watcher.process.wait(60) == 1
-    assert "xxl" in watcher.said()
-
-
 def test_it_ends_when_nobody_reads_its_events(shared_daemon: Daemon, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jetsel", "watch", str(tmp_path), "--endpoint", shared_daemon.endpoint]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -173,3 +167,28 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", program, "watch", "0"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "pip install 'jetsel[gateway]'" in done.stderr
+
+
+def test_what_the_promise_does_not_cover_is_unknown_and_kept_by_its_likely_class(
+    start: Start, watch: Open, tmp_path: Path
+) -> None:
+    daemon = start(family_with_promises(tmp_path / "cats"))
+    kept = tmp_path / "kept"
+    video = film(tmp_path / "day.avi", [drawn(seed) for seed in range(4)], 20)
+    with jetsel.Client(daemon.endpoint) as client:
+        likely = {client.classify(shown).wnid for shown in frames(video)}
+    assert len(likely) > 1
+    doubtful = watch(video, daemon.endpoint, "--wrong-at-most", str(REFUSED), "--stay", "1", "--save", str(kept))
+    covered = watch(video, daemon.endpoint, "--wrong-at-most", str(ANSWERED), "--stay", "1")
+    for watcher in (doubtful, covered):
+        assert watcher.process.wait(60) == 0, watcher.said()
+    (event,) = doubtful.events("label")
+    assert (event["label"], event["id"], event["in_doubt"], event["wrong_at_most"]) == ("unknown", None, True, REFUSED)
+    assert 0 < event["probability"] < 1
+    folders = {path.name for path in kept.iterdir()}
+    assert folders
+    assert folders <= likely
+    events = covered.events("label")
+    assert {one["id"] for one in events} <= likely
+    assert len(events) > 1
+    assert {one["wrong_at_most"] for one in events} == {ANSWERED}

@@ -15,9 +15,8 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import Energies, LoadedRecording, Times
+from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.front import NAME as FRONT
@@ -56,14 +55,6 @@ def drawn(photographs: int = 500) -> LoadedRecording:
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
     times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
     return LoadedRecording(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
-
-
-def metered(loaded: LoadedRecording) -> LoadedRecording:
-    """On this board the slower m takes least energy, and features take 5 W."""
-    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
-    recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
-    times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
-    return dataclasses.replace(loaded, recording=recording, times=times)
 
 
 def calibrated(loaded: LoadedRecording, order: InstallRequest = ORDER) -> Calibrated:
@@ -153,22 +144,6 @@ def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_
     assert f"{few.findings.winner} is not shown to be a better choice than" in few.findings.verdict
 
 
-@pytest.mark.slow
-def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
-    least, most = COSTS_MS["m"], COSTS_MS["l"]
-    within = calibrated(
-        drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=Incumbent("single:l"))
-    )
-    result = within.findings.comparisons["top1"].policies[within.findings.winner]
-    assert within.is_allowed
-    assert within.is_better
-    assert result.time_ms.mean <= most / 2
-    nothing = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=least / 100)))
-    assert nothing.is_allowed is nothing.findings.is_allowed is False
-    asked = dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), policy="single:l")
-    assert not calibrated(drawn(200), asked).is_allowed
-
-
 def test_the_policy_that_is_asked_for_becomes_the_default() -> None:
     found = calibrated(drawn(200), dataclasses.replace(ORDER, policy="single:m"))
     assert (found.findings.winner, found.calibration.default_policy["top1"]) == ("single:m", "single:m")
@@ -186,15 +161,6 @@ def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     assert "right means agreement with s" in one.findings.verdict
     assert (one.findings.labels_from, one.calibration.labels_from) == ("s", "s")
     assert "agrees with s's" in one.findings.comparisons["top5"].sentences[0]
-
-
-def test_the_boards_slower_processor_makes_choices_dearer_and_what_it_said_of_itself_is_kept() -> None:
-    machine = {"power_mode": {"value": "0 MAXN", "reason": None}}
-    one = calibrated(drawn(60), dataclasses.replace(ORDER, choice_factor=1000.0, machine=machine))
-    assert one.calibration.machine == machine
-    chain = one.findings.comparisons["top1"].policies["chain"]
-    models_ms = sum(share * COSTS_MS[model] for model, share in chain.runs.items())
-    assert chain.time_ms.mean > models_ms + 1  # a choice takes microseconds here
 
 
 def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accuracy_in_less_time() -> None:
@@ -226,44 +192,6 @@ def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
     assert any("adds nothing here" in sentence for sentence in comparison.sentences)
     named = calibrated(blind, dataclasses.replace(ORDER, policy="chain"))
     assert named.calibration.default_policy["top1"] == "chain"  # an owner who names it has it
-
-
-@pytest.fixture(scope="module")
-def frugal() -> Calibrated:
-    return calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
-
-
-@pytest.mark.slow
-def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(frugal: Calibrated, tmp_path: Path) -> None:
-    assert frugal.is_better
-    assert "less energy" in frugal.findings.verdict
-    save(frugal.calibration, tmp_path / "stored")
-    found_again = read(tmp_path / "stored")
-    assert (found_again.objective, found_again.energy_reason) == ("energy", None)
-    assert found_again.energies_mj == found_again.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
-    assert found_again.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
-    assert found_again.costs_ms == COSTS_MS
-    assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
-    loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
-    rows = range(100)
-    ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
-    assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
-
-
-@pytest.mark.slow
-def test_a_policy_that_only_ever_asks_one_model_is_said_to_be_that_and_is_no_default() -> None:
-    loaded = drawn(200)
-    alike = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
-    loaded = dataclasses.replace(loaded, recording=alike, learned=0.25)
-    found = calibrated(loaded)
-    comparison = found.findings.comparisons["top1"]
-    assert comparison.policies["cascade"].always == "s"
-    assert any("it only adds the cost of choosing" in one for one in comparison.sentences)
-    assert found.calibration.default_policy == dict.fromkeys(CRITERIA, "single:s")
-    assert "25 % were used to train the models" in found.findings.verdict
-    named = calibrated(loaded, dataclasses.replace(ORDER, policy="cascade"))
-    assert named.calibration.default_policy["top1"] == "cascade", "an owner who names it has it"
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:

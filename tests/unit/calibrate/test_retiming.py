@@ -1,4 +1,4 @@
-"""A calibration that came with its models is fitted to this machine's times, from what came with it alone."""
+"""A calibration that came with its models is fitted to this machine's times; which of two twins keeps its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import read
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.retiming import Shipped, retime
+from jetsel.calibrate.retiming import Shipped, judge_twins, retime
 from jetsel.zoo import STARTER, Family, Model, scan
 from tests.unit.calibrate.answered import answered
 
@@ -67,3 +67,23 @@ def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped,
     (shipped.folder / ANSWERS).unlink()
     with pytest.raises(CalibrationError, match="ships without recorded answers: calibrate on images"):
         retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
+
+
+TWINS = {"s-int8": "s", "l-int8": "l"}
+ACCURACY = {"s": 0.50, "s-int8": 0.48, "l": 0.90, "l-int8": 0.897}
+
+
+def test_eight_bits_that_are_not_clearly_faster_are_left_out_and_say_why() -> None:
+    judged = judge_twins(TWINS, {"s": 4.0, "s-int8": 3.8, "l": 20.0, "l-int8": 26.0}, ACCURACY)
+    assert judged.slower == {
+        "s-int8": "takes 0.95 times as long as s here",
+        "l-int8": "takes 1.3 times as long as l here",
+    }
+    assert judged.replaced == frozenset()
+
+
+def test_a_model_of_32_bits_gives_way_to_any_of_8_bits_that_is_faster_and_as_accurate() -> None:
+    costs_ms = {"s": 4.0, "s-int8": 2.0, "l": 20.0, "l-int8": 9.0}
+    assert judge_twins(TWINS, costs_ms, ACCURACY).replaced == {"l"}, "s loses two points in 8 bits"
+    fast = {**costs_ms, "l-int8": 3.0}
+    assert judge_twins(TWINS, fast, ACCURACY).replaced == {"s", "l"}, "and l in 8 bits is faster than s, too"

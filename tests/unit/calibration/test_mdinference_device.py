@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibration.papers.mdinference.device import Clock, World
+from calibration.papers.mdinference.device import World
 from calibration.papers.mdinference.networks import Network, Normal, TwoState
 from calibration.papers.mdinference.predictions import Predicted, predict
 from jetsel.base.config import Config, Edge, EdgeModel
@@ -67,17 +67,3 @@ def test_the_device_answers_by_the_deadline_where_the_edge_server_is_late(family
     assert found.mean_ms < 100.0
     alone = predicted(family, 100.0, network, "never")
     assert alone.from_edge < found.from_edge
-
-
-def test_the_same_seed_gives_the_same_figures(family: Family) -> None:
-    assert predicted(family, 60.0, Normal(40, 15)) == predicted(family, 60.0, Normal(40, 15))
-
-
-def test_a_clock_calls_what_is_due_on_the_way_and_what_that_sets_in_its_turn() -> None:
-    clock, calls = Clock(), list[tuple[str, float]]()
-    clock.at(2.0, lambda: calls.append(("second", clock.now())))
-    clock.at(1.0, lambda: clock.at(1.5, lambda: calls.append(("set by the first", clock.now()))) and None)
-    clock.at(3.0, lambda: calls.append(("too early", clock.now()))).cancel()
-    clock.advance(4.0)
-    assert calls == [("set by the first", 1.5), ("second", 2.0)]
-    assert clock.now() == 4.0

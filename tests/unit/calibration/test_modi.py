@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calibration.papers.modi.files import RAW, File
-from calibration.papers.modi.loading import Asked, Took, ask
+from calibration.papers.modi.loading import Took
 from calibration.papers.modi.networks import Network, as_mdinference
 from calibration.papers.modi.storage import fitting
 from jetsel.zoo import STARTER, scan
-from tests.system.daemons import drawn, encoded
 
 XS = scan([STARTER]).families["starter"].models[0]
 
@@ -59,13 +57,3 @@ def test_a_network_of_mdinference_takes_its_fitted_median_for_its_mean_photograp
     low, high = network.ends_ms([51_900], np.random.default_rng(0))
     # 200 draws of a lognormal around exp(3.879): 1.645 deviations of 0.583 either way are exp(2.92) and exp(4.84)
     assert np.log([low, high]) == pytest.approx([2.92, 4.84], abs=0.25)
-
-
-def test_a_file_that_stays_in_memory_is_no_cold_one(tmp_path: Path) -> None:
-    (tmp_path / "photograph.jpg").write_bytes(encoded(drawn(1)))
-    with os.fdopen(os.memfd_create("xs"), "wb", buffering=0) as memory:  # a file that is on no disk
-        memory.write(XS.path.read_bytes())
-        model = file("xs", f"/proc/self/fd/{memory.fileno()}", XS.path.stat().st_size, 0.4)
-        assert ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=False)).load_ms > 0
-        with pytest.raises(OSError, match="page cache"):
-            ask(Asked(model, tmp_path / "photograph.jpg", threads=1, is_cold=True))

@@ -1,4 +1,4 @@
-"""The paper's policy that sends to an edge what the models here are likely to get wrong: by hand, and replayed."""
+"""The paper's policy that sends to an edge what the models here are likely to get wrong; the area under a curve."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_margin, fit_most, fitted
+from calibration.papers.area import area_under_curve
+from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
 from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.multiplexer import STATISTICS, Readout
-from jetsel.policies.policy import Evidence, Prediction, Steps
+from jetsel.policies.policy import Evidence, Steps
 from jetsel.policies.registry import KIND
 from tests.unit.calibrate.recorded import drawn
 from tests.unit.policies.stepping import ended, said
@@ -67,12 +68,6 @@ def test_only_what_the_device_is_likely_to_get_wrong_is_sent() -> None:
     assert ended(steps, said("m", 0.9)).seen.model == "m"
 
 
-def test_the_chance_here_alone_may_decide() -> None:
-    alone = Margin(0, -0.7)  # stays from a chance of 0.7 on, whatever the edge's is
-    assert after_s(edge(0.75, 0.5, 0.99, margin=alone))[1].seen.model == "s"
-    assert after_s(edge(0.65, 0.5, 0.1, margin=alone))[1].models == ("l",)
-
-
 def test_what_fails_at_the_edge_or_here_is_answered_by_another_model() -> None:
     steps, _ = after_s(edge(0.5, 0.6, 0.8))
     assert steps.throw(EngineDiedError("the link is cut")).models == ("m",)
@@ -81,13 +76,6 @@ def test_what_fails_at_the_edge_or_here_is_answered_by_another_model() -> None:
     next(steps)
     assert steps.throw(GONE).models == ("m",)
     assert ended(steps, said("m", 0.6)).seen.model == "m"
-
-
-def test_an_embedding_of_another_width_leaves_the_cheapest_model_s_answer() -> None:
-    steps = edge(0.5, 0.6, 0.8)(PHOTO)
-    next(steps)
-    wide = Prediction("s", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32))
-    assert ended(steps, wide).seen.model == "s"
 
 
 @pytest.mark.parametrize(
@@ -105,19 +93,6 @@ def test_as_little_is_sent_as_keeps_the_accuracy_of_the_edge(
     assert fit_most(np.array(behind), np.array(here, bool), np.array(there, bool)) == most
 
 
-@pytest.mark.parametrize("weight", [0, 1])
-def test_folds_choose_whether_the_edge_s_chance_counts(weight: int) -> None:
-    """One of the two says exactly where the model here is right and the edge is not worse; the other says nothing."""
-    draw = np.random.default_rng(1)
-    here, noise = draw.random(400) < 0.5, draw.random(400)
-    good = np.where(here, 0.9, 0.1) + 0.01 * noise
-    local, there = (good, noise) if weight == 0 else (noise, noise + 1 - good)
-    margin, stays = fit_margin(local, there, here, np.ones(400, bool))
-    assert margin.weight == weight
-    assert np.array_equal(margin.stays(local, there), here)
-    assert (stays == here).mean() > 0.98
-
-
 def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> None:
     """The last model of a recording stands for the edge's; the first one runs on every image."""
     fit, test = drawn(1, 300), drawn(2, 100)
@@ -131,3 +106,19 @@ def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> Non
         stays = policy.margin.stays(chances[:2].max(), chances[2])
         assert run.ran[row].tolist() == [True, bool(stays and chances[1] > chances[0]), not stays]
     assert 0 < run.ran[:, 2].sum() < 100, "some images are sent, and some stay"
+
+
+@pytest.mark.parametrize(
+    ("right", "said", "area"),
+    [
+        ([True, True, False, False], [0.9, 0.6, 0.7, 0.1], 0.75),  # of four pairs one stands the wrong way round
+        ([True, False, False], [0.5, 0.5, 0.1], 0.75),  # a tie counts half
+        ([True, False], [0.5, 0.5], 0.5),
+    ],
+)
+def test_the_area_under_the_curve_counts_pairs(right: list[bool], said: list[float], area: float) -> None:
+    assert area_under_curve(np.array(right), np.array(said)) == pytest.approx(area)
+
+
+def test_of_photographs_that_are_all_right_no_area_is_told() -> None:
+    assert area_under_curve(np.ones(3, bool), np.arange(3.0)) is None

@@ -68,12 +68,3 @@ def test_a_candidate_as_good_and_faster_is_in_the_best_policy_and_saves_time(ver
     assert trade.is_better
     assert "m-int8" in trade.models
     assert trade.after_ms < trade.before_ms
-
-
-@pytest.mark.slow
-def test_a_model_that_knows_nothing_is_in_no_policy_and_without_candidates_nothing_is_compared() -> None:
-    recording = with_candidates(2).of_models(["s", "noise", "l"])
-    verdict = verdict_on(recording, {}, max_drop=100.0)
-    assert verdict.trade is not None
-    assert (verdict.trade.is_better, verdict.entered) == (False, [])
-    assert verdict_on(recording, {"noise": "too slow"}).trade is None

@@ -59,11 +59,6 @@ def test_it_has_its_seven_features_five_neighbours_and_three_links_whatever_the_
         assert policy.chain.choose(x) == own.choose(x)
 
 
-def test_it_is_not_learned_where_its_features_were_not_recorded() -> None:
-    two = drawn(11, 120)
-    assert learn(two, "top1", ChainPlan(("contrast",), 1), fit_temperatures(two), KINDS).policies[NAME] is None
-
-
 def test_cross_validation_replays_a_policy_that_the_product_does_not_know() -> None:
     four = recorded()
     fold_of = np.arange(120) % 4

@@ -1,7 +1,8 @@
-"""KNN, decision tree and SVM, alone and level by level, on photographs that features tell apart."""
+"""KNN, decision tree and SVM, level by level; and the policy `embedding`, replayed by the product's own replay."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,6 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.papers.taylor.techniques import Alternative, compare_techniques
+from calibration.starter.embedding import EmbeddingKind, Weighing
+from jetsel.artefact.calibration import Part
+from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.record.replay import replay_all
+from jetsel.policies.kind import ChainPlan
+from jetsel.policies.policy import Evidence, Prediction
+from jetsel.policies.registry import catalogue
+from tests.unit.calibrate.recorded import COSTS_MS, drawn
+from tests.unit.policies.animals import animals
+from tests.unit.policies.stepping import ended
 
 SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
 FEATURES_MS = 0.5
@@ -52,3 +63,38 @@ def test_what_is_held_out_teaches_nothing() -> None:
         place[:, None].astype(np.float32), votes, votes, SPENT_MS[:2], fold_of, 5, FEATURES_MS, fallback=1
     )
     assert {alternative.accuracy for alternative in found} == {0.0}
+
+
+KINDS = [EmbeddingKind()]
+IDENTITY = Identity("drawn", "d" * 64, dict.fromkeys(COSTS_MS, "a" * 64), "t", 64, 4096)
+
+
+def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen() -> None:
+    embeddings = np.random.default_rng(3).normal(size=(120, 4)).astype(np.float16)
+    recording = dataclasses.replace(drawn(11, 120), embeddings=embeddings)
+    rows = np.arange(120)
+    train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
+    learned = learn(train, "top1", ChainPlan(("contrast",), k=5), fit_temperatures(train), KINDS)
+    points = try_out(KINDS[0], learned, held)
+    assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
+    for place in range(0, len(points), len(points) // 7):
+        calibration = assemble(IDENTITY, {"top1": learned}, {"top1": {"embedding": place}})
+        policy = catalogue([], calibration, KINDS)["top1"]["embedding"]
+        run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, None)
+        np.testing.assert_array_equal(run.answered == held.classes, points[place].correct)
+        np.testing.assert_allclose(run.models_ms, points[place].time_ms)
+    without = dataclasses.replace(train, embeddings=None)
+    assert learn(without, "top1", learned.plan, learned.temperatures, KINDS).policies["embedding"] is None
+
+
+def test_the_shares_of_the_nearest_by_hand() -> None:
+    """Rows 0 and 1 are nearest: small is right on both of them, middle on one, large on both."""
+    part = Part({"top1": Weighing(0.0, 2)}, {"points": np.array([[0], [1], [4], [9]], np.float16)})
+    policy = EmbeddingKind().make(part, animals())["top1"]["embedding"]
+    steps = policy(Evidence(None, "large"))
+    assert next(steps).models == ("small",)
+    seen = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.array([0.4], np.float32))
+    assert ended(steps, seen).because.endswith("right with a probability of 1.00")
+    steps = policy(Evidence(None, "large"))
+    next(steps)
+    assert "it gave no embedding" in ended(steps, Prediction("small", np.full(5, 0.2, np.float32), 0.2)).because

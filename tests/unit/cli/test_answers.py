@@ -71,36 +71,6 @@ def test_names_that_look_like_markup_are_printed_as_they_are(printed: Printed) -
         assert name in row
 
 
-def test_the_details_say_all_there_is() -> None:
-    ran = [wire.Ran("s", "first rung", 0.4, 1.0, 1), wire.Ran("m", "s was not sure", 0.75, 3.0, 4)]
-    stages = wire.Stages(queue=0.5, decode=2.0, features=None, choice=0.25, inference=[1.0, 3.0], total=7.0)
-    found = outcome(explain=True, ran=ran, stages_ms=stages, cut_short=True, in_doubt=True, wrong_at_most=0.05)
-    assert details(found) == [
-        "cat.jpg (4 x 2)",
-        "   75.0%  tabby, small (n02123045)",
-        "   12.5%  lion (n02129165)",
-        "  answered by m, policy single:m, in doubt, cut short: it is sure",
-        "  promise: at most 0.05 of the answers that are not in doubt are wrong",
-        "  ran s: first rung; confidence 40.0%, 1.00 ms",
-        "  ran m: s was not sure; confidence 75.0%, 3.00 ms in a batch of 4",
-        "  12.3 ms here, 7.00 in the daemon: queue 0.50, decode 2.00, choice 0.25, s 1.00, m 3.00",
-        "  energy: not known (no meter)",
-        "  decoded at 4 x 2",
-        "  step: m is sure",
-        "  distance to the nearest images of the calibration: 0.250",
-        "  features: contrast 0.5",
-    ]
-
-
-def test_the_operating_point_is_told_where_the_policy_is_another() -> None:
-    assert any("policy deadline, operating point cascade:3: " in line for line in by("deadline", "cascade:3"))
-    assert not any("operating point" in line for line in by("cascade:3", "cascade:3"))
-
-
-def by(policy: str, point: str) -> list[str]:
-    return details(outcome(policy=policy, operating_point=point))
-
-
 def test_energy_is_marked_as_estimated(printed: Printed) -> None:
     estimated = outcome(energy_mj=12.34, energy_reason=None, energy_estimated=True)
     assert any("12.3 mJ (estimated" in line for line in details(estimated))

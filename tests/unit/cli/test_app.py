@@ -45,10 +45,3 @@ def test_an_empty_value_and_an_option_taken_for_one_are_named(words: tuple[str, 
     done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     assert done.exit_code == 2
     assert said in done.output
-
-
-def test_a_value_may_begin_with_a_dash_or_hold_a_sign_of_equality() -> None:
-    done = CliRunner().invoke(app, ["status", "--endpoint", "-a=b", "--timeout-ms", "-1"], env={"COLUMNS": "200"})
-    assert "is empty" not in done.output
-    assert "has no value" not in done.output
-    assert "--timeout-ms" in done.output

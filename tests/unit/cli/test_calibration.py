@@ -128,24 +128,3 @@ def test_what_is_refused_is_not_in_use_and_not_gone_back_to(config: Path) -> Non
     put(config, "June")
     assert "number 0 cannot be used" in run(config, "rollback", status=1)
     assert as_json(config, "list")["current"] == 1
-
-
-def test_where_there_is_nothing_to_show_or_to_go_back_to_one_line_says_so(config: Path) -> None:
-    assert "no calibration of your own is in use" in run(config, "rollback", status=1)
-    assert "has no calibration 7" in run(config, "show", "7", status=1)
-    assert "there is no family dogs; found: cats" in run(config, "list", "--family", "dogs", status=1)
-    for file in (config.parent / "cats" / "calibration").iterdir():
-        file.unlink()
-    (config.parent / "cats" / "calibration").rmdir()
-    assert "has no calibration yet" in run(config, "list")
-    assert "has no calibration yet" in run(config, "show", status=1)
-    directory = put(config, "June")
-    (directory / "manifest.json").unlink()
-    assert "no such file" in run(config, "show", status=1)
-
-
-def test_calibrations_of_models_that_are_gone_can_still_be_seen(config: Path) -> None:
-    put(config, "June")
-    config.write_text(config.read_text().replace("starter = false", "starter = true").replace("/cats", "/dogs"))
-    found = as_json(config, "list", "--family", "cats")
-    assert [row["number"] for row in found["calibrations"]] == [1]

@@ -1,4 +1,4 @@
-"""What `jetsel classify` asks about: files, and all photographs of a folder."""
+"""Which images `jetsel classify` and the comparison of engines read, and which models are built as engines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from jetsel.base.config import Config, Models
+from jetsel.cli.app import app
 from jetsel.cli.classify import _files
-from jetsel.cli.options import served_models
+from jetsel.cli.models.build import PhotographFolder
+from jetsel.cli.models.candidates import on_tensorrt
+from jetsel.image import Limits
+from jetsel.zoo import STARTER, scan
+from tests.system.daemons import drawn, encoded
 
 
 def test_of_a_folder_all_photographs_are_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,6 +33,36 @@ def test_of_a_folder_all_photographs_are_asked_about(tmp_path: Path, capsys: pyt
         _files([tmp_path / "empty"])
 
 
-def test_without_a_daemon_there_is_nothing_to_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JETSEL_ENDPOINT", f"ipc://{tmp_path}/none.sock")
-    assert served_models("x") == []
+LIMITS = Limits(10**7, 10**7)
+
+
+def put(folder: Path, *names: str) -> None:
+    for seed, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(encoded(drawn(seed)))
+
+
+def test_of_many_some_of_all_parts_are_taken(tmp_path: Path) -> None:
+    put(tmp_path, *(f"{number}.jpg" for number in range(9)))
+    found = PhotographFolder(tmp_path, 3, LIMITS, 64)
+    assert found.source == f"3 of 9 images of {tmp_path}"
+    pictures = [photograph.bgr.tolist() for photograph in found]
+    assert pictures == [photograph.bgr.tolist() for photograph in PhotographFolder(tmp_path, 9, LIMITS, 64)][::3]
+
+
+def test_models_of_other_backends_are_not_built() -> None:
+    config = Config(models=Models(backends={"s": "tensorrt", "m": "onnxruntime"}))
+    found = on_tensorrt("starter", scan([STARTER]).families["starter"].models, 100, config)
+    assert [(one.family, one.name, one.classes) for one in found] == [("starter", "s", 100)]
+
+
+@pytest.mark.parametrize(
+    ("method", "words"), [("prune", "prune needs torch: "), ("fp16", "fp16 needs onnxconverter-common")]
+)
+def test_a_method_whose_library_is_missing_is_refused_before_the_images_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, words: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
+    done = CliRunner().invoke(app, ["models", "optimize", "xs", "--method", method, "--images", str(tmp_path)])
+    assert done.exit_code == 1
+    assert words in done.stderr

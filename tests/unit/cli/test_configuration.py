@@ -56,12 +56,6 @@ def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, content
     assert "\n" not in str(raised.value)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
-    path = tmp_path / "jetsel.toml"
-    path.write_bytes("[server]\r\nworkers = 3\r\n".encode("utf-8-sig"))
-    assert config_file.read(path).server.workers == 3
-
-
 def test_the_environment_names_a_file_and_the_users_own_comes_before_the_systems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

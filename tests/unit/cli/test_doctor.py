@@ -8,27 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
 from jetsel import __version__
 from jetsel.base.config import Config, Host, Models, Power, Server
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.base.host_settings import HostSettings
-from jetsel.base.weights import Head, Weights
+from jetsel.base.weights import Weights
 from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import examine, subject_of
 from jetsel.engines.building.plans import wanted_key
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Fact, Machine
 from jetsel.zoo import STARTER
-from jetsel.zoo.adding import add_head
-from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.store import scan
 from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
 from tests.unit.engines.building.test_plans import put as put_engine
-from tests.unit.power.machines import THERMAL, TX2, put, tx2
+from tests.unit.power.machines import TX2, put, tx2
 
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
 GOOD = {
@@ -101,30 +98,6 @@ def test_a_broken_manifest_is_a_warning_and_a_broken_model_a_failure(tmp_path: P
     assert (told["s"].state, " ms per image" in told["s"].said) == ("ok", True)
 
 
-def test_a_model_with_a_head_of_its_own_is_run_with_its_head(tmp_path: Path) -> None:
-    (starter,) = scan([STARTER]).families.values()
-    backbone = starter.models[0]
-    width = backbone.manifest.embedding_width or 0
-    head = Head(np.zeros((width, 2), np.float32), np.zeros(2, np.float32))
-    owners = NewFamily("drinks", b"tea\ttea\ncoffee\tcoffee\n", "photographs")
-    made = add_head(backbone, head.content(), len(starter.labels.names), owners, tmp_path, None)
-    served = {"starter": False, "paths": [str(tmp_path)]}
-    assert found(models, models=Models(**served))["xs"].state == "ok"
-    (made.directory / str(made.manifest.head and made.manifest.head.file)).write_bytes(b"not what it was")
-    assert found(models, models=Models(**served))["xs"].state == "failed"
-
-
-@pytest.mark.parametrize(
-    ("settings", "name", "said"),
-    [(Models(only=["nobody"]), "check", "models.only"), (Models(backend="tensort"), "backend", "'tensort'")],
-    ids=["no such model", "no such backend"],
-)
-def test_what_keeps_a_daemon_from_starting_fails(settings: Models, name: str, said: str) -> None:
-    seen = examine(Subject(None, Config(models=settings)), {"models": models})
-    told = {finding.name: finding for _, finding in seen}
-    assert (told[name].state, said in told[name].said) == ("failed", True)
-
-
 # TensorRT and its engines.
 
 
@@ -175,16 +148,6 @@ def test_a_board_tells_its_model_its_power_mode_its_rails_and_their_total(tmp_pa
     assert told["power mode"] == Finding("power mode", "ok", "3 MAXP_CORE_ARM")
 
 
-def test_a_rail_that_cannot_be_read_is_a_warning_and_so_is_the_total_that_it_makes(tmp_path: Path) -> None:
-    write("jetson-tx2", tmp_path / "tree")
-    for path in (tmp_path / "tree").rglob("in_*0_input"):  # both sensors have a channel 0
-        path.write_text("")
-    told = on(tmp_path / "tree")
-    assert told["VDD_IN"].state == "warning"
-    assert (told["total"].state, "VDD_IN" in told["total"].said) == ("warning", True)
-    assert "VDD_SYS_CPU" in told["sensors"].said
-
-
 def test_a_machine_without_a_sensor_is_no_failure_unless_one_is_asked_for(tmp_path: Path) -> None:
     for settings, state in (({}, "info"), ({"sensor": "none"}, "info"), ({"sensor": "ina3221"}, "warning")):
         assert on(tmp_path, **settings)["total"].state == state
@@ -218,13 +181,3 @@ def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: P
     save(msgspec.structs.replace(measured, facts=with_cores), tmp_path / "power")
     stale = on(sysfs, **kept)["idle power"]
     assert (stale.state, "cores" in stale.said) == ("warning", True)
-
-
-def test_heat_and_a_jetson_stats_that_does_not_answer_are_warnings(tmp_path: Path) -> None:
-    sysfs = tx2(tmp_path)
-    put(tmp_path, {f"{THERMAL}/thermal_zone0/temp": "96000\n"})
-    told = on(sysfs)
-    assert (told["throttled"].state, "96" in told["throttled"].said) == ("warning", True)
-    assert told["jtop"].state == "info"
-    told = on(sysfs, jtop=True)
-    assert (told["jtop"].state, "jetson-stats" in (told["jtop"].repair or "")) == ("warning", True)

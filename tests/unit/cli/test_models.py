@@ -17,7 +17,7 @@ from jetsel.base.names import RULE
 from jetsel.base.weights import Head
 from jetsel.cli.app import app
 from jetsel.cli.models.family import add_rungs
-from jetsel.zoo import STARTER, Model, scan, verify
+from jetsel.zoo import Model, scan, verify
 from jetsel.zoo.adding import ModelDescription, add_head
 from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.labels import labels_file
@@ -141,13 +141,6 @@ def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path,
     assert found == {"cups": ["first"], "drinks": ["second"], "kitchen": ["tiny-net"]}
 
 
-def test_a_name_that_is_taken_needs_to_be_replaced(own: Path, onnx: Path, labels: Path) -> None:
-    add(onnx, labels)
-    assert "with --name; --replace overwrites it" in add(onnx, labels, status=1)
-    add(onnx, labels, "--version", "1.1.0", "--replace")
-    assert only_model(own).manifest.version == "1.1.0"
-
-
 @pytest.mark.parametrize("wrong", ["My Flowers", "日本", "../x", "a" * 65, "Aé"])
 def test_a_name_that_cannot_be_used_is_refused_in_words_before_any_work(own: Path, onnx: Path, wrong: str) -> None:
     images = onnx.parent / "images"
@@ -160,19 +153,6 @@ def test_a_name_that_cannot_be_used_is_refused_in_words_before_any_work(own: Pat
         assert f"{wrong!r} cannot be a name: {RULE}" in done.stderr
         assert "$" not in done.stderr
     assert not own.exists()
-
-
-def test_a_file_whose_name_gives_none_is_refused_with_the_option_that_does(
-    own: Path, onnx: Path, labels: Path, tmp_path: Path
-) -> None:
-    flower, named = labels.rename(tmp_path / "花.txt"), onnx.rename(tmp_path / "花.onnx")
-    assert "for a family: use --family NAME" in add(named, flower, "--name", "net", status=1)
-    command = ["models", "add", str(named), "--labels", str(flower), *PLAIN]
-    done = CliRunner().invoke(app, command, env={"COLUMNS": "300"})
-    assert (done.exit_code, "for the model: use --name NAME" in done.stderr) == (2, True)
-    assert not own.exists()
-    add(named.rename(tmp_path / "My Model v2.1.onnx"), flower, "--family", "flowers")
-    assert only_model(own).manifest.name == "my-model-v2.1"
 
 
 def test_another_copy_goes_into_a_folder_that_no_daemon_reads_and_into_no_other(
@@ -200,13 +180,6 @@ def test_other_labels_are_another_family_unless_the_only_model_is_replaced(own: 
     assert len(list(own.iterdir())) == 3
 
 
-def test_a_file_that_is_no_model_is_named_before_options_that_are_missing(tmp_path: Path) -> None:
-    text = tmp_path / "notes.onnx"
-    text.write_text("no model")
-    ended = CliRunner().invoke(app, ["models", "add", str(text)])
-    assert (ended.exit_code, "not an ONNX file" in ended.output) == (1, True)
-
-
 @pytest.mark.parametrize(
     ("content", "classes", "said"),
     [
@@ -228,20 +201,6 @@ def test_what_does_not_run_well_is_not_added(
     assert not own.exists() or not any(own.iterdir())
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["--mean", "0.5,0.5"],
-        ["--std", "a,b,c"],
-        ["--input", "0x5"],
-        ["--crop", "left"],
-        ["--multiply-accumulates", "3e2"],
-    ],
-)
-def test_wrong_options_are_status_2(own: Path, onnx: Path, labels: Path, wrong: list[str]) -> None:
-    add(onnx, labels, *wrong, status=2)
-
-
 def test_the_first_configured_folder_that_can_be_written_to_is_taken(
     own: Path, onnx: Path, labels: Path, tmp_path: Path
 ) -> None:
@@ -252,13 +211,6 @@ def test_the_first_configured_folder_that_can_be_written_to_is_taken(
     said = add(onnx, labels, config=str(config))
     only_model(second)
     assert 'write only = ["xs", "tiny-net"]' in said
-
-
-def test_a_folder_that_no_daemon_reads_is_told(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
-    said = add(onnx, labels, "--folder", tmp_path / "mine")
-    only_model(tmp_path / "mine")
-    assert f'write paths = ["{tmp_path / "mine"}"]' in said
-    assert "holds the family that ships with jetsel" in add(onnx, labels, "--folder", STARTER, status=1)
 
 
 def test_a_pulled_family_goes_into_the_folder_that_is_named(own: Path, labels: Path, tmp_path: Path) -> None:
@@ -365,26 +317,9 @@ def test_calibrations_and_settings_that_need_the_model_are_named(tmp_path: Path)
     assert only_model(folder).manifest.name == "l"
 
 
-def test_a_model_whose_name_leaves_no_room_is_not_optimized(
-    own: Path, onnx: Path, labels: Path, tmp_path: Path
-) -> None:
-    add(onnx, labels, "--name", "a" * 60)
-    said = run("optimize", "a" * 60, "--method", "int8", status=1)
-    assert f"{'a' * 60}-int8 cannot be a name: {RULE}; add {'a' * 60} under a shorter one" in said
-
-
 def test_means_in_levels_are_refused_with_the_values_that_are_meant(own: Path, onnx: Path, labels: Path) -> None:
     command = ["models", "add", str(onnx), "--labels", str(labels), "--mean", "127,127,127", "--std", "128,128,128"]
     done = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
     assert done.exit_code == 2
     assert "units of 0 to 1: 0.498,0.498,0.498" in done.stderr
     assert not own.exists()
-
-
-def test_how_a_family_is_served_by_default_is_told(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
-    assert "default_family" not in add(onnx, labels)  # the owner's only one is the default
-    (tmp_path / "others.txt").write_text("rum\ngin\nrye\n")
-    said = add(onnx, tmp_path / "others.txt", "--name", "other")
-    assert "answered by starter" in said
-    assert 'default_family = "others"' in said
-    assert own.is_dir()

@@ -5,20 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from jetsel import wire
-from jetsel.cli.status_text import details, edge_lines, family_lines, fault_lines, headline, load_lines, power_lines
+from jetsel.cli.status_text import details, family_lines, fault_lines, headline, load_lines, power_lines
 from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
-    DriftStatus,
-    EdgeModelStatus,
-    EdgeServerStatus,
-    EdgeStatus,
-    FrontPoint,
-    FrontStatus,
     HostStatus,
     PromiseStatus,
     ReloadStatus,
@@ -28,12 +21,6 @@ from tests.unit.hollow import hollow
 
 REPLY = status(Seen(wire.Status(1, "x"), None))
 FAMILY = REPLY.families[0]
-
-
-def test_the_headline_has_version_state_and_process() -> None:
-    assert headline(REPLY).split(": ") == ["jetsel 9.9.9 is ready", "process 4711, up 1 day, 2:03:04, 121 MB resident"]
-    loading = replace(REPLY, state="loading", progress="building 2 of 5", resident_mb=None)
-    assert "is loading (building 2 of 5)" in headline(loading)
 
 
 def test_a_healthy_daemon_fits_on_a_screen() -> None:
@@ -60,20 +47,6 @@ def test_load_counts_from_the_status_before() -> None:
     assert len(load_lines(later, later)) == 3, "without answers there is no latency"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({}, "drift: none in 300 images"),
-        ({"hint": "recalibrate"}, "drift: recalibrate"),
-        ({"reason": "needs 200 images, has 12"}, "drift: needs 200 images, has 12"),
-    ],
-    ids=["none", "changed", "too few"],
-)
-def test_drift_says_what_to_do(change: dict[str, Any], words: str) -> None:
-    drift = DriftStatus(300, {"brightness": 0.07}, "brightness", 0.05, None, [], None, 1.0)
-    assert any(words in line for line in family_lines(replace(FAMILY, drift=replace(drift, **change))))
-
-
 def test_a_family_names_its_policy_its_models_and_why_one_is_unavailable() -> None:
     lines = family_lines(FAMILY)
     assert "policy: cascade for top1, single:m for top5" in lines[0]
@@ -94,29 +67,6 @@ def test_a_default_promise_that_no_calibration_keeps_has_its_repair() -> None:
     (missing,) = promised(wrong_at_most=0.05)
     assert "jetsel calibrate" not in kept
     assert "jetsel calibrate" in missing
-
-
-@pytest.mark.parametrize(
-    ("last", "cheapest_s", "words"),
-    [(None, 0.0, ["none yet"]), ("cascade:2", 65.0, ["cascade:2; the cheapest is in use for 0:01:05"])],
-    ids=["none", "cheapest"],
-)
-def test_the_operating_point_in_use_is_named(last: str | None, cheapest_s: float, words: list[str]) -> None:
-    points = [FrontPoint("cascade", 0.901, 12.4, 60.0, 5), FrontPoint("cascade:2", 0.7, 2.0, None, 3)]
-    for shown, expected in ((points, words), (points[:1], [])):
-        front = FrontStatus(shown, last, "cascade:2", cheapest_s)
-        lines = [line.partition("operating point: ") for line in family_lines(replace(FAMILY, front=front))]
-        assert [words for _, found, words in lines if found] == expected
-
-
-def test_the_edge_has_a_line_for_each_server_and_for_each_model_that_cannot_be_asked() -> None:
-    first, second = EdgeServerStatus("http://a", None, 3.25), EdgeServerStatus("http://b", "refused", runs={"late": 2})
-    models = [EdgeModelStatus("edge:l", "l"), EdgeModelStatus("edge:xl", "xl", "unknown there")]
-    lines = edge_lines(EdgeStatus("http://a", None, 3.25, models=models, servers=[first, second], runs={"answered": 7}))
-    assert "http://a can be asked: 3.25 ms" in lines[0]
-    assert "runs: 7 answered" in lines[0]
-    assert "http://b is away (refused); runs: 2 late" in lines[1]
-    assert ["unknown there" in line for line in lines[2:]] == [True]
 
 
 def test_faults_are_a_rejected_reload_an_engine_host_that_ended_and_what_was_left_out() -> None:
@@ -154,15 +104,6 @@ def test_power_and_whether_the_estimates_hold() -> None:
     assert "power mode changed" in conditions
     assert re.findall(r"\d[\d.]*", energy) == ["1650", "75", "1500", "18", "20", "1.10"]
     assert power_lines(UNMEASURED) == ["power: not measured: no power sensor under /sys"]
-
-
-def test_what_is_not_known_of_power_has_its_reason() -> None:
-    judged = EstimatesJudged(None, None, 0.0, 0.5, 3, 0, None)
-    early = replace(POWER, watts=None, mean_w=None, idle_w=None, idle_reason="idle power was not measured")
-    lines = power_lines(replace(early, judged=judged))
-    assert lines[0].startswith("power: not known now (VDD_IN)")
-    assert any("idle power was not measured" in line for line in lines)
-    assert "nothing measured, 0.5 J estimated for 3 of 3" in lines[-1]
 
 
 def test_what_a_daemon_of_another_version_does_not_send_is_shown_as_unknown() -> None:

@@ -54,18 +54,6 @@ def test_a_family_is_made_that_shares_the_backbones_files(
     assert [len(learned_images(head)) for head in heads] == [24] * len(heads)  # none.jpg was not read
 
 
-def test_what_is_left_out_is_named_with_its_reason(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    (photos / "stray.png").write_bytes((photos / "red" / "0.png").read_bytes())
-    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter"])
-    lines = done.stdout.splitlines()
-    assert lines[lines.index("left out: 1 unreadable") + 1].startswith(f"  {photos / 'red' / 'none.jpg'}: ")
-    stray = f"  {photos / 'stray.png'}: it is not in a class folder; move it into the folder of its class"
-    assert lines[lines.index("left out: 1 no label") + 1] == stray
-
-
 def test_what_systems_put_there_is_no_class_and_no_image(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,25 +71,6 @@ def test_what_systems_put_there_is_no_class_and_no_image(
     assert lines[lines.index("left out: 2 made by a system") + 1].startswith(f"  {photos / '__MACOSX'}: ")
     assert lines[lines.index("left out: 2 unreadable") + 1].startswith(f"  {photos}/gr\ufffdn: its name is not UTF-8")
     assert "left out: 1 hidden" in lines
-
-
-def test_classes_of_nearly_one_name_are_learned_apart_and_the_same_images_give_no_accuracy(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    shutil.rmtree(photos / "blue")
-    (photos / "red").rename(photos / "Cat")
-    for number in range(8):
-        shutil.copy(photos / "Cat" / "0.png", photos / "Cat" / f"again {number}.png")
-    picture = cv2.imread(str(photos / "Cat" / "1.png"))
-    (photos / "cat").mkdir()
-    for number in range(6):
-        cv2.imwrite(str(photos / "cat" / f"{number}.png"), cv2.rotate(picture, cv2.ROTATE_180) // 2 + number)
-    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter", "--json"])
-    said = json.loads(done.output)
-    assert (said["classes"], said["photographs"], said["accuracy"]) == (["Cat", "cat"], 26, {})
-    assert "26 images, 13 of them distinct" in said["accuracy_reason"]
-    assert "other images of cat (1), from" in said["accuracy_reason"]
 
 
 def test_what_cannot_be_trained_is_refused_before_an_image_is_read(
@@ -137,18 +106,3 @@ def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
     done = CliRunner().invoke(app, ["models", "train-head", str(photos)])
     assert done.exit_code != 0
     assert "jetsel models pull efficientnet-lite" in done.stderr
-
-
-def test_a_folder_whose_own_name_is_not_utf_8_is_refused_in_words(photos: Path, tmp_path: Path) -> None:
-    latin = photos.rename(Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xfcn")))
-    for command in (["models", "train-head", "--backbone", "starter"], ["evaluate"]):
-        done = CliRunner().invoke(app, [*command, str(latin), "--json"])
-        said = json.loads(done.stdout)
-        assert (done.exit_code, said["error"]) == (1, "bad-calibration")
-        assert "its name is not UTF-8; rename it" in said["message"]
-
-
-def test_a_folder_without_folders_is_told_so(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["models", "train-head", str(tmp_path), "--backbone", "starter"])
-    assert done.exit_code == 1
-    assert "it has no class folders; make one folder" in done.stderr

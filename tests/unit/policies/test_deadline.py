@@ -69,10 +69,6 @@ def test_a_photograph_is_reduced_where_the_whole_would_come_too_late() -> None:
         assert next(steps).models == ("m", expected)
 
 
-def test_of_two_that_take_the_same_time_the_more_accurate_is_taken() -> None:
-    assert asked(outlook(99.0, (30.0, 1.0), **{"edge:l": THERE["edge:xl"]}))[1].models == ("m", "edge:xl")
-
-
 def test_a_path_here_that_is_as_accurate_is_taken_before_the_edge() -> None:
     timed = replace(policy(), front=Front((replace(PATHS[0], accuracy=0.95), *PATHS[1:])))
     assert next(timed(outlook(300.0))).models == ("s",)
@@ -122,12 +118,6 @@ def test_never_both_takes_the_edge_where_it_is_certain_and_a_path_here_elsewhere
     assert first.models == ("s",), "the cascade begins"
 
 
-def test_where_the_edge_hardly_comes_in_time_the_better_path_here_answers() -> None:
-    for budget_ms, expected in ((45.0, ("s",)), (110.0, ("m", "edge:l"))):
-        _, first = asked(outlook(budget_ms, (60.0, 10.0)), duplicate="always")
-        assert first.models == expected
-
-
 def test_where_nothing_here_can_run_the_edge_is_asked_alone() -> None:
     steps = policy()(Evidence(None, None, Outlook(300.0, THERE, (30.0, 2.0))))
     assert next(steps).models == ("edge:xl",)
@@ -137,11 +127,6 @@ def test_where_nothing_here_can_run_the_edge_is_asked_alone() -> None:
 def test_with_low_confidence_alone_nothing_leaves_before_a_model_here_was_not_sure() -> None:
     _, first = asked(outlook(95.0, (30.0, 20.0)), allow="low-confidence", duplicate="always")
     assert (first.models, first.until) == (("m",), "all")
-
-
-def test_a_model_there_that_slowed_down_is_left() -> None:
-    _, first = asked(outlook(99.0, (30.0, 1.0), **{"edge:xl": (500.0, 5.0)}), duplicate="always")
-    assert first.models == ("m", "edge:l")
 
 
 def test_nothing_is_sent_where_the_edge_is_hardly_more_accurate_than_a_path_here() -> None:

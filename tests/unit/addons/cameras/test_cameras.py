@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from jetsel import wire
 from jetsel.addons.cameras import cameras as module
-from jetsel.addons.cameras import watch as watch_module
 from jetsel.addons.cameras.cameras import Cameras, Running
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
@@ -80,19 +79,6 @@ def folder(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "1.png").write_bytes(encoded(drawn(), ".png"))
     return folder
-
-
-def test_cameras_end_at_the_same_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    together, end = threading.Barrier(3), Running.end
-
-    def ends_with_the_others(one: Running) -> bool:
-        together.wait(60)  # one after the other, the first would wait in vain
-        return end(one)
-
-    monkeypatch.setattr(Running, "end", ends_with_the_others)
-    running = Cameras([Camera(name, str(folder)) for name in "abc"], context())
-    assert running.change_to([Camera(name, str(folder)) for name in "def"], context()) == list("abcdef")
-    assert running.end()
 
 
 Answers = Callable[[int], str | None]
@@ -165,19 +151,3 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     until(lambda: labels(events))
     assert one.states()[0].connected
     assert available[-1]
-
-
-def test_a_source_that_is_silent_says_so_once_and_an_empty_folder_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch_module, "_SILENT_S", 0.05)
-    monkeypatch.setattr(watch_module, "_LOOK_S", 0.01)
-    told: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts, and sends nothing
-        url = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        cameras = [Camera("door", url, stall_s=600), Camera("yard", str(tmp_path))]
-        running = Cameras(cameras, WatchContext(f"ipc://{tmp_path}/s", 5000.0, 16.0, None, lambda _: None, told.append))
-        until(lambda: any("no frame has come" in words for words in told))
-        server.accept()[0].close()
-        running.end()
-    assert [words.partition(":")[0] for words in told if "no frame has come" in words] == ["door"]

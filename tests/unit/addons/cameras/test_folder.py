@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -52,21 +51,6 @@ def test_the_picture_that_came_last_is_taken_once(tmp_path: Path) -> None:
     write(tmp_path / "a.png", 80)  # overwritten: a new one
     until(folder.grab)
     assert width_of(folder) == 80
-
-
-def test_a_picture_that_is_moved_there_counts_from_then_on(tmp_path: Path) -> None:
-    inside, aside = tmp_path / "in", tmp_path / "aside"
-    inside.mkdir()
-    aside.mkdir()
-    old = write(aside / "old.png", 60)
-    os.utime(old, (0, 0))
-    new = write(inside / "new.png", 70)
-    folder = opened(inside, [])
-    assert folder.grab()
-    until(lambda: (old.chmod(0o600), old.stat().st_ctime_ns > new.stat().st_ctime_ns)[1])
-    old.rename(inside / "old.png")
-    assert folder.grab()
-    assert width_of(folder) == 60
 
 
 @pytest.mark.parametrize("kind", [".jpg", ".png"])
@@ -120,18 +104,6 @@ def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
         assert not folder.grab(), name
 
 
-def test_a_file_that_is_replaced_by_an_older_one_of_the_same_size_is_new_and_other_permissions_are_not(
-    tmp_path: Path,
-) -> None:
-    path = write(tmp_path / "now.png", 60)
-    folder = opened(tmp_path, [])
-    assert folder.grab()
-    path.chmod(0o600)
-    assert not folder.grab()
-    os.utime(path, (1, 1))
-    assert folder.grab()
-
-
 def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_named_once(tmp_path: Path) -> None:
     for name in (".a.png", "b.png.part", "Thumbs.db", "c.HEIC", "d.heic", "e.gif", "notes"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
@@ -147,20 +119,6 @@ def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_n
     assert kinds == [".gif files", ".heic files", "files without a suffix", "subfolders"]
     (tmp_path / "last.png").write_bytes(encoded(drawn(), ".png"))
     assert folder.grab()
-
-
-def test_the_pause_grows_with_what_a_look_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float | None] = []
-
-    class Stop(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            pauses.append(timeout)
-            return False
-
-    clock = iter([100.0, 100.25, 100.25])  # before a look, after it, and as files are given up
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    assert not Folder(str(tmp_path), LIMITS, Stop(), print).grab()
-    assert pauses == [2.5]  # ten times a quarter of a second
 
 
 def test_a_folder_that_vanished_is_a_source_that_is_gone(tmp_path: Path) -> None:

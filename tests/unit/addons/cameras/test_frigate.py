@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot, read_message
+from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, read_message
 from tests.system.watch.frigate_server import FrigateObject, FrigateServer
 
 
@@ -46,27 +46,6 @@ def test_a_status_that_passes_is_tried_again(frigate: FrigateServer, status: int
     with pytest.raises(FrigateError, match=f"HTTP {status}.*{words}.*no such event") as error:
         api_of(frigate).set_sub_label("1-a", "jay", 0.9)
     assert error.value.retry is retry
-
-
-def test_a_host_that_nobody_can_look_up_is_an_error_of_frigates() -> None:
-    with pytest.raises(FrigateError, match=r"a\.\.b"):
-        FrigateApi(FrigateAddress("a..b", 1, tls=False), 60.0).snapshot("1-a")
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        (None, None),
-        ("", None),
-        ([], None),
-        ([None, 0.0], None),
-        ("Anna", "Anna"),
-        (["Amazon", 0.9], "Amazon"),
-        (7, "7"),
-    ],
-)
-def test_a_sub_label_has_two_forms(given: object, name: str | None) -> None:
-    assert Snapshot("1-a", "garden", "bird", sub_label=given).name == name
 
 
 def test_the_newest_objects_of_some_labels_come_first(frigate: FrigateServer) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import paho.mqtt.client as paho
 import pytest
 
-from jetsel.addons.cameras import frigate, frigate_watch
 from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot
 from jetsel.addons.cameras.frigate_watch import FrigateWatch
 from jetsel.addons.cameras.mqtt import Broker
@@ -114,36 +113,6 @@ def test_what_began_while_the_broker_was_away_is_found_whatever_the_clock_says(
     assert list(birds.watch._objects) == ["1-a"]
 
 
-def test_what_moves_up_in_a_full_list_is_not_new(birds: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frigate_watch, "_LISTED", 2)
-    birds.api.listed = [bird("3-a", 30.0), bird("2-a", 20.0), bird("1-a", 10.0)]
-    birds.watch._catch_up()
-    del birds.api.listed[0]  # by Frigate's retention
-    birds.watch._catch_up()
-    assert birds.watch._objects == {}
-
-
-def test_a_list_that_fails_is_read_again_and_each_time_of_trouble_is_reported(
-    birds: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(frigate_watch, "AGAIN_S", 0.0)
-    replies: list[Any] = [FrigateError("away", retry=True), FrigateError("away", retry=True), [], KeyError("odd"), []]
-
-    def newest(*_: Any) -> list[Snapshot]:
-        if isinstance(replies[0], Exception):
-            raise replies.pop(0)
-        return replies.pop(0)  # type: ignore[no-any-return]
-
-    birds.api.newest = newest
-    for is_behind in (True, True, False, False, False):
-        birds.watch._is_behind = False
-        birds.watch._catch_up()
-        assert birds.watch._is_behind is is_behind
-    assert [words for words in birds.told if "missed" in words] == [
-        "what was missed cannot be read: away", "what was missed cannot be read: 'odd'"
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("kind", ["end", "update"])
 def test_a_message_that_comes_while_an_old_object_is_asked_about_makes_it_due(birds: Watched, kind: str) -> None:
     birds.send("new")
@@ -179,13 +148,6 @@ def test_what_frigate_named_or_withdrew_gets_no_sub_label(
     assert reason in found
 
 
-def test_a_false_positive_of_the_beginning_is_none_of_ours_and_a_named_object_says_so(birds: Watched) -> None:
-    birds.send("new", false_positive=True)
-    assert birds.events == []
-    birds.send("new", "2-a", sub_label=["Anna", 0.9])
-    assert birds.reasons() == ["Frigate has the sub-label Anna for it already"]
-
-
 def test_our_own_sub_label_whose_reply_was_lost_is_written_again(birds: Watched) -> None:
     birds.api.faults = [FrigateError("timed out", retry=True)]
     birds.send("new")
@@ -214,23 +176,6 @@ def test_a_sub_label_that_frigate_cannot_take_yet_is_written_later_until_a_minut
     assert birds.api.written == [("1-a", "jay")]
 
 
-def test_trouble_is_reported_once_and_again_after_it_was_over(birds: Watched) -> None:
-    is_away = True
-
-    def snapshot(_: str) -> bytes:
-        if is_away:
-            raise FrigateError("refused", retry=True)
-        return b"1"
-
-    birds.api.snapshot = snapshot
-    for event_id in ("1-a", "2-a"):
-        birds.send("new", event_id)
-    for is_away in (True, True, False, True):  # noqa: B007  # snapshot reads it
-        for event_id in ("1-a", "2-a"):
-            birds.step(event_id)
-    assert [words for words in birds.told if "refused" in words] == ["1-a: refused", "1-a: refused"]
-
-
 @pytest.mark.parametrize(
     "payload",
     [b'{"x":' + b"[" * 3000, b"[" * 100_000, b"\xff", b"", b"[]", b'{"type":"new","after":{"id":[]}}',
@@ -243,36 +188,6 @@ def test_no_message_ends_the_thread_that_receives(birds: Watched, payload: bytes
     birds.send("new")
     assert list(birds.watch._objects) == ["1-a"]
     assert sum("cannot be read" in words for words in birds.told) == 1
-
-
-def test_a_broker_that_refuses_from_the_start_is_mentioned() -> None:
-    watched = Watched(Api())
-    until(lambda: watched.told)
-    watched.watch.close()
-    assert "cannot be reached" in watched.told[0]
-
-
-@pytest.mark.parametrize(
-    ("topic", "payload", "n"),
-    [(None, b"", 1), ("frigate/available", b"offline", 1), ("frigate/available", b"online", 0),
-     ("frigate/events", b"", 0)],
-    ids=["nothing", "offline", "online", "an event"],
-)  # fmt: skip
-def test_silence_of_a_minute_is_mentioned_once(
-    birds: Watched, monkeypatch: pytest.MonkeyPatch, topic: str | None, payload: bytes, n: int
-) -> None:
-    messages, topics = birds.watch._messages, list[Any]()
-    monkeypatch.setattr(messages._connection.client, "subscribe", topics.extend)
-    messages._connected()
-    assert topics == [("frigate/events", 1), ("frigate/available", 1)]
-    if topic is not None:
-        messages._arrived(None, None, SimpleNamespace(topic=topic, payload=payload))  # type: ignore[arg-type]
-    messages.report_silence()
-    assert not any("--topic-prefix" in words for words in birds.told), "no minute has passed"
-    monkeypatch.setattr(frigate, "_QUIET_S", -1.0)
-    for _ in range(2):
-        messages.report_silence()
-    assert sum("--topic-prefix" in words for words in birds.told) == n
 
 
 def test_it_ends_while_frigate_sends_a_byte_now_and_then() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.gates import Event, Replay, judged, record, replayed
-from jetsel.addons.cameras.gate import FEATURES, Gate, GateSetting, described, difference, gray_copy
+from jetsel.addons.cameras.gate import Gate, GateSetting, described
 from jetsel.addons.cameras.labels import Labels
 from jetsel.wire import Answer
 from tests.unit.addons.cameras.answers import answer
@@ -58,29 +58,3 @@ def test_an_event_is_reported_in_time_late_or_missed() -> None:
     assert (result.events_missed, result.delays_s, result.agreement) == (1, [0, 0.75, 0.5], 0.75)
     patient = judged(late, full, 3.0)
     assert (patient.events_missed, patient.largest_delay_s) == (0, 2.5)
-
-
-def test_each_feature_sees_a_small_object_and_no_noise() -> None:
-    for feature, threshold in (("blocks", 6.0), ("edges", 10.0), ("histogram", 6.0)):
-        still, other, entered = (described(frame, feature) for _, frame in shown({2: 3}, 3))
-        assert difference(still, other, feature) < threshold < difference(still, entered, feature)
-
-
-def test_edges_ignore_light_and_histogram_ignores_what_moves_inside_of_a_cell() -> None:
-    bright, dim = SCENE.astype(np.uint8), (SCENE * 0.75).astype(np.uint8)
-    differing = {
-        feature: difference(described(bright, feature), described(dim, feature), feature) for feature in FEATURES
-    }
-    assert differing["edges"] < 5 < 25 < differing["blocks"]
-    drawn = np.random.default_rng(0)
-    copy = drawn.integers(0, 255, (48, 64)).astype(np.uint8)
-    moved = copy.copy()
-    moved[:8, :8] = drawn.permutation(copy[:8, :8].reshape(-1)).reshape(8, 8)  # leaves
-    assert difference(described(copy, "histogram"), described(moved, "histogram"), "histogram") == 0
-    assert difference(described(copy, "blocks"), described(moved, "blocks"), "blocks") > 20
-
-
-def test_a_copy_is_described_as_its_frame_is() -> None:
-    ((_, frame),) = shown({0: 1}, 1)
-    for feature in FEATURES:
-        assert np.array_equal(described(gray_copy(frame), feature), described(frame, feature))

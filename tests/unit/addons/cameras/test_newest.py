@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import queue
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ import pytest
 
 from jetsel.addons.cameras import newest as module
 from jetsel.addons.cameras.newest import Newest
-from jetsel.addons.cameras.source import Capture, SourceEndedError, SourceGoneError, StreamEndedError, source_of
-from tests.system.daemons import drawn, encoded
+from jetsel.addons.cameras.source import SourceGoneError
 from tests.waiting import until
 
 
@@ -87,14 +85,6 @@ def test_the_newest_frame_is_taken_and_only_once(newest: Newest, camera: Scripte
     assert newest.take(0.0) is None
 
 
-def test_no_pixels_are_made_of_frames_that_nobody_will_ask_for(newest: Newest, camera: Scripted) -> None:
-    camera.show(newest, 1)
-    assert value(newest.take(10.0, rest_s=3600.0)) == 1
-    camera.show(newest, 2, 3)
-    assert newest.take(0.0) is None
-    assert (newest.n_read, camera.n_retrieved) == (3, 1)
-
-
 def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
     newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,49 +103,6 @@ def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
         (False, "unplugged", 0.01),
     ]
     assert newest.n_back == 1
-
-
-def test_a_stream_that_ends_before_any_frame_is_away(
-    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-    camera.show(newest, 1)
-    camera.steps.put(StreamEndedError("its frames ended"))
-    until(lambda: camera.n_opened == 2)
-    assert value(newest.take(10.0)) == 1, "the last image is still the newest"
-    camera.steps.put(StreamEndedError("its frames ended"))
-    until(lambda: len(told) == 2)
-    assert (told[1][:2], newest.n_back) == ((False, "its frames ended"), 0)
-
-
-def test_an_image_by_http_is_one_source(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-    requests: list[str] = []
-
-    class Snapshot(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            requests.append(self.path)
-            data = encoded(drawn())
-            self.send_response(200)
-            self.send_header("Content-Type", "image/jpeg")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Snapshot) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        source = source_of(f"http://127.0.0.1:{server.server_address[1]}/snapshot.jpg")
-        newest = Newest(lambda stop: Capture(source, 60.0, stop), lambda *words: told.append(words))
-        until(lambda: len(requests) >= 5)
-        frame = newest.take(60.0)
-        assert newest.close()
-        server.shutdown()
-    assert frame is not None
-    assert frame.shape == (120, 160, 3)
-    assert told == [(True, "", 0.0)]
 
 
 @pytest.mark.parametrize("step", ["grab", "retrieve"])
@@ -178,22 +125,6 @@ def test_whatever_a_decoder_raises_the_source_is_away_and_opened_again(
     until(lambda: len(told) == 3)
     assert told[2] == (True, "", 0.0)
     assert until(lambda: value(newest.take(10.0))) == 3
-
-
-def test_a_source_whose_frames_cannot_be_decoded_is_not_there(
-    newest: Newest, camera: Scripted, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(camera, "retrieve", lambda: None)
-    camera.show(newest, 1, 2)
-    assert told == []
-
-
-def test_the_last_frame_of_a_file_that_is_over_is_still_there(newest: Newest, camera: Scripted) -> None:
-    camera.show(newest, 1)
-    camera.steps.put(SourceEndedError())
-    until(lambda: newest.is_over)
-    assert value(newest.take(10.0)) == 1
-    assert newest.take(10.0) is None  # at once
 
 
 def test_a_frame_that_is_given_back_is_the_newest_until_another_comes(newest: Newest, camera: Scripted) -> None:

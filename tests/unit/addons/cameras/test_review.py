@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,62 +136,6 @@ def test_no_link_in_the_reviewed_folder_is_followed(folder: Path, tmp_path: Path
         Review(folder, None).decide(Decision("n01/cat-1.jpg", "right" if link == "n01" else "discard"))
     assert files(elsewhere) == set()
     assert "n01/cat-1.jpg" in files(folder)
-
-
-def test_a_class_is_the_folder_that_there_is_however_its_letters_are_written(folder: Path) -> None:
-    """macOS takes letters with accents apart; a new name is written composed."""
-    apart, review = unicodedata.normalize("NFD", "Schröder"), Review(folder, None)
-    (folder.with_name("doubts-reviewed") / apart).mkdir(parents=True)
-    review.decide(Decision("n01/cat-1.jpg", "wrong", apart))
-    review.decide(Decision("n01/cat-2.jpg", "wrong", unicodedata.normalize("NFD", "é") + " "))
-    assert files(folder.with_name("doubts-reviewed")) == {f"{apart}/cat-1.jpg", "é/cat-2.jpg"}
-
-
-def test_an_image_that_is_gone_leaves_no_folder_of_the_class(folder: Path, tmp_path: Path) -> None:
-    review, reviewed = Review(folder, tmp_path / "reviewed"), tmp_path / "reviewed"
-    with pytest.raises(BadRequestError):
-        review.decide(Decision("n01/gone-1.jpg", "wrong", "crane"))
-    assert not list(reviewed.glob("*"))
-
-
-@pytest.mark.parametrize("verdict", ["right", "discard"])
-def test_an_identifier_that_would_have_no_effect_is_refused(folder: Path, verdict: str) -> None:
-    review = Review(folder, None)
-    with pytest.raises(BadRequestError, match="leave it out"):
-        review.decide(msgspec.convert({"image": "n01/cat-1.jpg", "verdict": verdict, "identifier": "n02"}, Decision))
-    review.decide(msgspec.convert({"image": "n01/cat-1.jpg", "verdict": verdict, "identifier": "n01"}, Decision))
-
-
-AS_ANOTHER_USER = """
-import os, sys
-from pathlib import Path
-from jetsel.base.errors import ConfigError
-from jetsel.addons.cameras.review import Review
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-print(Review(Path(sys.argv[1]), None).pending())
-try:
-    Review(Path(sys.argv[1], "closed"), None)
-except ConfigError as error:
-    print(error)
-"""
-
-
-def test_a_folder_that_may_not_be_read_stops_nothing_but_a_review_of_its_own() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        folder.chmod(0o755)
-        for name in ("closed", "open"):
-            (folder / name).mkdir(mode=0o755)
-            (folder / name / "a-1.jpg").write_bytes(b"")
-        (folder / "closed").chmod(0)
-        command = [sys.executable, "-c", AS_ANOTHER_USER, place]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-        (folder / "closed").chmod(0o755)
-    assert "image='open/a-1.jpg'" in done.stdout
-    assert f"{folder}/closed: Permission denied: run this as a user who may" in done.stdout
 
 
 @pytest.fixture

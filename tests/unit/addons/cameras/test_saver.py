@@ -68,21 +68,3 @@ def test_a_full_folder_takes_no_more_says_so_once_and_goes_on_when_there_is_room
     saver.look(FRAME, answer("cat", 0.1))
     assert kept(tmp_path) == ["cat"]
     assert len(told) == 2
-
-
-def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    (tmp_path / "file").write_bytes(b"")
-    saver = Saver(tmp_path / "file", 10**6, 0.5, told.append)
-    for _ in range(2):
-        saver.look(FRAME, answer("cat", 0.1))
-    assert len(told) == 1
-    assert "--save" in told[0]
-
-
-def test_at_most_one_picture_is_kept_in_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSE_S", 3600.0)
-    saver = Saver(tmp_path, 10**6, 0.5, print)
-    for _ in range(3):
-        saver.look(FRAME, answer("cat", 0.1))
-    assert saver.n_saved == 1

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import cv2
 import pytest
 
 from jetsel.addons.cameras.source import Capture, SourceGoneError, source_of
@@ -29,14 +28,6 @@ from tests.system.watch.watchers import film
 def test_the_text_tells_the_kind(text: str, kind: str, opened: str) -> None:
     found = source_of(text)
     assert (found.kind, found.text) == (kind, opened)
-
-
-def test_what_lies_on_the_disk_tells_its_kind(tmp_path: Path) -> None:
-    video = cv2.VideoWriter(str(tmp_path / "day.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 5, (160, 120))
-    video.write(drawn())
-    video.release()
-    assert source_of(str(tmp_path)).kind == "folder"
-    assert source_of(str(tmp_path / "day.avi")).kind == "file"
 
 
 @pytest.mark.parametrize(

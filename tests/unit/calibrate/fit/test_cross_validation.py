@@ -84,25 +84,6 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
         np.testing.assert_allclose(given.energy_mj, points[place].energy_mj)
 
 
-def test_a_multiplexer_wins_where_the_cheapest_models_embedding_tells_which_model_is_right() -> None:
-    """Two numbers decide by their product whether s or m is right; l is right as often, and no model is sure."""
-    draw = np.random.default_rng(8)
-    embeddings = draw.normal(size=(1200, 2)).astype(np.float16)
-    of_s = embeddings[:, 0] * embeddings[:, 1] > 0
-    right = np.stack([of_s, ~of_s, draw.random(1200) < 0.5])
-    logits = np.stack([np.where(one, 1.0, -1.0) for one in right])[..., None] * np.array([0.5, -0.5], np.float32)
-    labelled = dataclasses.replace(
-        drawn(1, 1200), logits=logits.astype(np.float32), classes=np.zeros(1200, np.int64), embeddings=embeddings
-    )
-    learned, held = parted(labelled)
-    multiplexer, cascade = (
-        max(float(one.correct.mean()) for one in try_out(KIND[name], learned, held))
-        for name in ("multiplexer", "cascade")
-    )
-    assert multiplexer > 0.85
-    assert cascade < 0.7
-
-
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:
     """With the labels of one fold changed, what is learned for it, and so what it costs, stays as it was."""
     recording = recorded()
@@ -131,23 +112,6 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
         for way in ("cascade", "multiplexer")
         for point, of_shuffled in zip(one.points[way], other.points[way], strict=True)
     ), "the other folds have learned from it"
-
-
-def test_every_policy_is_replayed_on_every_photograph_once() -> None:
-    recording = recorded(40)
-    fold_of = assign_folds(np.arange(40), FOLDS, 0)
-    steps: list[tuple[str, int, int]] = []
-    near = nearest_in_other_folds(recording.features, fold_of, PLAN.k)
-    found = cross_validate(recording, fold_of, near, PLAN, GOALS, IDENTITY, lambda *step: steps.append(step))
-    assert set(found) == {"top1", "top5"}
-    for one in found.values():
-        for model in recording.models:
-            run = one.runs[f"single:{model}"]
-            alone = recording.logits[recording.models.index(model)].argmax(axis=1)
-            np.testing.assert_array_equal(run.answered, alone)
-            np.testing.assert_array_equal(run.models_ms, np.full(40, COSTS_MS[model]))
-    assert [step[1] for step in steps] == sorted(step[1] for step in steps)
-    assert steps[-1][1] == steps[-1][2]
 
 
 def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:

@@ -1,20 +1,30 @@
-"""Which features do not repeat one another, by correlations known by construction; distances and votes by hand."""
+"""Which features do not repeat one another, what they take; distances, votes and neighbours of other folds by hand."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from jetsel import image
+from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.fit.features import (
     Distances,
+    FeatureClock,
     chosen_right,
+    decoded,
     drop_correlated,
     nearest_columns,
-    sample,
 )
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.features import NAMES, WORKING_PX
+from jetsel.premodel import optimum_votes
+from tests.unit.premodel.fitted import fit_chain
 
 # Three patterns of four photographs, of mean 0, with no correlation: a mix has those of its weights.
 A, B, C = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], float)
@@ -74,16 +84,6 @@ def test_the_first_majority_chooses_and_in_doubt_the_fallback() -> None:
     assert chosen_right(nearest_columns(squared, 1), votes, right, fallback=1).tolist() == [True, False, True, False]
 
 
-@settings(max_examples=30)
-@given(st.integers(1, 50), st.integers(1, 60), st.integers(0, 5))
-def test_a_sample_is_some_of_the_rows_in_order(photographs: int, most: int, seed: int) -> None:
-    rows = sample(photographs, seed, most)
-    assert len(rows) == min(photographs, most)
-    assert rows.tolist() == sorted(set(rows.tolist()))
-    assert 0 <= rows[0] <= rows[-1] < photographs
-    assert rows.tolist() == sample(photographs, seed, most).tolist()
-
-
 @given(
     seed=st.integers(0, 2**31),
     rows=st.integers(1, 5),
@@ -111,3 +111,69 @@ def test_what_removed_features_leave_behind_does_not_hide_the_near() -> None:
         left -= distances.of(column)
     alone = distances.total([0])
     assert nearest_columns(left, 2).tolist() == nearest_columns(alone, 2).tolist()
+
+
+LINE = np.array([[0], [1], [2.4], [3], [4.2], [10]], np.float32)
+ODD = np.arange(6) % 2  # the folds: 0, 2.4 and 4.2 against 1, 3 and 10
+
+
+def test_the_neighbours_by_hand_scaled_by_the_other_folds() -> None:
+    found = nearest_in_other_folds(LINE, ODD, 5)  # the other folds hold three
+    # From 0: 1, 3, 10, which are 1 to 10, a range of 9. From 1: 0, 2.4, 4.2, a range of 4.2. And so on.
+    assert found.near.tolist() == [[1, 3, 5], [0, 2, 4], [3, 1, 5], [2, 4, 0], [3, 1, 5], [4, 2, 0]]
+    assert found.distance[[0, 1, 5]] == pytest.approx([14 / 3 / 9, 5.6 / 3 / 4.2, 23.4 / 3 / 4.2])
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**31),
+    photographs=st.integers(8, 60),
+    folds=st.integers(2, 5),
+    k=st.integers(1, 9),
+    models=st.integers(1, 4),
+)
+def test_the_choices_are_the_premodel_s_fold_by_fold(
+    seed: int, photographs: int, folds: int, k: int, models: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    features = draw.random((photographs, 3), dtype=np.float32) * 40
+    fold_of = draw.permutation(np.arange(photographs) % folds)
+    right = draw.random((photographs, models)) < 0.6
+    costs = draw.permutation(models) + 1.0
+    links = draw.permutation(models)[: draw.integers(1, models + 1)].tolist()
+    found = nearest_in_other_folds(features, fold_of, k)
+    k = found.near.shape[1]
+    votes = optimum_votes(right[:, links], costs[links])
+    chosen = chosen_right(found.near, votes, right[:, [*links, -1]], len(links))
+    for fold in range(folds):
+        rest = fold_of != fold
+        chain = fit_chain([str(i) for i in links], features[rest], right[rest][:, links], costs[links].tolist(), k)
+        for row in np.flatnonzero(~rest):
+            choice = chain.choose(features[row])
+            assert found.distance[row] == pytest.approx(choice.distance)
+            assert chosen[row] == right[row, models - 1 if choice.model is None else int(choice.model)]
+
+
+LIMITS = image.Limits(max_bytes=100_000, max_pixels=1_000_000)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """A red photograph, one that is gone, one that is none, and one over the limit."""
+    red = np.zeros((40, 60, 3), np.uint8)
+    red[..., 2] = 200
+    cv2.imwrite(str(tmp_path / "red.png"), red)
+    (tmp_path / "none.jpg").write_bytes(b"no photograph")
+    (tmp_path / "large.jpg").write_bytes(bytes(200_000))
+    return [str(tmp_path / name) for name in ("red.png", "gone.jpg", "none.jpg", "large.jpg")]
+
+
+def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
+    clock = FeatureClock(decoded(paths, 64, LIMITS), WORKING_PX, LIMITS, whole_ms=3.0)
+    assert clock(()) == 0.0
+    assert 0 < clock(("avg_brightness",)) < clock(NAMES)
+
+
+def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
+    with pytest.raises(CalibrationError, match="put the images back, or record again"):
+        decoded(paths[1:], 64, LIMITS)

@@ -125,11 +125,6 @@ def test_of_equally_accurate_models_the_luckiest_is_not_suggested(photographs: i
     assert len(set(luckiest)) >= 5  # luck would have suggested any
 
 
-def test_errors_that_fall_on_other_photographs_are_noise() -> None:
-    rival, other = of(600, 10), of(600, 5, from_end=True)
-    assert not Goal().compare(other, rival)[0]
-
-
 def test_beside_a_model_that_gave_the_labels_a_little_disagreement_is_tolerated() -> None:
     assert Goal().best([of(980, 1), of(997, 3), of(1000, 9)], of(1000, 10.0)) == 1
 

@@ -67,9 +67,3 @@ def test_an_image_of_something_else_is_far_and_the_most_far_stand_first(clean: R
     found = doubtful(replace(clean, embeddings=vectors), NAMES, TEMPERATURES).far
     assert found.images[0].path == "cow/120.jpg"
     assert len(found.images) <= MOST_SHOWN
-
-
-def test_without_embeddings_the_reason_stands_there(clean: Recording) -> None:
-    found = doubtful(replace(clean, embeddings=None), NAMES, TEMPERATURES)
-    assert found.without == "the cheapest model has no embedding"
-    assert found.near.total == found.far.total == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -109,7 +108,3 @@ def test_without_labels_nothing_is_promised() -> None:
     assert calibrate(unlabelled, IDENTITY, ORDER, of_features, lambda *_: None).calibration.promises == {}
     with pytest.raises(CalibrationError, match="without labels nothing is known of wrong answers"):
         calibrate(unlabelled, IDENTITY, replace(ORDER, wrong_at_most=0.1), of_features, lambda *_: None)
-
-
-def test_promises_survive_json(found: Calibrated) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(found.findings), type=type(found.findings)) == found.findings

@@ -1,14 +1,16 @@
-"""Which files are taken for a recording: only whole ones of ours, of this family, these features and this version."""
+"""Which files are taken for a recording, and the workers that fill one."""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jetsel.base.errors import CalibrationError
+from jetsel.calibrate.record import workers
 from jetsel.calibrate.record.database import Store, create_or_open, opened_to_read
 from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import change, family
@@ -98,3 +100,20 @@ def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:
         pass
     with pytest.raises(CalibrationError, match="cannot be opened; name a file in a folder that exists"):
         create_or_open(tmp_path / "absent" / "recording.db", OURS, 4096)
+
+
+def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(workers, "PAGE", 6)
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        return item * item
+
+    with Store(tmp_path / "recording.db", family("xs"), 4096) as store:
+        outcomes = workers.Workers(store, 3, None, threading.Event()).work("recording", work, range(20))
+        assert next(outcomes) == (0, 0)
+        assert set(begun) <= set(range(6))
+        assert list(outcomes) == [(item, item * item) for item in range(1, 20)]

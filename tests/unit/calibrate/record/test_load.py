@@ -1,7 +1,8 @@
-"""A recording read back: order, costs, groups, labels, and times taken from another machine."""
+"""A recording read back: order, costs, groups, labels, and the models that a cheaper one makes superfluous."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import Head
-from jetsel.calibrate.record import load, record
+from jetsel.calibrate.record import load, record, recorder
 from jetsel.calibrate.record.conditions import gather
+from jetsel.calibrate.record.dominated import Dominated, dominated, most_likely_share
 from jetsel.calibrate.record.load import learned_share
 from jetsel.engines import Engine
 from jetsel.features import NAMES
@@ -80,13 +82,6 @@ def test_costs_are_medians_over_the_photographs_timed_for_every_model(copy: Path
     assert (times.features_ms, len(kept)) == (2.0 * median, 3)
     assert (times.energies, times.energy_reason) == (None, "no meter")
     assert times.conditions["jetsel"] == gather().described()["jetsel"]
-
-
-def test_noise_of_every_run_that_timed_is_told(copy: Path) -> None:
-    change(copy, "UPDATE conditions SET noisy = 'too hot'")
-    assert load(copy, BOTH).times.noisy == "too hot"
-    change(copy, "UPDATE conditions SET noisy = NULL")
-    assert load(copy, BOTH).times.noisy is None
 
 
 def test_only_complete_photographs_count(copy: Path) -> None:
@@ -176,3 +171,51 @@ def test_the_share_of_images_that_heads_were_trained_on_is_known(tmp_path: Path,
     manifest = msgspec.structs.replace(BOTH.models[0].manifest, head=of_head)
     assert learned_share([Model(manifest, tmp_path / "m.json"), BOTH.models[1]], digests) == 0.25
     assert load(whole, BOTH).learned == 0
+
+
+BOTH = family("xs", "s")
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "share"),
+    [
+        pytest.param(0, 300, 1 - 0.05 ** (1 / 300), id="none seen: 0.95 is one minus the chance to see none"),
+        pytest.param(1, 10, 0.394163, id="the table of Clopper and Pearson"),
+        pytest.param(10, 10, 1.0, id="all"),
+    ],
+)
+def test_the_interval_of_a_share_is_that_of_the_table(count: int, n: int, share: float) -> None:
+    assert most_likely_share(count, n) == pytest.approx(share, abs=1e-6)
+
+
+def right(*alone: int, n: int = 300) -> np.ndarray:
+    """Right on the first half and on these images of the second."""
+    values = np.arange(n) < n // 2
+    values[[n // 2 + one for one in alone]] = True
+    return values
+
+
+def test_a_model_goes_if_a_clearly_cheaper_one_is_right_wherever_it_is() -> None:
+    times_ms = {"s": 1.0, "m": 2.0, "l": 4.0}
+    models = {"s": right(), "m": right(), "l": right(1, 2)}
+    assert dominated(models, times_ms) == [Dominated("m", "s")]
+    assert dominated({"s": right(), "m": right(0)}, times_ms) == [], "one in 300 may be more than 1 %"
+    assert dominated({"s": right(n=290), "m": right(n=290)}, times_ms) == [], "too few images to be sure"
+    assert dominated({"s": right(), "m": right()}, {"s": 1.0, "m": 1.05}) == [], "either may be the cheaper one"
+
+
+def test_a_dropped_model_is_recorded_no_further_until_all_are_asked_for(
+    tmp_path: Path, engines: Mapping[str, Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "LEAST_IMAGES", 4)
+    monkeypatch.setattr(recorder, "dominated", lambda right, _: [Dominated("s", "xs")] if "s" in right else [])
+    images, path = put(tmp_path / "photos", 8), tmp_path / "recording.db"
+    one = dataclasses.replace(QUICK, workers=1)
+    record(path, BOTH, engines, found(images), one)
+    loaded = load(path, BOTH)
+    assert loaded.recording.models == ("xs",)
+    assert len(loaded.recording.classes) == 8
+    assert "first 4 images" in loaded.dropped["s"]
+    record(path, BOTH, engines, found(images), dataclasses.replace(one, all_models=True))
+    assert load(path, BOTH).dropped == {}
+    assert len(rows(path, "SELECT 1 FROM predictions")) == 16

@@ -1,4 +1,4 @@
-"""Folders, CSVs and label maps: which photographs are found, what they mean, and what is listed as left out."""
+"""Folders, CSVs and label maps: which images are found, what they mean, and which names no family knows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import os
 import shutil
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import FoundImages, find
+from jetsel.calibrate.record.classes import check_family, remarks
 from jetsel.calibrate.record.photographs import class_names, class_of
 from jetsel.image.listing import count_reasons
-from jetsel.zoo import Labels
+from jetsel.zoo import Family, Labels
 
 LABELS = Labels(
     wnids=("n1", "n2", "n3", "n4"),
@@ -114,27 +117,6 @@ def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
         find(source, LABELS, None, True)
 
 
-def test_nothing_usable_names_the_repair(tmp_path: Path) -> None:
-    touch(tmp_path, "lynx/c.jpg")
-    with pytest.raises(CalibrationError) as refused:
-        find(tmp_path, LABELS, None, True)
-    for part in ("none of 1 files can be used, the first is c.jpg", "as in n1 or tabby", "--label-map"):
-        assert part in str(refused.value)
-    own = Labels(("daisy",), ("daisy",), ("daisy",), "")
-    with pytest.raises(CalibrationError, match="as in daisy, or map"):
-        find(tmp_path, own, None, True)
-    with pytest.raises(CalibrationError, match=r"not an image: .* in a folder for each class"):
-        find(touch(tmp_path / "texts", "daisy/readme.md"), own, None, True)
-    for need_labels in (False, True):
-        with pytest.raises(CalibrationError, match="no images there; put JPEG, PNG or WebP files"):
-            find(touch(tmp_path / "empty", "x/.y"), LABELS, None, need_labels)
-
-
-def test_only_what_systems_made_is_no_image(tmp_path: Path) -> None:
-    with pytest.raises(CalibrationError, match=r"no images there; put .*; left out: 1 hidden;.*@eaDir: "):
-        find(touch(tmp_path, "n1/.DS_Store", "n1/@eaDir/0.jpg"), LABELS, None, True)
-
-
 @pytest.mark.parametrize(
     ("folder", "number"),
     [
@@ -202,8 +184,38 @@ def test_classes_that_hold_folders_on_purpose_are_classes(tmp_path: Path, files:
     assert class_names(touch(tmp_path, *files)) == ["elm", "rose"]
 
 
-def test_sets_one_level_deeper_are_named(tmp_path: Path) -> None:
-    touch(tmp_path, "summer/n2/1.jpg", "winter/n2/1.jpg", "notes/1.txt")
-    with pytest.raises(CalibrationError) as raised:
-        find(tmp_path, LABELS, None, need_labels=True)
-    assert f"give one of these: {tmp_path / 'summer'}, {tmp_path / 'winter'}" in str(raised.value)
+def family(name: str, *classes: str) -> Family:
+    content = "".join(f"{one}\t{one}\n" for one in classes).encode()
+    return Family(name, Labels.parse(content, Path(name)), ())
+
+
+FLOWERS = family("flowers", "daisy", "rose", "tulip")
+STARTER = family("starter", "tabby", "espresso")
+
+
+def folder(tmp_path: Path, *classes: str) -> Path:
+    for one in classes:
+        (tmp_path / one).mkdir()
+    return tmp_path
+
+
+def test_the_family_that_has_the_classes_is_named(tmp_path: Path) -> None:
+    photos = folder(tmp_path, "daisy", "Rose", ".hidden")
+    said = "0 of its 2 classes are of family starter, and 2 of family flowers: use --family flowers"
+    with pytest.raises(CalibrationError, match=said):
+        check_family(photos, STARTER, {"flowers": FLOWERS}, None)
+    check_family(photos, FLOWERS, {"starter": STARTER}, None)
+    check_family(photos, STARTER, {"flowers": FLOWERS}, tmp_path / "map.csv")  # which has the last word
+
+
+def test_what_nobody_knows_and_what_has_no_photographs_is_said() -> None:
+    unknown = "unknown label: {!r} is not a class of the family; rename it"
+    left_out = [("a", unknown.format("lily")), ("b", "unreadable: empty"), ("c", unknown.format("bee's"))]
+    loaded = SimpleNamespace(left_out=left_out, recording=SimpleNamespace(classes=np.array([0, 0, 2])))
+    assert remarks(loaded, FLOWERS) == ["no class of family flowers: lily (1), bee's (1)", "no images of rose"]  # type: ignore[arg-type]
+    alone = SimpleNamespace(left_out=[], recording=SimpleNamespace(classes=np.array([1, 1])))
+    assert remarks(alone, FLOWERS) == [  # type: ignore[arg-type]
+        "all images are of class rose: the results do not apply to the other classes"
+    ]
+    many = family("many", *(f"class {number}" for number in range(60)))
+    assert remarks(loaded, many)[1:] == ["images of 2 of the 60 classes"]  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import Recorded, RecordOptions, TimingPlan, record
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
@@ -119,23 +118,6 @@ def test_the_same_call_again_does_nothing(photographs: Path, path: Path, counted
     assert go(photographs, counted).recorded == 2
 
 
-def test_times_have_as_long_as_recording_took_and_a_few_images_at_least(
-    photographs: Path, path: Path, engines: Mapping[str, Engine]
-) -> None:
-    go(photographs, engines)  # the next runs record nothing, so that they have no time
-    for _ in range(2):
-        go(photographs, engines, dataclasses.replace(QUICK, plan=TimingPlan(images=6, repeats=1, least=2)))
-        assert len(rows(path, "SELECT DISTINCT photograph FROM timings")) == 2
-
-
-def test_only_a_new_model_runs(photographs: Path, path: Path, counted: dict[str, Counting]) -> None:
-    go(photographs, {"s": counted["s"]}, of=family("s"))
-    assert len(rows(path, "SELECT 1 FROM predictions WHERE embedding IS NOT NULL")) == 6
-    done = go(photographs, counted)
-    assert (done.photographs, done.recorded) == (6, 6)
-    assert runs(counted) == {"xs": 6, "s": 6}
-
-
 def test_other_weights_of_a_model_are_recorded_again_and_nothing_else(
     photographs: Path, path: Path, counted: dict[str, Counting]
 ) -> None:
@@ -213,14 +195,6 @@ def test_unreadable_files_are_listed_and_stop_nothing(
     assert "and at most 10000 are accepted" in reasons["large.jpg"]
     (folder / "cut.jpg").write_bytes(jpeg(50))
     assert go(photographs, engines, dataclasses.replace(NO_TIMES, limits=limits)).skipped == {"unreadable": 5}
-
-
-def test_none_readable_is_an_error(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
-    folder = put(tmp_path / "photos", 1)
-    (photograph,) = folder.rglob("*.jpg")
-    photograph.write_text("no picture")
-    with pytest.raises(CalibrationError, match=r"none of 1 images can be used, the last: .*unreadable"):
-        go(folder, engines)
 
 
 def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(

@@ -8,7 +8,7 @@ import pytest
 from jetsel.calibrate.record.recording import Recording
 from jetsel.runtime.infer import predict
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import drawn, of_two_classes
+from tests.unit.calibrate.recorded import drawn
 
 TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}
 
@@ -52,9 +52,3 @@ def test_confidences_are_the_driver_s(criterion: Criterion) -> None:
             again = found.prediction(model, i, criterion, TEMPERATURES[model])
             assert (again.model, again.confidence) == (model, said.confidence)
             assert np.array_equal(again.probabilities, said.probabilities)
-
-
-def test_with_fewer_than_five_classes_top5_is_certain() -> None:
-    found = of_two_classes([1.0, -1.0], classes=[0, 0])
-    assert found.confidences("top5", {"s": 1.0}) == pytest.approx(np.ones((2, 1)))
-    assert found.right("top5").all()

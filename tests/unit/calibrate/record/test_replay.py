@@ -20,7 +20,7 @@ from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.wire import Criterion
-from tests.unit.calibrate.recorded import COSTS_MS, drawn, margin, of_two_classes
+from tests.unit.calibrate.recorded import COSTS_MS, drawn, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
 from tests.unit.runtime.driving import Asked, TableEngine, finish
 
@@ -83,27 +83,8 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
         assert np.array_equal(again.decision.seen.probabilities, run.outcome.seen.probabilities)
 
 
-def of_four() -> Recording:
-    """Model s is sure of 0 and 1, of which it is wrong about 1; model m is right about all but 3."""
-    return of_two_classes(
-        [margin(0.9), margin(0.9), margin(0.6), margin(0.6)],
-        [margin(0.8), margin(0.2), margin(0.8), margin(0.8)],
-        classes=[0, 1, 0, 1],
-    )
-
-
 def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run:
     return replay_all(policy, recording, range(len(recording.classes)), "top1", EVEN, fallback)
-
-
-def test_a_cascade_by_hand() -> None:
-    found = run(Cascade("c", rungs_of(["s", "m"], [0.7])), of_four())
-    assert found.answered.tolist() == [0, 0, 0, 0]  # 0 and 1 by s, which is wrong on 1; 2 and 3 by m
-    assert found.is_top5.tolist() == [True] * 4  # of two classes
-    assert found.models_ms.tolist() == [1, 1, 4, 4]
-    assert found.ran.tolist() == [[True, False], [True, False], [True, True], [True, True]]
-    assert not found.in_doubt.any()
-    assert found.choice_ms > 0
 
 
 def doubtful() -> tuple[ChainPolicy, Recording]:

@@ -8,8 +8,6 @@ from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.judge.words import (
     change,
     clean,
-    joined,
-    number_of,
     percent,
     promises_in_words,
     short,
@@ -39,11 +37,6 @@ def test_shares_points_and_ratios() -> None:
     assert [signed(1.24), signed(-0.3), signed(-0.01)] == ["+1.2", "\u22120.3", "0.0"]
     assert [change(0.64), change(1.3), change(1.0)] == ["\u221236\u00a0%", "+30\u00a0%", "0\u00a0%"]
     assert {signed(None), change(None)} == {"unknown"}
-
-
-def test_names_and_counts_in_a_sentence() -> None:
-    assert [joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
-    assert [number_of(1, "image"), number_of(2000, "image")] == ["1 image", "2,000 images"]
 
 
 def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:

@@ -1,4 +1,4 @@
-"""Uploads as a table: each line once, whatever comes twice, and nobody's damage is another's."""
+"""Uploads as a table: each line once, nobody's damage is another's; and the faults of a device that they show."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
 from jetsel.addons.fleet.manager.devices import ServedPlan, read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
+from jetsel.addons.fleet.manager.status import DeviceStatus, Written, statuses
 from jetsel.addons.fleet.storage import Storage
-from jetsel.addons.fleet.usage import Usage
+from jetsel.addons.fleet.usage import Trial, Usage
 from jetsel.base.errors import RepositoryError
 from tests.unit.addons.fleet.managed import told, upload
 
@@ -149,15 +151,6 @@ def test_what_the_canary_asked_is_no_usage(storage: Storage) -> None:
     assert counted(storage) == (15, 15, 15)
 
 
-def test_what_was_counted_before_the_last_days_is_subtracted(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
-    upload(storage, total(1, 10))
-    (old,) = tmp_path.glob("usage/a/*")
-    os.utime(old, (old.stat().st_mtime - 8 * 86400,) * 2)
-    upload(storage, total(2, 30))
-    assert counted(storage) == (20, 20, 20)
-
-
 def test_a_storage_whose_clock_is_set_back_hides_no_line_and_no_upload(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     upload(storage, total(1, 10))
@@ -177,3 +170,38 @@ def test_a_storage_whose_clock_is_set_back_hides_no_line_and_no_upload(tmp_path:
     assert sequences(table) == [("a", 1), ("a", 2), ("a", 3)]
     (device,) = read_devices(table).values()
     assert device.line.sequence == 3
+
+
+FAMILIES = (PlannedFamily(bundle=Entry(family="pets", version=1, sha256="1" * 64), models=("small",)),)
+
+
+def stands(storage: Storage, *lines: Usage, late_s: float = 0.0, planned: int = 0) -> DeviceStatus:
+    """How a device stands that told these lines, so long after its upload; its plan was written 600 s before."""
+    upload(storage, *lines)
+    table = Metadata(storage)
+    table.gather()
+    devices = read_devices(table)
+    (device,) = devices.values()
+    plan = Plan(device="a", serial=planned or 1, families=FAMILIES)
+    plans = {"a": Written(plan, device.uploaded_s - 600)} if planned else {}
+    (found,) = statuses(devices, plans, device.uploaded_s + late_s)
+    return found
+
+
+def now_s(folder: Path) -> float:
+    """The storage's clock."""
+    (folder / "probe").write_bytes(b"")
+    return (folder / "probe").stat().st_mtime
+
+
+def test_each_fault_is_named(tmp_path: Path) -> None:
+    trial = Trial(serial=3, outcome="rolled-back", reason="slower")
+    lines = [
+        told("a", 2, at_s=0),
+        told("a", 4, at_s=120 + now_s(tmp_path), trial=trial, daemon="away", dropped=7),
+    ]
+    found = stands(Storage(str(tmp_path)), lines[0], lines[1], planned=5)
+    assert found.missing == 2
+    said = "; ".join(found.faults)
+    for words in ("rolled-back: slower", "away", "2 lines are missing, s-1", "7 lines were lost"):
+        assert words in said

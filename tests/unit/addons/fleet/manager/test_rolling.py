@@ -178,13 +178,6 @@ def test_a_plan_by_a_key_that_is_not_trusted_is_named_with_the_repair(fleet: Fle
         fleet.rolling.advance(fleet.devices(), Allowed())
 
 
-def test_serials_that_cannot_be_written_or_read_are_named(fleet: Fleet) -> None:
-    (fleet.folder / "damaged").write_text("{")
-    for name in ("damaged", "none/file"):
-        with pytest.raises(RepositoryError, match=name):
-            fleet.manager(name).stop("worse", revert=False)
-
-
 def test_what_cannot_begin_says_why(fleet: Fleet) -> None:
     proposal = Proposal(device="a", serial=5, families=NEW, changes=True)
     with pytest.raises(RepositoryError, match="under way"):
