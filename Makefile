@@ -35,10 +35,10 @@ demo: .venv/.demo  ## classify a few photographs: a daemon is started, asked and
 	.venv/bin/jetsel demo --models build/models
 
 test: .venv/.test  ## the tests that need neither root, torch nor a browser, but for the slow ones
-	.venv/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract tests/system
+	.venv/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract tests/system calibration/tests
 
 test-slow: .venv/.bench  ## the slow ones: kills, drains, limits, whole calibrations, hostile files, the documents' programs
-	.venv/bin/python -m pytest $(SLOW) $(PARALLEL) tests/unit tests/contract tests/system
+	.venv/bin/python -m pytest $(SLOW) $(PARALLEL) tests/unit tests/contract tests/system calibration/tests
 
 check: lint test  ## everything before a commit: format, lint, types, layers, tests
 
@@ -53,7 +53,7 @@ format: .venv/.test  ## rewrite the sources in the project's format
 	.venv/bin/ruff check --fix .
 
 test-lowest: .venv-lowest/.test  ## unit and contract tests with the oldest versions we accept, on Python 3.10
-	.venv-lowest/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract
+	.venv-lowest/bin/python -m pytest $(PLAIN) $(PARALLEL) tests/unit tests/contract calibration/tests
 
 test-host: .venv/.test  ## the engine host under the Python of each board: those on the path, or HOST_PYTHONS="..."
 	.ci/test-host .venv $(HOST_PYTHONS)

@@ -20,7 +20,8 @@ import cv2
 
 from jetsel import Client
 from jetsel.base.errors import RequirementsError
-from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, daemon, photographs
+from jetsel.cli.demo import HOW_TO_GET_PHOTOGRAPHS, photographs
+from jetsel.cli.temporary import daemon
 from jetsel.zoo import STARTER, scan
 
 OWN = "own"

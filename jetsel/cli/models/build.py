@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,81 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.cli.options import ConfigFile, Json, print_json
-from jetsel.image.listing import LeftOut, count_reasons, images_below, left_out_lines
 
 if TYPE_CHECKING:
     from jetsel.engines.building.plans import PlanRecord
-    from jetsel.image import Limits, Photograph
-
-
-class BuiltInPhotographs:
-    """What jetsel draws, and scikit-image's photographs if that is installed."""
-
-    def __init__(self, limits: Limits, decode_px: int) -> None:
-        from jetsel.cli.demo import photographs
-        from jetsel.cli.drawn import pictures
-
-        self._drawn = list(pictures().values())
-        self._installed = [path for path in photographs().values() if isinstance(path, Path)]
-        self._limits, self._decode_px = limits, decode_px
-        both = f" and {len(self._installed)} images of scikit-image" if self._installed else ""
-        self.source = f"{len(self._drawn)} images drawn by jetsel{both}"
-
-    def __len__(self) -> int:
-        return len(self._drawn) + len(self._installed)
-
-    def __iter__(self) -> Iterator[Photograph]:
-        from jetsel.image import Photograph, decode, read_file
-
-        for bgr in self._drawn:
-            yield Photograph(bgr, bgr.shape[1], bgr.shape[0])
-        for path in self._installed:
-            yield decode(read_file(path, self._limits), self._limits, self._decode_px)
-
-
-class PhotographFolder:
-    """The photographs of a folder, at any depth; if there are more than `most`, some of all parts of it."""
-
-    def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
-        """Decode each once; raises BadImageError if the folder has none, or cannot be read."""
-        self._limits, self._decode_px = limits, decode_px
-        listed = list(images_below(folder))
-        found = [path for path in listed if isinstance(path, Path)]
-        taken = [found[number * len(found) // most] for number in range(most)] if len(found) > most else found
-        read = [self._readable(path) for path in taken]
-        self._paths = [path for path in read if isinstance(path, Path)]
-        left_out = [one for one in (*listed, *read) if isinstance(one, LeftOut)]
-        if not self._paths:
-            what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
-            raise BadImageError("; ".join((what, *left_out_lines(left_out))))
-        of = f" of {len(found)}" if len(found) > most else ""
-        kinds = [f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items()]
-        self.source = f"{len(self._paths)}{of} images of {folder}" + ", left out: " * bool(kinds) + ", ".join(kinds)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def __iter__(self) -> Iterator[Photograph]:
-        for path in self._paths:
-            try:
-                yield self._decoded(path)
-            except OSError as error:  # noqa: PERF203  # decoding takes a thousand times as long
-                raise BadImageError(f"{path}: cannot be read any more: {error.strerror}; put it back") from None
-
-    def _readable(self, path: Path) -> Path | LeftOut:
-        try:
-            self._decoded(path)
-        except (OSError, BadImageError, ImageTooLargeError) as error:
-            return LeftOut(path, f"unreadable: {error}")
-        return path
-
-    def _decoded(self, path: Path) -> Photograph:
-        from jetsel.image import decode, read_file
-
-        return decode(read_file(path, self._limits), self._limits, self._decode_px)
-
 
 EXIT_FAILED = 1
 MOST_COMPARED = 500  # photographs: more change no figure that counts
@@ -124,6 +52,7 @@ def build(
     from jetsel.base.config import host_settings
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
+    from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file

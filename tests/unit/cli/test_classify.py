@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from jetsel.base.config import Config, Models
 from jetsel.cli.app import app
 from jetsel.cli.classify import _files
-from jetsel.cli.models.build import PhotographFolder
 from jetsel.cli.models.candidates import on_tensorrt
+from jetsel.cli.models.samples import PhotographFolder
 from jetsel.image import Limits
 from jetsel.zoo import STARTER, scan
 from tests.system.daemons import drawn, encoded

@@ -10,7 +10,7 @@ import pytest
 
 from jetsel.base.config_text import parse
 from jetsel.base.errors import InternalError
-from jetsel.cli import demo as temporary
+from jetsel.cli import temporary
 
 
 def test_its_calibrations_go_with_it() -> None:

@@ -42,7 +42,7 @@ class Fixed(Readout):
 
 
 def edge(*chances: float, **change: Any) -> MultiplexerEdge:
-    """s and m are here, and l is at the edge; an image stays for a chance of at most 0.1 less."""
+    """S and m are here, and l is at the edge; an image stays for a chance of at most 0.1 less."""
     readout = Fixed({"mean": np.zeros(STATISTICS, np.float32)}, chances)
     return replace(MultiplexerEdge(readout, ("s", "m"), "l", Margin(1, 0.1)), **change)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "calibration" / "papers"
 PAGES = sorted(PAPERS.glob("RESULTS-*.md"))
 RESULTS = ("results/{page}-*", "{page}/results/*")
