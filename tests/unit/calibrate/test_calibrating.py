@@ -15,8 +15,9 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import LoadedRecording, Times
+from jetsel.calibrate.record import Energies, LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.front import NAME as FRONT
@@ -211,3 +212,46 @@ def test_of_five_classes_there_is_no_top_five() -> None:
     assert found.calibration.default_policy["top5"] == found.calibration.default_policy["top1"]
     with pytest.raises(CalibrationError, match=r"--criterion top5: the family has only 5 classes, .*; use top1"):
         calibrated(loaded, dataclasses.replace(order, decides="top5"))
+
+
+@pytest.mark.slow
+def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
+    least, most = COSTS_MS["m"], COSTS_MS["l"]
+    within = calibrated(
+        drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=Incumbent("single:l"))
+    )
+    result = within.findings.comparisons["top1"].policies[within.findings.winner]
+    assert within.is_allowed
+    assert within.is_better
+    assert result.time_ms.mean <= most / 2
+    nothing = calibrated(drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=least / 100)))
+    assert nothing.is_allowed is nothing.findings.is_allowed is False
+    asked = dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), policy="single:l")
+    assert not calibrated(drawn(200), asked).is_allowed
+
+
+def metered(loaded: LoadedRecording) -> LoadedRecording:
+    """On this board the slower m takes least energy, and features take 5 W."""
+    energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
+    recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
+    times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
+    return dataclasses.replace(loaded, recording=recording, times=times)
+
+
+@pytest.mark.slow
+def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(tmp_path: Path) -> None:
+    frugal = calibrated(metered(drawn()), dataclasses.replace(ORDER, goal=Goal("energy")))
+    assert frugal.is_better
+    assert "less energy" in frugal.findings.verdict
+    save(frugal.calibration, tmp_path / "stored")
+    found_again = read(tmp_path / "stored")
+    assert (found_again.objective, found_again.energy_reason) == ("energy", None)
+    assert found_again.energies_mj == found_again.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
+    assert found_again.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
+    assert found_again.costs_ms == COSTS_MS
+    assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
+    loaded = metered(drawn())
+    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
+    rows = range(100)
+    ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
+    assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy
