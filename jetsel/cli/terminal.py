@@ -130,10 +130,8 @@ class Output:
         lines += [f"{model} was recorded no further: {reason}" for model, reason in loaded.dropped.items()]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         if loaded.learned:
-            share = f"{100 * loaded.learned:.0f} %"
-            lines.append(
-                f"warning: the models learned from {share} of these images; use images that they have not seen"
-            )
+            learned = f"the models learned from {loaded.learned_share} of these images"
+            lines.append(f"warning: {learned}; use images that they have not seen")
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), soft_wrap=True)
 

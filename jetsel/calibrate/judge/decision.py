@@ -177,9 +177,9 @@ def _verdict(
     """Whether the winner is to be installed, and the sentence that says why and on which images."""
     under = f"{order.decides}, on held-out images"
     if loaded.learned:
-        learned = f"{100 * loaded.learned:.0f} %"
-        trained = f"on images of which {learned} were used to train the models"
-        under = f"{order.decides}, {trained}: all accuracies are too high"
+        trained = f"on images of which {loaded.learned_share} were used to train the models"
+        effect = "all accuracies are too high" if loaded.learned >= 0.01 else "accuracies are a little too high"
+        under = f"{order.decides}, {trained}: {effect}"
     if loaded.labels_from is not None:
         under += f"; right means agreement with {loaded.labels_from}"
     is_chosen = order.in_use is not None and order.in_use.is_chosen

@@ -63,6 +63,11 @@ class LoadedRecording:
     learned: float = 0.0
     dropped: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def learned_share(self) -> str:
+        """How many of the images heads were trained on, in words."""
+        return f"{100 * self.learned:.0f} %" if self.learned >= 0.01 else "fewer than 1 %"
+
 
 def load(
     path: Path,

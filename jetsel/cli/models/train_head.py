@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.models.options import Replace, checked_name
+from jetsel.cli.models.options import Folder, Replace, checked_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def train_head(
         str | None,
         typer.Option(metavar="NAME", callback=checked_name, help="Name of the new family (default: the folder's)."),
     ] = None,
+    folder: Folder = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
@@ -57,7 +58,7 @@ def train_head(
     made, there = family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
     labels = Labels.parse(made.labels, photos)
     found = find(photos, labels, None, need_labels=True)
-    folder = check_before(values, labels, found)
+    place = check_before(values, labels, found, folder)
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, site.limits, known.decode_px, output.step)
@@ -66,7 +67,7 @@ def train_head(
     learned = sorted(set(seen.hashes))
     classes = len(known.labels.wnids)
     models = [
-        add_head(model, trained[name].head.content(learned), classes, made, folder, there.get(name))
+        add_head(model, trained[name].head.content(learned), classes, made, place, there.get(name))
         for model in known.models
         for name in [model.manifest.name]
     ]
@@ -91,8 +92,11 @@ def train_head(
     typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_IMAGES --family {made.name}")
 
 
-def check_before(values: Config, labels: Labels, found: FoundImages) -> Path:
-    """Return the folder for the models; raises CalibrationError, before any image is read, if training must fail."""
+def check_before(values: Config, labels: Labels, found: FoundImages, given: Path | None) -> Path:
+    """Return the folder for the models; raises CalibrationError, before any image is read, if training must fail.
+
+    given: the folder that the owner names, None for the first that may be written.
+    """
     import os
     from collections import Counter
 
@@ -103,7 +107,7 @@ def check_before(values: Config, labels: Labels, found: FoundImages) -> Path:
     check_can_train()
     counts = Counter(one.class_number for one in found.photographs)
     check_enough([counts[number] for number in range(len(labels.names))], labels.names, found.skipped)
-    folder = first_writable(values)
+    folder = given or first_writable(values)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise CalibrationError(f"{folder}: you may not write there; name a folder of your own in models.paths")

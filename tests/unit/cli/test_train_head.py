@@ -49,6 +49,9 @@ def test_a_family_is_made_that_shares_the_backbones_files(
     for model in found.models:
         verify(model)
         assert model.weights(2).backbone.classes == 100
+    elsewhere = CliRunner().invoke(app, [*command, "--family", "others", "--folder", str(tmp_path / "elsewhere")])
+    assert elsewhere.exit_code == 0, elsewhere.output
+    assert list(scan([tmp_path / "elsewhere"]).families) == ["others"]
     heads = list((tmp_path / "state" / "models").glob("*.npz"))
     assert len(heads) == len(found.models)
     assert [len(learned_images(head)) for head in heads] == [24] * len(heads)  # none.jpg was not read
