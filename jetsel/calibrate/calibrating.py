@@ -9,16 +9,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Confidence, Expected, bins_of
+from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
-from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
+from jetsel.calibrate.fit.assemble import Identity, assemble, expected, fit_temperatures, learn
 from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.fit.selection import make_plan
 from jetsel.calibrate.judge.comparing import compared
-from jetsel.calibrate.judge.decision import TOP, InstallRequest, decide
+from jetsel.calibrate.judge.decision import TOP, InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
 from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, Lift, PromiseFindings
 from jetsel.calibrate.judge.promises import Split, promise_findings, promises_by_policy, replay_unknown
@@ -29,7 +29,6 @@ from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import CRITERIA
-from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
 
 FOLDS = 10  # section 4.2
@@ -85,23 +84,15 @@ def calibrate(
     default = decision.defaults["top1"]
     progress("testing promises", 0, 1)
     promises = _promises(fitted, judges, decision.defaults, withheld, unknown, order)
+    calibration = _decided(draft, loaded, order, decision, comparisons[order.decides], withheld)
     calibration = msgspec.structs.replace(
-        draft,
-        parts={name: part for name, part in draft.parts.items() if name not in withheld},
-        default_policy=decision.defaults,
-        because=decision.verdict,
+        calibration,
         promises=promises,
-        wrong_at_most=order.wrong_at_most,
         unknown_images=0 if unknown is None else len(unknown.classes),
         figures={
             criterion: _figures(comparison, judges[comparison.criterion], tried[comparison.criterion].front)
             for criterion, comparison in comparisons.items()
         },
-        rival=decision.rival,
-        energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
-        energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=comparisons[order.decides].chain.chooser_mj or None,
-        machine=dict(order.machine),
         expected=expected(recording, tried["top1"].runs[default], draft),
     )
     runs, temperatures = tried["top1"].runs, draft.temperatures
@@ -115,6 +106,29 @@ def calibrate(
         is_allowed=order.goal.keeps(decision.outcomes),
     )
     return Calibrated(calibration, findings, decision.outcomes, decision.is_better, findings.is_allowed)
+
+
+def _decided(
+    draft: Calibration,
+    loaded: LoadedRecording,
+    order: InstallRequest,
+    decision: InstallDecision,
+    comparison: Comparison,
+    withheld: Sequence[str],
+) -> Calibration:
+    """Return the calibration with what was decided, and what was measured of energy and of the machine."""
+    return msgspec.structs.replace(
+        draft,
+        parts={name: part for name, part in draft.parts.items() if name not in withheld},
+        default_policy=decision.defaults,
+        because=decision.verdict,
+        wrong_at_most=order.wrong_at_most,
+        rival=decision.rival,
+        energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
+        energy_reason=loaded.times.energy_reason,
+        chooser_energy_mj=comparison.chain.chooser_mj or None,
+        machine=dict(order.machine),
+    )
 
 
 def _promises(
@@ -281,16 +295,3 @@ def _figures(comparison: Comparison, judge: Judge, front: Mapping[str, Run]) -> 
         }
         for name, result in results.items()
     }
-
-
-def expected(recording: Recording, run: Run, calibration: Calibration) -> Expected:
-    """Return the distributions. run: of the default policy under top1, on the photographs of the recording."""
-    confidences = {}
-    for place, model in enumerate(recording.models):
-        reached = run.ran[:, place]
-        if reached.any():
-            logits = recording.logits[place][reached].astype(np.float32)
-            sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
-            confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
-    columns = zip(recording.feature_names, recording.features.T, strict=True)
-    return Expected({name: bins_of(values) for name, values in columns}, confidences)

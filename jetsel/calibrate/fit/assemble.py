@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.calibration import Calibration, Confidence, Expected, bins_of
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import USUAL
+from jetsel.premodel.cascades import log_softmax
 from jetsel.wire import Criterion
 
 LOWEST, HIGHEST = 0.05, 20.0
@@ -156,3 +158,16 @@ def assemble(
         right={criterion: one.train.right(criterion) for criterion, one in learned.items()},
         parts=parts,
     )
+
+
+def expected(recording: Recording, run: Run, calibration: Calibration) -> Expected:
+    """Return the distributions. run: of the default policy under top1, on the photographs of the recording."""
+    confidences = {}
+    for place, model in enumerate(recording.models):
+        reached = run.ran[:, place]
+        if reached.any():
+            logits = recording.logits[place][reached].astype(np.float32)
+            sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
+            confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
+    columns = zip(recording.feature_names, recording.features.T, strict=True)
+    return Expected({name: bins_of(values) for name, values in columns}, confidences)
