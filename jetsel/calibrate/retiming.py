@@ -34,8 +34,8 @@ from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
 _WARM_UPS = 3
-LEAST_ROUNDS, MOST_ROUNDS = 10, 100  # of one run of each model
-BUDGET_S = 60.0  # after which no further round begins
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of one run of each model
+BUDGET_S = 30.0  # after which no further round begins
 _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
 Progress = Callable[[str, int, int], None]

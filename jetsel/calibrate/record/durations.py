@@ -30,17 +30,17 @@ def run_by_turns(
     runs: Mapping[str, Callable[[], object]],
     rounds: int,
     budget_s: float = math.inf,
-    least: int = 1,
+    least: int | None = None,
     now: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return durations in ms of each of the runs: one run each by turns, so that all see the same machine.
 
-    It ends after this number of rounds, or once the budget is spent and there were at least `least`.
+    It ends after this number of rounds; after `least` (None: all) once the budget is spent, or once no time is noisy.
     """
     found: dict[str, list[float]] = {name: [] for name in runs}
     began_s = now()
     for done in range(rounds):
-        if done >= least and now() - began_s >= budget_s:
+        if least is not None and done >= least and (now() - began_s >= budget_s or noise(found) is None):
             break
         for name, run in runs.items():
             start_s = now()
