@@ -17,6 +17,7 @@ from skimage import data
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import current
+from jetsel.calibrate.record import TimingPlan
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.record.making import content
@@ -188,7 +189,7 @@ def test_ctrl_c_leaves_what_is_recorded_and_the_same_command_goes_on(home: Home,
     found = content(recording)
     assert set(kept) <= set(found["predictions"])
     assert len(found["photographs"]) == VIEWS
-    assert len(found["timed"]) == 2 * VIEWS
+    assert len(found["timed"]) >= 2 * TimingPlan().least
 
 
 def test_evaluate_prints_the_documented_object(home: Home) -> None:
