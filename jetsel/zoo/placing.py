@@ -5,7 +5,6 @@ A manifest is what makes a model: see jetsel.base.versions, whose record it is.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -67,16 +66,6 @@ def put(
     old = () if replaced is None else replaced.manifest.files
     publish(work, [*new, target.name], old)
     return target
-
-
-def copy_to(model: Model, folder: Path) -> Model:
-    """Put a model into another folder too; raises ManifestError if one of its name stands there."""
-    manifest, there = model.manifest, model.directory
-    with working_folder(folder) as work:
-        copy = work / "model.onnx"
-        shutil.copyfile(model.path, copy)
-        labels = (there / manifest.labels).read_bytes()
-        return Model(manifest, put(work, copy, labels, manifest, None, model.others()))
 
 
 def take_out(model: Model) -> None:
