@@ -22,6 +22,13 @@ MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 LARGE_BYTES = 1_000_000  # of a body; reading a larger one takes milliseconds, which other requests need not wait
 
 
+def reply(body: bytes, json_bytes: int | None) -> Response:
+    """Return the reply to an inference; json_bytes: of its JSON if numbers follow that as they are, else None."""
+    if json_bytes is None:
+        return Response(body, media_type="application/json")
+    return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+
+
 def json_bytes_of(request: Request) -> int | None:
     """Return how many bytes of a body are JSON, None for all; raises BadRequestError."""
     length = request.headers.get(LENGTH)
@@ -97,10 +104,7 @@ class InferenceApi:
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(asked.parameters, served.family.name, model, images)
-        body, json_bytes = tensors.write(served.name, version, asked, answers)
-        if json_bytes is None:
-            return Response(body, media_type="application/json")
-        return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+        return reply(*tensors.write(served.name, version, asked, answers))
 
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]

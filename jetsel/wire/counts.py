@@ -12,8 +12,11 @@ class Histogram(Struct, frozen=True):
     sum_ms: float | None = None
 
     def since(self, before: Histogram | None) -> Histogram:
-        """Return what was added after `before`, an earlier state of this histogram; None: everything."""
-        if before is None:
+        """Return what was added after `before`, an earlier state of this histogram; None: everything.
+
+        Everything too if a count is lower than before: counting has begun anew, as a reload makes it do for a model.
+        """
+        if before is None or any(now < then for now, then in zip(self.counts, before.counts, strict=False)):
             return self
         counts = [now - then for now, then in zip(self.counts, before.counts, strict=True)]
         if self.sum_ms is None or before.sum_ms is None:

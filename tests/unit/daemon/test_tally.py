@@ -18,6 +18,7 @@ ESCALATED = msgspec.structs.replace(
     ran=[Ran("m", "first", 0.5, 1.5, 1), Ran("big", "m is not sure", 0.9, 6.0, 1)],
     stages_ms=Stages(queue=1.0, decode=2.0, features=0.25, choice=0.5, inference=[1.5, 6.0], total=12.0, waiting=0.75),
 )
+from jetsel.wire.counts import AnswerCounts, Histogram
 
 
 def test_outcomes_are_counted_by_name() -> None:
@@ -90,3 +91,10 @@ def test_the_last_answers_are_told_newest_first_and_as_many_as_are_wanted() -> N
     assert (last[0].ran, last[0].total_ms) == (["m", "big"], 12.0)
     assert 0 <= last[0].ago_s < LIMIT_S
     assert found.recent(0) == []
+
+
+def test_a_histogram_since_an_earlier_state_is_what_came_after_it_or_all_if_counting_began_anew() -> None:
+    now = Histogram([4, 2, 1], 60.0)
+    assert now.since(Histogram([1, 2, 0], 12.0)) == Histogram([3, 0, 1], 48.0)
+    assert now.since(Histogram([5, 0, 0], 12.0)) == now, "a count is lower than before"
+    assert AnswerCounts(bounds_ms=[1.0, 2.0]).percentile_ms(now.since(now), 0.95) is None
