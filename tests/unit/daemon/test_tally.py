@@ -8,6 +8,7 @@ from jetsel import wire
 from jetsel.base.errors import ReloadFailedError
 from jetsel.daemon.tally import Tally
 from jetsel.wire import Ran, Stages
+from jetsel.wire.counts import AnswerCounts, Histogram
 from tests.unit.client.peer import Seen, answer, fail
 from tests.waiting import LIMIT_S
 
@@ -18,7 +19,6 @@ ESCALATED = msgspec.structs.replace(
     ran=[Ran("m", "first", 0.5, 1.5, 1), Ran("big", "m is not sure", 0.9, 6.0, 1)],
     stages_ms=Stages(queue=1.0, decode=2.0, features=0.25, choice=0.5, inference=[1.5, 6.0], total=12.0, waiting=0.75),
 )
-from jetsel.wire.counts import AnswerCounts, Histogram
 
 
 def test_outcomes_are_counted_by_name() -> None:
