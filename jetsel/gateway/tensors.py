@@ -74,10 +74,16 @@ class Inference(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
-    """Return a request of one input, and its images. json_bytes: Inference-Header-Content-Length, None for JSON alone.
+    """Return the request and its images. json_bytes: Inference-Header-Content-Length, None for JSON alone.
 
     Raises BadRequestError that says what is meant.
     """
+    request, binary = parse(body, json_bytes)
+    return request, list(_images(request.inputs[0], binary, request.parameters.channels))
+
+
+def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
+    """Return a request of one input and that tensor's binary data, None if it is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
     head = body[:end]
     (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
@@ -90,8 +96,7 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
         raise BadRequestError(f"binary_data_size is {size or 0} bytes, but {len(body) - end} follow the JSON")
     if size is not None and bytes(tensor.data) != b"null":
         raise BadRequestError("the input has both data and binary_data_size: send one of them")
-    binary = None if size is None else memoryview(body)[end:]
-    return request, list(_images(tensor, binary, request.parameters.channels))
+    return request, None if size is None else memoryview(body)[end:]
 
 
 def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
