@@ -57,7 +57,8 @@ class Job:
     """Which photographs are shown to which models.
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
-    labels_from: the model whose answers stand for labels. all_models: whether every model is recorded to the end.
+    labels_from: the model whose answers stand for labels. kept: models that are recorded to
+    the end in any case.
     """
 
     family: Family
@@ -68,7 +69,7 @@ class Job:
     photos: Path
     label_map: Path | None = None
     labels_from: str | None = None
-    all_models: bool = False
+    kept: frozenset[str] = frozenset()
 
 
 def job_of(
@@ -87,7 +88,9 @@ def job_of(
     if labels_from is None:
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
-    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from, all_models)
+    # What is in use is compared with, and without labels nothing is known of which model is right.
+    kept = frozenset(shown) if all_models or labels_from is not None else calibrations.models_in_use()
+    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from, kept)
 
 
 def check_order(job: Job, policy: str | None, criterion: Criterion, more: Collection[str] = ()) -> None:
@@ -249,7 +252,7 @@ def _record_into(
             limits=job.limits,
             opened=opened,
             sysfs=job.config.power.sysfs,
-            all_models=job.all_models or job.labels_from is not None,
+            kept=job.kept,
         )
         done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
     if not done.finished:

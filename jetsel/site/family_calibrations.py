@@ -12,6 +12,7 @@ from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
+from jetsel.policies.registry import CRITERIA
 from jetsel.site.calibration_in_use import CalibrationInUse, competing_models, offered, shipped
 from jetsel.site.configured import defaults_of
 from jetsel.site.families import served_models
@@ -81,6 +82,15 @@ class FamilyCalibrations:
         policies, _ = defaults_of(models, in_use, self.config, list(served)[-1], is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
         return Incumbent(policies[criterion], calibration, is_chosen)
+
+    def models_in_use(self) -> frozenset[str]:
+        """Return the models of the policies that `incumbent` returns."""
+        _, served = self.served()
+        found = frozenset[str]()
+        for criterion in CRITERIA:
+            one = self.incumbent(criterion)
+            found |= frozenset(catalogue(list(served), one.calibration)[criterion][one.policy].models)
+        return found
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """The family, and its models that are served by name; raises CalibrationError if there are none."""

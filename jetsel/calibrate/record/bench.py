@@ -79,8 +79,8 @@ class EnergyPlan:
 class RecordOptions:
     """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
 
-    features_px: the pixels of a photograph that features see at most. all_models: whether to record every model to the
-    end, those included that a cheaper one makes superfluous.
+    features_px: the pixels of a photograph that features see at most. kept: models that are
+    recorded to the end, even if a cheaper one makes them superfluous.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -90,7 +90,7 @@ class RecordOptions:
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
-    all_models: bool = False
+    kept: frozenset[str] = frozenset()
 
 
 class ShownImage(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -191,11 +191,11 @@ class Store:
             self.connection.execute("BEGIN")
             self._began = time.monotonic()
 
-    def set_models(self, models: Sequence[Model], cheapest: Model, *, all_models: bool = False) -> None:
+    def set_models(self, models: Sequence[Model], cheapest: Model, kept: Collection[str] = ()) -> None:
         """Take the models in; what other weights of the same name said is dropped.
 
         cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
-        all_models: record those too that were recorded no further before.
+        kept: record these too if they were recorded no further before.
         """
         execute = self.connection.execute
         for model in models:
@@ -203,8 +203,8 @@ class Store:
             execute("DELETE FROM models WHERE name = ? AND identity != ?", (name, identity))
             execute("INSERT OR IGNORE INTO models (name, identity) VALUES (?, ?)", (name, identity))
         names = [model.manifest.name for model in models]
-        if all_models:
-            execute("DELETE FROM dropped")
+        for name in kept:
+            execute("DELETE FROM dropped WHERE model IN (SELECT id FROM models WHERE name = ?)", (name,))
         execute(
             "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))"
             " AND id NOT IN (SELECT model FROM dropped)",

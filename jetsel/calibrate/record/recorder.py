@@ -6,7 +6,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -146,7 +146,7 @@ def record(
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
         served = [model for model in family.models if model.manifest.name in engines]
-        store.set_models(served, family.models[0], all_models=options.all_models)
+        store.set_models(served, family.models[0], options.kept)
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
         tasks = claim(store, found, workers)
@@ -155,7 +155,7 @@ def record(
             examiner = Examiner(family, engines, options)
             if announce is not None and tasks:
                 announce(RecordingPlan(len(tasks), len(engines), _estimate_s(tasks, examiner, options.workers)))
-            recorded = _examine_all(store, tasks, examiner, workers, all_models=options.all_models)
+            recorded = _examine_all(store, tasks, examiner, workers, options.kept)
             finished = not halt.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
@@ -169,7 +169,7 @@ def record(
         return _summary(store, recorded, finished)
 
 
-def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers, *, all_models: bool) -> int:
+def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers, kept: Collection[str]) -> int:
     """Examine what lacks predictions until stopped; return how many were.
 
     Models that a cheaper one makes superfluous are looked for when 300, 600, 1,200, ... images are recorded.
@@ -187,9 +187,9 @@ def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: W
             write(store, task, seen)
             recorded += 1
             count += task.number is None
-            if count >= due and not all_models:
+            if count >= due:
                 due *= 2
-                _drop(store, examiner)
+                _drop(store, examiner, kept)
     return recorded
 
 
@@ -202,10 +202,12 @@ def _estimate_s(tasks: list[Task], examiner: Examiner, threads: int) -> float:
     return 2 * recording_s  # timing has as long as recording
 
 
-def _drop(store: Store, examiner: Examiner) -> None:
+def _drop(store: Store, examiner: Examiner, kept: Collection[str]) -> None:
     times_ms = {name: median(taken_ms) for name, taken_ms in examiner.taken_ms.items() if taken_ms}
     right = {name: values for name, values in right_of(store).items() if name in times_ms}
     for model, by in dominated(right, times_ms):
+        if model in kept:
+            continue
         saved = f"{by} takes {times_ms[by] / times_ms[model]:.2f} of its time"
         few = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
         store.drop(model, f"{saved}, and {few}")

@@ -216,6 +216,6 @@ def test_a_dropped_model_is_recorded_no_further_until_all_are_asked_for(
     assert loaded.recording.models == ("xs",)
     assert len(loaded.recording.classes) == 8
     assert "first 4 images" in loaded.dropped["s"]
-    record(path, BOTH, engines, found(images), dataclasses.replace(one, all_models=True))
+    record(path, BOTH, engines, found(images), dataclasses.replace(one, kept=frozenset({"s"})))
     assert load(path, BOTH).dropped == {}
     assert len(rows(path, "SELECT 1 FROM predictions")) == 16

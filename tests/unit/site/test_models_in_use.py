@@ -1,0 +1,25 @@
+"""The models of what answers now, which a calibration always records to the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jetsel.base.config import Config, Policy
+from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.zoo import STARTER, scan
+
+FAMILY = scan([STARTER]).families["starter"]
+
+
+def in_use(folder: Path, default: str | None) -> frozenset[str]:
+    config = Config(policy=Policy(default=default))
+    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).models_in_use()
+
+
+def test_they_are_those_of_the_policies_that_answer_by_default(tmp_path: Path) -> None:
+    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent("top1").calibration
+    assert calibration is not None
+    assert in_use(tmp_path, "single:m") == {"m"}
+    shipped = in_use(tmp_path, None)
+    assert shipped
+    assert shipped <= calibration.identities.keys()
