@@ -62,14 +62,13 @@ class Answers:
     groups: NDArray[np.int64]
     costs_ms: Mapping[str, float]
 
-    def cascades(self, costs_ms: Sequence[float], most_rungs: int) -> list[JudgedCascade]:
-        """Return every cascade of up to this number of models, its thresholds fitted to these times, one a model."""
+    def cascades(self, costs_ms: Sequence[float]) -> list[JudgedCascade]:
+        """Return each model alone and each cascade of two models at these times, one a model."""
         order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
-        costs = np.array([costs_ms[column] for column in order])
-        outputs = Outputs(log_odds, self.classes, costs, averaged=False)
+        outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
         judged = []
-        for fitted in tried_cascades(outputs, most_rungs):
+        for fitted in tried_cascades(outputs).cascades:
             right, ran = judge(fitted, outputs)
             stops = (ran.sum(axis=1) - 1).astype(np.int8)
             judged.append(JudgedCascade(tuple(order[rung] for rung in fitted.rungs), stops, right))

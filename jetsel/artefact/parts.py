@@ -18,6 +18,13 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     threshold: Annotated[float, Meta(ge=0)]
 
 
+class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rungs of `cascade`, and of each other operating point, the most expensive first."""
+
+    cascade: tuple[Rung, ...]
+    front: tuple[tuple[Rung, ...], ...]
+
+
 class Links(Struct, frozen=True, forbid_unknown_fields=True):
     """The chain's models in the order of Algorithm 1, and what its distances say."""
 
@@ -34,9 +41,7 @@ class Priced(Struct, frozen=True, forbid_unknown_fields=True):
 FACTS: Mapping[str, Any] = MappingProxyType(
     {
         "chain": Links,
-        "cascade": tuple[Rung, ...],
-        "cascade-averaged": tuple[Rung, ...],
-        "front": tuple[tuple[Rung, ...], ...],
+        "cascade": Cascades,
         "multiplexer": Priced,
     }
 )

@@ -137,10 +137,13 @@ def _promises(
         return {}
     split = Split.of(fitted.fold_of, fitted.recording.groups)
     strange = {} if unknown is None else replay_unknown(fitted.recording, unknown, fitted.draft)
-    rivals = {name: run for name, run in fitted.tried.runs.items() if name not in withheld}
-    runs = rivals | fitted.tried.front
+    tried = fitted.tried
+    rivals = {name: run for name, run in tried.runs.items() if name not in withheld}
+    runs = rivals | tried.front
+    # Each point that differs from the others on these images may have been chosen.
+    points = sum(len({point.correct.tobytes() for point in points}) for points in tried.points.values())
     wrong = {name: ~judge.outcomes(run).correct for name, run in runs.items()}
-    found = promises_by_policy(runs, wrong, split, strange, default, len(rivals))
+    found = promises_by_policy(runs, wrong, split, strange, default, len(rivals) + points)
     if order.wrong_at_most is not None:
         try:
             found[default].at(order.wrong_at_most)

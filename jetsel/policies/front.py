@@ -10,41 +10,12 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Part
-from jetsel.policies.cascade import Cascade, check_rungs, fitted_rungs
-from jetsel.policies.kind import ChainPlan, Kind, Table
+from jetsel.artefact.calibration import Calibration
 from jetsel.policies.policy import Outlook, Policy
-from jetsel.premodel.cascades import Fitted
-
-NAME = "front"
-POINT = "cascade:"  # before the numbers of its points
-
-
-class FrontKind(Kind):
-    """The cascades of several budgets, as policies `cascade:1`, the most expensive one, `cascade:2` and so on."""
-
-    name = NAME
-
-    def learn(self, train: Table, _plan: ChainPlan) -> tuple[tuple[str, ...], list[Fitted]]:
-        """Fit a cascade for each budget."""
-        return train.models, train.cascades
-
-    def fitted(self, learned: tuple[tuple[str, ...], list[Fitted]], chosen: Any) -> Part:
-        """Store the cascades of the chosen budgets."""
-        models, cascades = learned
-        return Part(tuple(fitted_rungs(models, cascades[place]) for place in chosen))
-
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """Return all points; the last rung of each must accept all, and each rung be a model of the calibration."""
-        made: dict[str, Policy] = {}
-        for number, rungs in enumerate(part.facts, 1):
-            check_rungs(rungs, calibration)
-            made[f"{POINT}{number}"] = Cascade(f"{POINT}{number}", rungs)
-        return made
 
 
 @dataclass(frozen=True)

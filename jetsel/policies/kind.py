@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
-from jetsel.premodel.cascades import PRICES, Fitted, Outputs, fit_cascades, log_softmax
+from jetsel.premodel.cascades import Fitted, Outputs, fit_cascades, log_softmax
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,15 @@ class Table:
         """The named features, (n, names) float32. Raises ValueError if one is not in the table."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
-    def outputs(self, *, averaged: bool) -> Outputs:
-        """What the models say one after the other, for cascades."""
-        return Outputs(self.log_odds, self.classes, self.costs, averaged=averaged)
-
-    @property
-    def prices(self) -> NDArray[np.float64]:
-        """What a millisecond, or a millijoule, is worth in shares of right answers, at each price that is tried."""
-        prices: NDArray[np.float64] = PRICES / self.costs.max()
-        return prices
+    @cached_property
+    def outputs(self) -> Outputs:
+        """What the models say, alone and in pairs."""
+        return Outputs(self.log_odds, self.classes, self.costs)
 
     @cached_property
     def cascades(self) -> list[Fitted]:
-        """The most accurate cascade for each budget, in which the last model that ran answers."""
-        return fit_cascades(self.outputs(averaged=False))
+        """The most accurate cascade for each budget, the cheapest first."""
+        return fit_cascades(self.outputs)
 
     @cached_property
     def log_odds(self) -> list[NDArray[np.float32]]:
@@ -94,7 +89,7 @@ class Kind(ABC):
 
     @abstractmethod
     def fitted(self, learned: Any, chosen: Any) -> Part:
-        """Return what is stored. chosen: the place of an operating point among those tried, None if none were."""
+        """Return what is stored. chosen: what held-out images decided, such as the place of an operating point."""
 
     @abstractmethod
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:

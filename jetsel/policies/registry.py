@@ -9,7 +9,6 @@ from jetsel.artefact.calibration import Calibration, contradiction
 from jetsel.base.errors import did_you_mean
 from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.chain import ChainKind
-from jetsel.policies.front import FrontKind
 from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import MultiplexerKind
@@ -18,9 +17,7 @@ from jetsel.policies.single import Single
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
-    CascadeKind("cascade", averaged=False),
-    CascadeKind("cascade-averaged", averaged=True),
-    FrontKind(),
+    CascadeKind(),
     MultiplexerKind(),
 )
 """In the order in which they are listed and reported."""

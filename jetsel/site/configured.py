@@ -10,7 +10,8 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
-from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
+from jetsel.policies.cascade import POINT
+from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
 from jetsel.site.families import served_models
@@ -95,10 +96,7 @@ def _front(
     name: str,
     models: Collection[str],
 ) -> Front | None:
-    """Return the operating points of the default policy, by name, that are accurate enough for the configuration.
-
-    If the calibration was made before there were points of a front, single models and its cascades take their place.
-    """
+    """Return the operating points of the default policy, by name, that are accurate enough for the configuration."""
     calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0
     if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
         return None
@@ -106,12 +104,12 @@ def _front(
     if top is None:
         return None
     paths = points_here(in_use.policies, calibration, models)
-    ways = [one for one in paths if one.policy.name.startswith(POINT)] or paths
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
         told = event("front-too-weak", family=family.name)
         log.warning(words, least, name, family.name, top.accuracy, extra=told)
-    others = [one for one in ways if one.policy.name != name and one.known_accuracy >= least]
+    points = [one for one in paths if one.policy.name.startswith(POINT)]
+    others = [one for one in points if one.policy.name != name and one.known_accuracy >= least]
     return front_of(others, top)
 
 

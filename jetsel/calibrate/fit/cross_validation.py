@@ -16,8 +16,8 @@ from jetsel.calibrate.fit.folds import Neighbourhood
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import Run, Scores, replay_all
-from jetsel.policies.front import NAME as FRONT
-from jetsel.policies.front import POINT
+from jetsel.policies.cascade import NAME as CASCADE
+from jetsel.policies.cascade import POINT, ChosenPoints
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import Soundness
@@ -64,13 +64,16 @@ def cross_validate(
     return found
 
 
-def best_single(recording: Recording) -> tuple[str, Outcomes]:
-    """The most accurate model, of equals the cheapest, and what it gives."""
-    right = recording.right
-    column = int(np.lexsort((recording.costs(), -right.mean(axis=0)))[0])
-    model = recording.models[column]
-    energy_mj = np.full(len(right), recording.costs("energy")[column]) if recording.knows_energy else None
-    return model, Outcomes(right[:, column], np.full(len(right), recording.costs_ms[model]), energy_mj)
+def best_single(recording: Recording) -> str:
+    """Return the most accurate model, of equals the cheapest."""
+    return recording.models[int(np.lexsort((recording.costs(), -recording.right.mean(axis=0)))[0])]
+
+
+def _alone(recording: Recording, model: str) -> Outcomes:
+    """Return what one model alone gives."""
+    column, n = recording.models.index(model), len(recording.classes)
+    energy_mj = np.full(n, recording.costs("energy")[column]) if recording.knows_energy else None
+    return Outcomes(recording.right[:, column], np.full(n, recording.costs_ms[model]), energy_mj)
 
 
 def _replayed(
@@ -84,32 +87,27 @@ def _replayed(
     rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
     order = np.argsort(np.concatenate(rows_of))  # where each photograph stands in the folds put one after the other
     points = _points(learned, [recording.take(rows) for rows in rows_of], order)
-    _, rival = best_single(recording)
-    chain_right = _chain_right(recording, near, learned[0].plan.theta_points)
-    last_right = recording.right[:, -1]
-    on_front = front_places(points["cascade"], recording.objective)
-
-    def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
-        """What these photographs decide."""
-        soundness = fit_soundness(near.distance[rows], chain_right[rows], last_right[rows])
-        places = {
-            policy: goal.best([point.of(rows) for point in tried], rival.of(rows)) for policy, tried in points.items()
-        }
-        return {"chain": soundness, FRONT: on_front, **places}
-
+    chosen = _choose(recording, near, learned[0].plan, points, goal)
     runs: dict[str, list[Run]] = {}
     for rows, one in zip(rows_of, learned, strict=True):
-        held_out = np.zeros(len(fold_of), bool)
-        held_out[rows] = True
-        calibration = assemble(identity, one, chosen(~held_out))
+        calibration = assemble(identity, one, chosen)
         for policy in catalogue(recording.models, calibration, one.kinds).values():
             last = recording.models[-1]
             run = replay_all(policy, recording, rows, calibration.temperatures, last)
             runs.setdefault(policy.name, []).append(run)
-    everywhere = chosen(np.ones(len(fold_of), bool))
     joined = {name: joined_runs(parts, order) for name, parts in runs.items()}
     front = {name: joined.pop(name) for name in list(joined) if name.startswith(POINT)}
-    return CrossValidated(joined, front, points, everywhere)
+    return CrossValidated(joined, front, points, chosen)
+
+
+def _choose(recording: Recording, near: Neighbourhood, plan: ChainPlan, points: Points, goal: Goal) -> dict[str, Any]:
+    """Return what held-out images decide of each policy."""
+    singles = [_alone(recording, model) for model in recording.models]
+    reference = singles[goal.reference(singles)]
+    places: dict[str, Any] = {name: goal.choose_point(tried, reference) for name, tried in points.items()}
+    places[CASCADE] = ChosenPoints(places[CASCADE], tuple(front_places(points[CASCADE], recording.objective)))
+    chain_right = _chain_right(recording, near, plan.theta_points)
+    return places | {"chain": fit_soundness(near.distance, chain_right, recording.right[:, -1])}
 
 
 APART = 0.94  # of the cost of the point before: closer ones would only make the front longer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.record.recording import Objective
 
-MAY_LOSE_POINTS = 0.5  # of accuracy, to halve the cost (theta of section 3.2)
+MAY_LOSE_POINTS = 0.5  # of accuracy
 SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
 LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
+SURE_AMONG_MANY = 1.75
+"""Standard errors for a point chosen among many. With these, and each point's accuracy taken as the mean of itself and
+its neighbours, about one draw in twenty or fewer loses more than it may (`python -m calibration.decisions`)."""
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
@@ -53,12 +56,11 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Goal:
-    """Least of the objective, time or energy, for nearly the rival's accuracy, unless a limit is given.
+    """Least of the objective, time or energy, at the accuracy of the reference model, unless a limit is given.
 
     max_time_ms, max_energy_mj: the most accurate within this mean time, energy, or both. min_accuracy: that which costs
     least of the objective, of at least this share of right answers. With limits of both kinds: what costs least of
-    those that keep them all. may_lose_points: the margin of accuracy that a policy may lose if it halves the cost or
-    better; it may lose less if it saves less, as `worth` says.
+    those that keep them all. may_lose_points: the margin of accuracy that a policy may lose.
     """
 
     objective: Objective = "time"
@@ -82,45 +84,67 @@ class Goal:
         accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
         return accurate and outcomes.excess(self) <= 1
 
-    def best(self, points: Sequence[Outcomes], rival: Outcomes) -> int:
-        """The place of the point that serves the goal best; the rival is the best single model.
+    def choose_point(self, points: Sequence[Outcomes], reference: Outcomes) -> int:
+        """Return the place of the operating point that serves the goal best; see `cheapest_as_accurate` for the order.
+
+        If none surely keeps the accuracy of the reference, that is the most accurate one that costs no more.
+        """
+        if self.is_limited or self.min_accuracy is not None:
+            return self.within_limits(points)
+        place = self.cheapest_as_accurate(points, reference)
+        if place is not None:
+            return place
+        accuracy, cost = self._figures(points)
+        affordable = cost <= reference.cost(self.objective).mean()
+        return _first_best(affordable if affordable.any() else cost == cost.min(), accuracy, -cost)
+
+    def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
+        """Return the place of the cheapest point that keeps the reference's accuracy, None if none surely does.
+
+        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, and
+        surely at most twice that: a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+        """
+        accuracy, cost = self._figures(points)
+        padded = np.pad(accuracy, 1, mode="edge")
+        gain = (padded[:-2] + padded[1:-1] + padded[2:]) / 3 - reference.correct.mean()
+        error = np.array([_gain(point, reference)[1] for point in points])
+        margin = self.may_lose_points / 100
+        keeps = (gain >= -margin) & (gain + SURELY_LOST * margin >= SURE_AMONG_MANY * error)
+        saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
+        return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
+
+    def within_limits(self, points: Sequence[Outcomes]) -> int:
+        """Return the place of the point that serves a goal with limits best.
 
         Limits, and accuracy if it is wanted, are best kept by half a standard error: what was barely enough here is
-        barely too little on other photographs half of the time. Without limits, points that are surely right more
-        often than the rival, and cost no more, come before those that only cost less.
+        barely too little on other images half of the time.
         """
-        accuracy = np.array([point.correct.mean() for point in points])
-        cost = np.array([point.cost(self.objective).mean() for point in points])
+        accuracy, cost = self._figures(points)
         excess = np.array([point.excess(self) for point in points])
         if not (excess <= 1).any():
             return int(excess.argmin())
         sure = np.array([point.excess(self, SPARE) <= 1 for point in points])
         allowed = sure if sure.any() else excess <= 1
-        if self.is_limited and self.min_accuracy is None:
-            return _first_best(allowed, accuracy, -cost)
         if self.min_accuracy is None:
-            gains = [difference(point.correct, rival.correct) for point in points]
-            # Nothing is as accurate as a model that gave the labels: a little disagreement is tolerated then.
-            tolerated = self.may_lose_points / 100 if rival.correct.all() else 0.0
-            is_better = np.array([mean > SURE * error for mean, error in gains])
-            better = np.where(is_better & (cost <= rival.cost(self.objective).mean()), 0.0, -1.0)
-            spare = np.array([mean + tolerated - SPARE * error for mean, error in gains])
-            margins = [better, spare, np.array([mean + tolerated for mean, _ in gains])]
-        else:
-            enough = accuracy - self.min_accuracy
-            margins = [enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(rival.correct)), enough]
-        for margin in margins:
+            return _first_best(allowed, accuracy, -cost)
+        enough = accuracy - self.min_accuracy
+        spare = enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(points[0].correct))
+        for margin in (spare, enough):
             if (allowed & (margin >= 0)).any():
                 return _first_best(allowed & (margin >= 0), -cost, accuracy)
         return _first_best(allowed, accuracy, -cost)
+
+    def _figures(self, points: Sequence[Outcomes]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return accuracy and mean cost of each point."""
+        accuracy = np.array([point.correct.mean() for point in points])
+        return accuracy, np.array([point.cost(self.objective).mean() for point in points])
 
     def compare(self, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
         """Whether the candidate may take the rival's place, and the reason in words.
 
         Without a limit it may in two cases. It costs less and is not inferior: it saves 5 % or more of the cost, beyond
-        the noise; it is at most `may_lose_points` less accurate, and that only if it halves the cost; and with 95 %
-        confidence, one-sided, it loses at most twice `may_lose_points` (a test of non-inferiority: Schuirmann,
-        J. Pharmacokinet. Biopharm. 15, 1987). Or it is surely more accurate, and does not surely cost more.
+        the noise; it is at most `may_lose_points` less accurate; and with 95 % confidence, one-sided, it loses at most
+        twice that. Or it is surely more accurate, and does not surely cost more.
 
         The error of the accuracy is at least 1/n: that no answer differed on n images does not say that none ever will.
         """
@@ -141,9 +165,8 @@ class Goal:
                 return False, f"{said}; a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
             if self.min_accuracy is not None:
                 return True, said
-            most = self.may_lose_points * min(1, -np.log2(ratio))
-            if 100 * gain < -most:
-                return False, f"{said}; for this saving it may lose {most:.2f} points (--may-lose)"
+            if 100 * gain < -self.may_lose_points:
+                return False, f"{said}; it may lose {self.may_lose_points:g} points (--may-lose)"
             spare = gain + SURELY_LOST * self.may_lose_points / 100
             if spare >= SURE * error:
                 return True, said
@@ -154,24 +177,6 @@ class Goal:
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
             return False, f"{said}; set --min-accuracy or {limit} to choose between the two"
         return False, f"{said}, which may be chance{_more(rival, gain, error)}"
-
-    def worth(self, candidate: Outcomes, rival: Outcomes) -> float:
-        """How good a trade the candidate is for the rival: `may_lose_points` of accuracy are worth half of the cost.
-
-        0 for the rival itself, 1 for half of its cost at its accuracy. Such values add up, so a series of calibrations
-        gives accuracy away at this price alone.
-        A loss counts with a standard error more, a gain by as much as is sure: of several policies the luckiest
-        does not win by its luck (`python -m calibration.papers.install` shows what it would do without).
-        """
-        gain, error = _gain(candidate, rival)
-        counted = max(gain - SURE * error, min(0.0, gain - error))
-        ratio = float(candidate.cost(self.objective).mean() / rival.cost(self.objective).mean())
-        return 100 * counted / max(self.may_lose_points, 1e-9) - float(np.log2(ratio))
-
-    def choose(self, candidates: Mapping[str, Outcomes], rival: Outcomes) -> str | None:
-        """The best trade of those that may take the rival's place, None if none may."""
-        may = [name for name, one in candidates.items() if self.compare(one, rival)[0]]
-        return max(may, key=lambda name: self.worth(candidates[name], rival), default=None)
 
     def reference(self, models: Sequence[Outcomes]) -> int:
         """The place of the single model that a family without a calibration is judged by: no luck chooses it.

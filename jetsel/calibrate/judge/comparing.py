@@ -145,7 +145,7 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift) 
     go on from it, and on no other.
     """
     recording, spent_ms = judge.recording, judge.chooser_ms(tried.runs["chain"])
-    first, *later = draft.parts["cascade"].facts
+    first, *later = draft.parts["cascade"].facts.cascade
     confidence = recording.confidences(draft.temperatures)[:, recording.models.index(first.model)]
     goes_on = float((confidence < first.threshold).mean()) if later else 0.0
     return FittedChain(

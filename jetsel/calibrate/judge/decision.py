@@ -69,8 +69,7 @@ def decide(
     withheld: policies that are not offered. Raises CalibrationError if the owner asks for a policy that is not there.
     """
     in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried)
-    incumbent = judge.outcomes(in_use[1]) if in_use and order.in_use and order.in_use.is_chosen else None
-    winner = _winner(_without(tried, withheld), judge, order.goal, incumbent)
+    winner = _winner(_without(tried, withheld), judge, order.goal)
     reference = winner.reference
     if order.policy is not None:
         winner = _named(order.policy, tried, judge, reference)
@@ -92,36 +91,40 @@ class _Winner:
     said: str | None = None
 
 
-def _winner(tried: CrossValidated, judge: Judge, goal: Goal, incumbent: Outcomes | None) -> _Winner:
-    """The policy that serves the goal best on held-out images.
+def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
+    """Return the policy that serves the goal best on held-out images, the reference model if nothing may replace it.
 
-    Without a limit that is the best trade for the incumbent, whether or not it may replace it. Without an incumbent it
-    is the best trade for the reference among the single models, or that model if nothing may replace it.
+    A policy that always asks one model is that model.
     """
-    runs = {name: run for name, run in tried.runs.items() if name.startswith("single:") or judge.always(run) is None}
-    outcomes = {name: judge.outcomes(run) for name, run in runs.items()}
-    singles = {name: outcomes[name] for name in outcomes if name.startswith("single:")}
+    names = {name: f"single:{judge.always(run)}" if judge.always(run) else name for name, run in tried.runs.items()}
+    outcomes = {name: judge.outcomes(tried.runs[name]) for name in dict.fromkeys(names.values())}
+    singles = {name: one for name, one in outcomes.items() if name.startswith("single:")}
     if goal.is_limited or goal.min_accuracy is not None:
-        best = singles[f"single:{judge.best_single}"]
-        reference = list(singles)[goal.best(list(singles.values()), best)]
-        name = list(outcomes)[goal.best(list(outcomes.values()), best)]
-        if goal.is_limited or goal.compare(outcomes[name], outcomes[reference])[0]:
-            return _Winner(name, outcomes[name], reference)
+        reference = list(singles)[goal.within_limits(list(singles.values()))]
+        chosen = list(outcomes)[goal.within_limits(list(outcomes.values()))]
+        able = [chosen] if goal.is_limited or goal.compare(outcomes[chosen], outcomes[reference])[0] else []
     else:
         reference = list(singles)[goal.reference(list(singles.values()))]
-        against = outcomes[reference] if incumbent is None else incumbent
-        chosen = goal.choose(outcomes, against)
-        if chosen is None and incumbent is not None:  # the owner may still take the best trade, with --force
-            chosen = max(outcomes, key=lambda name: goal.worth(outcomes[name], against))
-        if chosen is not None:
-            return _Winner(chosen, outcomes[chosen], reference)
-    rival = outcomes[reference]
-    others = {name: goal.worth(one, rival) for name, one in outcomes.items() if name != reference}
-    if not others:
-        return _Winner(reference, rival, reference)
-    nearest = max(others, key=others.__getitem__)
-    said = f"{nearest}: {goal.compare(outcomes[nearest], rival)[1]}"
-    return _Winner(reference, rival, reference, said)
+        able = [
+            names[name]
+            for name in tried.runs
+            if not name.startswith("single:") and _may_answer(name, tried, judge, goal, reference)
+        ]
+    best = min(able, key=lambda name: outcomes[name].cost(goal.objective).mean(), default=None)
+    if best is not None:
+        return _Winner(best, outcomes[best], reference)
+    others = [name for name in outcomes if name not in singles]
+    said = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}" if others else None
+    return _Winner(reference, outcomes[reference], reference, said)
+
+
+def _may_answer(name: str, tried: CrossValidated, judge: Judge, goal: Goal, reference: str) -> bool:
+    """Whether a policy may answer in place of the reference: by the choice among its points, or compared with it."""
+    rival = judge.outcomes(tried.runs[reference])
+    points = tried.points.get(name)
+    if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
+        return True
+    return goal.compare(judge.outcomes(tried.runs[name]), rival)[0]
 
 
 def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:

@@ -123,7 +123,7 @@ class Judge:
     @cached_property
     def best_single(self) -> str:
         """The most accurate model on these photographs, of equals the cheapest."""
-        return best_single(self.recording)[0]
+        return best_single(self.recording)
 
     @cached_property
     def _single(self) -> Run:

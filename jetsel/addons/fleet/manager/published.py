@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,8 +20,7 @@ from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 
-RUNGS = 3
-GRID = math.log(1.1)  # costs are told apart by a tenth if thresholds are fitted to them: they hardly depend on it
+RUNGS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +79,17 @@ class PublishedFamily:
     _fitted: dict[tuple[int, ...], Cascades] = field(default_factory=dict)
 
     def cascades(self, costs_ms: Sequence[float]) -> Cascades:
-        """Return the cascades with thresholds for these times, one a model of the answers."""
-        key = tuple(round(math.log(cost / max(costs_ms)) / GRID) for cost in costs_ms)
+        """Return the cascades at these times, one a model of the answers; they depend on the order of the times alone."""
+        key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
-            self._fitted[key] = self._fit([math.exp(GRID * step) for step in key])
+            judged = self.answers.cascades(costs_ms)
+            self._fitted[key] = Cascades(
+                [tuple(self.answers.models[rung] for rung in one.rungs) for one in judged],
+                np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in judged]),
+                np.array([one.stops for one in judged]),
+                np.array([one.right for one in judged]),
+            )
         return self._fitted[key]
-
-    def _fit(self, costs_ms: Sequence[float]) -> Cascades:
-        judged = self.answers.cascades(costs_ms, RUNGS)
-        return Cascades(
-            [tuple(self.answers.models[rung] for rung in one.rungs) for one in judged],
-            np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in judged]),
-            np.array([one.stops for one in judged]),
-            np.array([one.right for one in judged]),
-        )
 
 
 def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
