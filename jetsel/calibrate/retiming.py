@@ -104,7 +104,7 @@ def offered(recording: Recording, models: Mapping[str, Model]) -> tuple[Recordin
     A model of 32 bits whose twin in 8 bits takes its place is left out too: it answers if a request names it.
     """
     twins = {name: model.twin for name, model in models.items() if model.twin in recording.models}
-    accuracy = dict(zip(recording.models, recording.right("top1").mean(axis=0).tolist(), strict=True))
+    accuracy = dict(zip(recording.models, recording.right.mean(axis=0).tolist(), strict=True))
     judged = judge_twins({name: twin for name, twin in twins.items() if twin}, recording.costs_ms, accuracy)
     left = {*judged.slower, *judged.replaced}
     rows = [row for row, name in enumerate(recording.models) if name not in left]

@@ -20,7 +20,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
-from jetsel.policies.registry import CRITERIA, KIND
+from jetsel.policies.registry import KIND
 from tests.unit.policies.animals import PARTS
 
 
@@ -37,12 +37,13 @@ def forge(folder: Path, put: dict[str, Any] | None = None, **changes: Any) -> No
     body = json.dumps(json.loads((folder / MANIFEST).read_bytes())["body"] | changes)
     digest = hashlib.sha256(body.encode() + (folder / ARRAYS).read_bytes()).hexdigest()
     (folder / MANIFEST).write_text(
-        f'{{"format": "jetsel-calibration", "version": 5, "sha256": "{digest}", "body": {body}}}'
+        f'{{"format": "jetsel-calibration", "version": 6, "sha256": "{digest}", "body": {body}}}'
     )
 
 
 def arrays_of(calibration: Calibration) -> list[dict[str, Any]]:
-    return [calibration.right, *(dict(calibration.parts[name].arrays) for name in sorted(calibration.parts))]
+    parts = calibration.parts
+    return [{"right": calibration.right}, *(dict(parts[name].arrays) for name in sorted(parts))]
 
 
 def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> None:
@@ -87,8 +88,8 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     [
         ('{"name": "resnet", "version": 5}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
-        ('{"format": "jetsel-calibration", "version": 6, "new": []}', "has version 6.* update"),
-        ('{"format": "jetsel-calibration", "version": 4, "body": {}}', "version 4.* jetsel calibrate IMAGES"),
+        ('{"format": "jetsel-calibration", "version": 7, "new": []}', "has version 7.* update"),
+        ('{"format": "jetsel-calibration", "version": 5, "body": {}}', "version 5.* jetsel calibrate IMAGES"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "exceeds the limit"),
     ],
@@ -164,10 +165,9 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
     assert (found.models, found.costs_ms, found.is_scaled) == (MODELS, {"small": 2.0, "large": 3.0}, True)
     assert fit_temperatures(found) == {"small": 1.0, "large": 1.0}
     assert np.array_equal(found.features, whole.features)
-    for criterion in CRITERIA:
-        assert (found.right(criterion) != whole.right(criterion)).mean() < 0.01
-        sure = found.confidences(criterion, {"small": 1.0, "large": 1.0})
-        assert sure == pytest.approx(whole.confidences(criterion, temperatures), abs=0.02)
+    assert (found.right != whole.right).mean() < 0.01
+    sure = found.confidences({"small": 1.0, "large": 1.0})
+    assert sure == pytest.approx(whole.confidences(temperatures), abs=0.02)
     (alone,) = read_condensed(tmp_path, {"large": 3.0}).logits
     assert np.array_equal(alone, found.logits[1])
 

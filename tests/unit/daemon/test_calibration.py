@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jetsel.artefact.coding import MANIFEST, VERSION
 from jetsel.artefact.installed import install
 from jetsel.base.config import Config, Models
 from jetsel.daemon.first_start import retime
@@ -49,17 +50,17 @@ def told(snapshot: Snapshot) -> str | None:
 
 def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path) -> None:
     assert told(served(models, owners)) == "shipped with the models, of May"
-    put(models, owners, "June", because="June did best", default_policy={"top1": "chain", "top5": "single:m"})
+    put(models, owners, "June", because="June did best", default_policy="chain")
     family = served(models, owners).families["cats"]
     assert str(family.in_use) == "number 1, of June"
-    assert (family.because, family.default_policy) == ("June did best", {"top1": "chain", "top5": "single:m"})
+    assert (family.because, family.default_policy) == ("June did best", "chain")
 
 
 @pytest.mark.parametrize(
     ("changed", "is_damaged", "words"),
     [
         ({}, True, "damaged"),
-        ({"default_policy": {"top1": "magic", "top5": "cascade"}}, False, "the family has no policy 'magic'"),
+        ({"default_policy": "magic"}, False, "the family has no policy 'magic'"),
     ],
 )
 def test_one_that_cannot_serve_these_models_is_refused_and_a_start_serves_the_shipped_one(
@@ -71,6 +72,17 @@ def test_one_that_cannot_serve_these_models_is_refused_and_a_start_serves_the_sh
     said = str(told(served(models, owners)))
     assert said.startswith("shipped with the models, of May; rejected: number 1: ")
     assert words in said
+
+
+def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_and_the_log_says_so_once(
+    models: Path, owners: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = models / "calibration" / MANIFEST
+    path.write_text(path.read_text().replace(f'"version":{VERSION}', f'"version":{VERSION - 1}'))
+    family = served(models, owners).families["cats"]
+    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert f"has version {VERSION - 1}, which this jetsel no longer reads: jetsel calibrate IMAGES" in said
 
 
 def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path, owners: Path) -> None:
@@ -97,7 +109,7 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     second = served(models, owners, first, only=["s", "l"])
     family = second.families["cats"]
     assert family.in_use.calibration is None
-    assert family.default_policy["top1"] == "single:l"
+    assert family.default_policy == "single:l"
     assert "model m is neither served here" in str(family.in_use)
     assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
 

@@ -133,7 +133,7 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
     (cats / "cat-l.onnx").write_bytes(b"damaged")
     snapshot = loaded(config(cats, policy=Policy(default="single:cat-l", fallback="cat-l")))
     family = snapshot.families["cats"]
-    assert (set(family.default_policy.values()), family.fallback) == ({"single:cat-s"}, "cat-s")
+    assert (family.default_policy, family.fallback) == ("single:cat-s", "cat-s")
     assert family.because.startswith("single:cat-l needs cat-l; the most expensive")
     good, bad = family_status(family, 0, 0).models
     assert (good.state, good.reason) == ("ready", None)
@@ -146,7 +146,7 @@ def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(c
     snapshot = read_snapshot(config(cats, dogs, **wanted))
     assert snapshot.families["cats"].fallback == "cat-s"
     assert snapshot.families["dogs"].fallback == "dog-l"
-    assert snapshot.families["dogs"].default_policy["top1"] == "single:dog-l"
+    assert snapshot.families["dogs"].default_policy == "single:dog-l"
 
 
 def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:
@@ -217,8 +217,8 @@ def calibrate_two(folder: Path, *models: str, **changes: object) -> None:
         identities={name: identities[name] for name in models},
         temperatures=dict.fromkeys(models, 1.0),
         costs_ms=dict(zip(models, (1.0, 2.0), strict=True)),
-        right=dict.fromkeys(("top1", "top5"), np.ones((6, 2), bool)),
-        parts={"cascade": Part(dict.fromkeys(("top1", "top5"), (Rung(models[0], 0.75), Rung(models[1], 0.0))))},
+        right=np.ones((6, 2), bool),
+        parts={"cascade": Part((Rung(models[0], 0.75), Rung(models[1], 0.0)))},
         **changes,
     )
 
@@ -232,7 +232,7 @@ def test_a_model_whose_twin_in_8_bits_took_its_place_is_loaded_by_the_first_requ
         "l-int8": "ready",
         "l": "unloaded",
     }
-    assert (family.fallback, "single:l" in family.policies["top1"]) == ("l-int8", True)
+    assert (family.fallback, "single:l" in family.policies) == ("l-int8", True)
     queue = family.driver.queues["l"]
     assert queue.engine is not None
     assert queue.engine.place is not None
@@ -248,12 +248,12 @@ def test_what_this_machine_does_not_run_faster_is_not_offered_unless_the_configu
     calibrate_two(twins, "s", "l", not_offered={"l-int8": reason})
     family = loaded(config(twins)).family(None)
     assert list(family.models) == list(family.driver.queues) == ["s", "l"]
-    assert list(family.policies["top1"]) == ["single:s", "single:l", "cascade"]
+    assert list(family.policies) == ["single:s", "single:l", "cascade"]
     assert family_status(family, 0, 0).not_offered == {"l-int8": reason}
     for wanted in (
         config(twins, models={"only": ["s", "l-int8", "l"]}),
         config(twins, policy=Policy(default="single:l-int8")),
     ):
         named = loaded(wanted).family(None)
-        assert "single:l-int8" in named.policies["top1"]
+        assert "single:l-int8" in named.policies
         assert family_status(named, 0, 0).not_offered == {}
