@@ -208,7 +208,7 @@ def _outcome(found: Calibrated, done: Installation, daemon: ReloadOutcome | None
         raise CalibrationError(f"{report}: {fault.strerror}: {what}; name another file with --report") from fault
     return {
         **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
-        "best_single": found.findings.comparisons[found.findings.decides].best_single,
+        "best_single": found.findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.message,
