@@ -167,6 +167,7 @@ def _notes(name: str, one: Plain) -> list[str]:
     lines += [f"- {name}: energy is not known: {why}" for why in {turn["energy_reason"]: 0 for turn in turns} if why]
     each, found = one["calibrated_on"] / classes, rows(turns)
     if each < FEW:
-        right = [f"{found[row].right} in {found[row].time_ms:.1f} ms" for row in (DEFAULT, BEST)]
-        lines.append(f"- {name}: {each:.0f} images a class carry a default right on {right[0]}; {BEST}: {right[1]}")
+        right = [f"right on {found[row].right} in {found[row].time_ms:.1f} ms" for row in (DEFAULT, BEST)]
+        few = f"what {each:.0f} images a class can carry: {DEFAULT} is {right[0]}, the {BEST} is {right[1]}"
+        lines.append(f"- {name}: {few}")
     return lines
