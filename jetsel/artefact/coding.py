@@ -20,7 +20,7 @@ from jetsel.base.files import read_bounded, write
 from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
-VERSION = 5
+VERSION = 6
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"

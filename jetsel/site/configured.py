@@ -12,7 +12,7 @@ from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
 from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
 from jetsel.policies.registry import CRITERIA, no_such
-from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
+from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
 from jetsel.site.families import served_models
 from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
@@ -24,15 +24,14 @@ log = logging.getLogger("jetsel.models")
 class ConfiguredFamily:
     """One family as the configuration has it served; no model is loaded.
 
-    models: those offered, by name, cheapest first. on_demand: those that are loaded when a request first needs them.
-    fallback: the model used in doubt. default_policy: by criterion; because: why, in words. fronts: by criterion, the
-    operating points of the default policy, if there is a latency target or a power budget, and a calibration.
+    models: by name, cheapest first. fallback: the model used in doubt. default_policy: by criterion; because: why, in
+    words. fronts: by criterion, the operating points of the default policy, if there is a latency target or a power
+    budget, and a calibration.
     """
 
     family: Family
     models: dict[str, Model]
     in_use: CalibrationInUse
-    on_demand: frozenset[str]
     fallback: str
     default_policy: dict[Criterion, str]
     because: str
@@ -50,9 +49,8 @@ def configured(
     """
     served = served_models(family, config)
     in_use = choose(family, served, config, before)
-    models = _by_time(offered_models(served, in_use.calibration, config), in_use.calibration)
-    on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
-    best = [name for name in models if name not in on_demand][-1]
+    models = _by_time(served, in_use.calibration)
+    best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
         if is_default:
@@ -62,11 +60,7 @@ def configured(
         fallback = best
     defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
     fronts = _fronts(family, config, in_use, defaults, models)
-    needed = {fallback, *(model for way, name in defaults.items() for model in in_use.policies[way][name].models)}
-    needed |= {model for front in fronts.values() for model in front.models}
-    in_8_bits = {name for name, model in models.items() if model.twin is not None}
-    on_demand |= in_8_bits - needed  # twelve models are pulled: the others would only take memory
-    return ConfiguredFamily(family, models, in_use, on_demand, fallback, defaults, because, fronts)
+    return ConfiguredFamily(family, models, in_use, fallback, defaults, because, fronts)
 
 
 def defaults_of(

@@ -13,7 +13,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
 from jetsel.policies.registry import CRITERIA
-from jetsel.site.calibration_in_use import CalibrationInUse, competing_models, offered, shipped
+from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped
 from jetsel.site.configured import defaults_of
 from jetsel.site.families import served_models
 from jetsel.wire import Criterion
@@ -100,17 +100,6 @@ class FamilyCalibrations:
         if not served:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         return self.models, served
-
-    def competing(self) -> dict[str, Model]:
-        """Return the served models that a new calibration chooses from; raises CalibrationError if there are none."""
-        _, served = self.served()
-        return competing_models(served, self._current(), self.config)
-
-    @property
-    def not_offered(self) -> dict[str, str]:
-        """What the calibration in use leaves out on this machine, and why: one that replaces it does so too."""
-        calibration = self._current()
-        return {} if calibration is None else calibration.not_offered
 
     def _current(self) -> Calibration | None:
         entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
