@@ -23,7 +23,7 @@ from jetsel.cli.app import app
 from jetsel.cli.models.family import Pull, Pulled, add_rungs
 from jetsel.cli.models.precision import is_int8_chosen
 from jetsel.power.machine import Machine
-from jetsel.zoo import Model, scan, verify
+from jetsel.zoo import Model, pretrained, scan, verify
 from jetsel.zoo.adding import ModelDescription, add_head
 from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.labels import labels_file
@@ -264,6 +264,18 @@ def test_the_precision_that_is_faster_here_is_pulled_and_takes_the_place_of_the_
     assert (second.added, second.removed, _names(own)) == (["small-int8"], ["small"], {"small-int8"})
 
 
+def test_the_command_says_which_model_took_the_place_of_which(
+    own: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pulled(tmp_path, labels, slower="small-int8")
+    monkeypatch.setattr(pretrained, "rungs", lambda *_, **__: [_pair(tmp_path, labels, "small")])
+    said = run("pull", "efficientnet-lite")
+    assert "removed, since the other precision is faster here: small\n" in said
+    assert "calibrations that were made with small will be rejected" in said
+    both = json.loads(run("pull", "efficientnet-lite", "--both", "--json"))
+    assert ([model["name"] for model in both["models"]], both["removed"]) == (["small", "small-int8"], [])
+
+
 def test_both_precisions_are_pulled_where_that_is_asked_for_and_stay_until_they_are_replaced(
     own: Path, labels: Path, tmp_path: Path
 ) -> None:
@@ -332,8 +344,11 @@ def _names(folder: Path) -> set[str]:
 def _pulled(tmp_path: Path, labels: Path, slower: str = "small", **options: Any) -> Pulled:
     """Pull a family of one rung. slower: which of its precisions takes many times as long as the other."""
     pull = Pull(**{"values": Config(), "family": None, "folder": None, **options})
-    pair = (_rung(tmp_path, labels, name, 2000 if name == slower else 1) for name in ("small", "small-int8"))
-    return add_rungs([RungPair(*pair)], pull)
+    return add_rungs([_pair(tmp_path, labels, slower)], pull)
+
+
+def _pair(tmp_path: Path, labels: Path, slower: str) -> RungPair:
+    return RungPair(*(_rung(tmp_path, labels, name, 2000 if name == slower else 1) for name in ("small", "small-int8")))
 
 
 def _rung(folder: Path, labels: Path, name: str, copies: int) -> Rung:
