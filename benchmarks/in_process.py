@@ -55,7 +55,7 @@ class InProcess:
         check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
-        self._policy: Policy = catalogue(names, found)["top1"][policy or found.default_policy["top1"]]
+        self._policy: Policy = catalogue(names, found)[policy or found.default_policy]
         self._fallback = names[-1]
         queues = {}
         for model in family.models:

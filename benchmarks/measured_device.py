@@ -27,7 +27,8 @@ def measured_device(
 
     files: the images. asking, opened: in a closed and in an open loop.
     """
-    front = family.fronts["top1"]
+    front = family.front
+    assert front is not None
     runs_ms: dict[str, list[float]] = {name: [] for name in front.models}
     besides_ms, messages_ms = [], []
     for _ in range(ROUNDS):

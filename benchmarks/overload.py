@@ -113,7 +113,7 @@ def main() -> None:
         paced = running.enter_context(fitted_daemon(folder / "paced", args.models, target, folder / "now"))
         config = config_file.read(folder / "paced" / "jetsel.toml")
         known = configured(family, config, is_default=True)
-        setting = Setting(args, files, truth, known, known.default_policy["top1"])
+        setting = Setting(args, files, truth, known, known.default_policy)
         asking = running.enter_context(generator(files, folder))
         best_hz = _closed(setting, folder, served, asking)
         opened = running.enter_context(generator(files, folder, "benchmarks.open_loop"))
@@ -129,7 +129,7 @@ def _contenders(
 ) -> dict[str, Contender]:
     """Start the other servers, and return all: what the others are compared with first."""
     args, family, default = setting.args, setting.family, setting.default
-    policies, front = family.in_use.policies["top1"], family.fronts["top1"]
+    policies, front = family.in_use.policies, family.front
     found = {
         "default, pinned": Contender(served, default, args.target, policies[default]),
         "latency target": Contender(paced, simulated=front),
@@ -158,7 +158,7 @@ def _as_accurate(setting: Setting) -> str:
     """Return the cheapest model that is at least as accurate as the default policy, else the most accurate."""
     calibration = setting.family.in_use.calibration
     assert calibration is not None
-    figures = calibration.figures["top1"]
+    figures = calibration.figures
     accuracy = {
         name: figures[f"single:{name}"]["top1"] for name in setting.family.models if f"single:{name}" in figures
     }
@@ -250,7 +250,8 @@ STEPS, STEP_S = (0.5, 3.0, 0.5), 6.0  # multiples of what the default policy ser
 
 def _steps(setting: Setting, ours: Contender, best_hz: float, asking: Generator) -> None:
     """Print how the operating points follow when the load rises and falls."""
-    front = setting.family.fronts["top1"]
+    front = setting.family.front
+    assert front is not None
     cost_ms = {point.policy.name: point.known_ms for point in front.points}
     rows = []
     for number in range(setting.args.rounds):

@@ -66,7 +66,7 @@ def main() -> None:
         with daemon(folder, settings) as server, Client(server.address) as client:
             print("\n# Promised error rates, live through the daemon\n")
             print("\n".join(conditions()), flush=True)
-            policy = client.status().families[0].default_policy["top1"]
+            policy = client.status().families[0].default_policy
             known = sum(wnid is not None for _, wnid in images)
             print(f"\n{known} known and {len(images) - known} unknown images; policy {policy}\n\n{HEADER}")
             for level in LEVELS:

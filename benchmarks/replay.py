@@ -29,11 +29,11 @@ def main() -> None:
     print("# Replaying policies\n")
     print("\n".join(conditions()), flush=True)
     print(f"\n{len(rows)} photographs, median of {ROUNDS} replays\n\n| policy | seconds |\n|---|---:|")
-    for name, policy in catalogue(recording.models, calibration)["top1"].items():
+    for name, policy in catalogue(recording.models, calibration).items():
         times = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            replay_all(policy, recording, rows, "top1", calibration.temperatures, recording.models[-1])
+            replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
             times.append(time.perf_counter() - began)
         print(f"| {name} | {np.median(times):.2f} |", flush=True)
 

@@ -34,7 +34,6 @@ from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import KINDS, catalogue
 
-CRITERION = "top1"
 SEED = 2026
 DEFAULT, BEST = "the default", "the best single model"
 CASCADES = [kind for kind in KINDS if isinstance(kind, CascadeKind)]
@@ -75,7 +74,7 @@ def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
     """Do what `jetsel calibrate` does for cascades and single models."""
     groups = np.arange(len(drawn.classes)) if drawn.groups is None else drawn.groups
     fold_of = assign_folds(groups, FOLDS, seed)
-    _, rival = best_single(drawn, CRITERION)
+    _, rival = best_single(drawn)
     parts = [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(FOLDS)]
     learned = [_learned(drawn.take(train)) for train, _ in parts]
     order = np.argsort(np.concatenate([held for _, held in parts]))
@@ -88,15 +87,15 @@ def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
         """Return what was learned at the operating points that these images (n,) choose."""
         of_rows = {name: [point.of(rows) for point in found] for name, found in points.items()}
         places = {name: Goal().best(found, rival.of(rows)) for name, found in of_rows.items()}
-        calibration = assemble(identity, {CRITERION: taught}, {CRITERION: places})
-        return catalogue(drawn.models, calibration)[CRITERION]
+        calibration = assemble(identity, taught, places)
+        return catalogue(drawn.models, calibration)
 
     runs: dict[str, list[Run]] = {}
     for (_, held), one in zip(parts, learned, strict=True):
         rest = np.ones(len(fold_of), bool)
         rest[held] = False
         for name, policy in policies(one, rest).items():
-            run = replay_all(policy, drawn, held, CRITERION, one.temperatures, None)
+            run = replay_all(policy, drawn, held, one.temperatures, None)
             runs.setdefault(name, []).append(run)
     joined = {name: joined_runs(found, order) for name, found in runs.items()}
     outcomes = {name: Outcomes(run.answered == drawn.classes, run.models_ms, None) for name, run in joined.items()}
@@ -107,7 +106,7 @@ def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
 
 
 def _learned(train: Recording) -> Learned:
-    return learn(train, CRITERION, PLAN, fit_temperatures(train), CASCADES)
+    return learn(train, PLAN, fit_temperatures(train), CASCADES)
 
 
 def judged(recording: Recording, kind: str, identity: Identity, images: int, seed: int) -> dict[str, list[Judged]]:
@@ -119,13 +118,13 @@ def judged(recording: Recording, kind: str, identity: Identity, images: int, see
     drawn, rest = recording.take(np.sort(rows[:images])), recording.take(np.sort(rows[images:]))
     found = fitted(drawn, identity, seed)
     split = Split.of(found.fold_of, drawn.groups)
-    shown = {DEFAULT: found.default, kind: kind, BEST: f"single:{best_single(drawn, CRITERION)[0]}"}
+    shown = {DEFAULT: found.default, kind: kind, BEST: f"single:{best_single(drawn)[0]}"}
     levels = {}
     for title, name in shown.items():
         before = found.runs[name]
         among = len(found.runs) if title == DEFAULT else 1
         promises = promises_of(before, before.answered != drawn.classes, split, chosen_among=among)
-        run = replay_all(found.policies[name], rest, range(len(rest.classes)), CRITERION, found.temperatures, None)
+        run = replay_all(found.policies[name], rest, range(len(rest.classes)), found.temperatures, None)
         levels[title] = _levels(promises, before, drawn.classes, run, rest.classes)
     return levels
 

@@ -97,7 +97,7 @@ def told(fit: Photographs, test: Photographs, kind: str, calibration: Calibratio
     from sklearn.metrics import roc_auc_score
 
     rows = test.kinds == kind
-    known, due = fit.loaded.recording.right("top1")[:, 0], test.loaded.recording.right("top1")[rows, 0]
+    known, due = fit.loaded.recording.right[:, 0], test.loaded.recording.right[rows, 0]
     found: dict[str, list[float]] = {}
     for name, (read, make) in readers().items():
         columns = [NAMES.index(feature) for feature in read]
@@ -108,7 +108,7 @@ def told(fit: Photographs, test: Photographs, kind: str, calibration: Calibratio
             said = reader.predict_proba(scaling.apply(test.features[size][rows][:, columns]))[:, 1]  # type: ignore[attr-defined]
             found.setdefault(name, []).append(float(roc_auc_score(due, said)))
     cheapest = _of_models(test.loaded.recording, [test.loaded.recording.models[0]])
-    confidence = cheapest.confidences("top1", calibration.temperatures)[rows, 0]
+    confidence = cheapest.confidences(calibration.temperatures)[rows, 0]
     found["its own confidence, once it ran"] = [float(roc_auc_score(due, confidence))] * len(SIZES_PX)
     return found
 
@@ -135,8 +135,8 @@ def judged(
     features_ms: Callable[[tuple[str, ...]], float],
 ) -> None:
     """Print every policy on one kind of photographs."""
-    judge = Judge(recording, "top1", features_ms)
-    right, costs_ms = recording.right("top1"), recording.costs("time")
+    judge = Judge(recording, features_ms)
+    right, costs_ms = recording.right, recording.costs("time")
     hindsight = max(recording.models, key=lambda model: right[:, recording.models.index(model)].mean())  # the cheapest
     print(f"\n{kind}: {len(recording.classes)} photographs; `{best}` is the rung that the fit photographs call best,")
     print(f"`{hindsight}` is the best in hindsight, on these photographs\n")
@@ -144,8 +144,8 @@ def judged(
     print(f"| policy | {columns} | of {best}'s time | points beside it | of {hindsight}'s time | points beside it |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     lines = []
-    for name, policy in catalogue(recording.models, calibration, KINDS)["top1"].items():
-        run = replay_all(policy, recording, range(len(right)), "top1", calibration.temperatures, recording.models[-1])
+    for name, policy in catalogue(recording.models, calibration, KINDS).items():
+        run = replay_all(policy, recording, range(len(right)), calibration.temperatures, recording.models[-1])
         result, correct = judge.result(name, run), (run.answered == recording.classes).astype(float)
         model_ms, whole_ms = float(run.models_ms.mean()), result.time_ms.mean
         scores = ", ".join(f"{100 * score:.1f}" for score in (result.precision, result.recall, result.f1))
@@ -191,8 +191,8 @@ def main() -> None:
     print("\n| rung | ms | on the fit photographs, top-1 % |" + "".join(f" {kind} |" for kind in kinds))
     print("|---|---:|---:|" + "---:|" * len(kinds))
     for column, model in enumerate(fit.loaded.recording.models):
-        shares = [100 * test.of(kind).right("top1")[:, column].mean() for kind in kinds]
-        share = 100 * fit.loaded.recording.right("top1")[:, column].mean()
+        shares = [100 * test.of(kind).right[:, column].mean() for kind in kinds]
+        share = 100 * fit.loaded.recording.right[:, column].mean()
         cells = "".join(f" {share:.2f} |" for share in shares)
         print(f"| {model} | {fit.loaded.recording.costs_ms[model]:.2f} | {share:.2f} |{cells}")
     kept = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
@@ -201,7 +201,7 @@ def main() -> None:
     found = fitted(family, _only(fit.loaded, kept), kinds=KINDS)
     print(f"training the choosers, and judging them in ten folds: {time.monotonic() - began:.0f} s, no GPU")
     calibration = found.calibration
-    best = found.findings.comparisons["top1"].best_single
+    best = found.findings.comparison.best_single
     for kind in kinds:
         print(f"\nwhere `{kept[0]}` is right on {kind}: area under the curve, by the most pixels that features see\n")
         print("| reader | " + " | ".join(SIZES_PX) + " |\n|---|" + "---:|" * len(SIZES_PX))

@@ -49,7 +49,7 @@ def recorded(family: Family, photos: Path, file: Path, times: TimingPlan) -> Rec
 
 def beside_parents(title: str, test: Recording, models: Mapping[str, Model], fit: Recording) -> None:
     """Print each model on the test photographs, beside the one that it comes from, with the times of `fit`."""
-    right, answers = test.right("top1").astype(float), test.logits.argmax(axis=2)
+    right, answers = test.right.astype(float), test.logits.argmax(axis=2)
     print(f"\n{title}: {len(test.classes)} photographs; ms as timed with the fit photographs, one thread\n")
     print("| model | top-1 % | beside its parent, points | agrees % | ms | MB | MB gzipped | million operations |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
@@ -108,9 +108,9 @@ def _on(test: Recording, fit: Recording, found: Calibrated) -> Outcomes:
     """Return what a calibration's default gives on other images, with the times of the fit recording."""
     calibration, names = found.calibration, list(found.calibration.costs_ms)
     other = replace(test.of_models(names), costs_ms={name: fit.costs_ms[name] for name in names})
-    policy = catalogue(other.models, calibration)["top1"][calibration.default_policy["top1"]]
-    run = replay_all(policy, other, range(len(other.classes)), "top1", calibration.temperatures, other.models[-1])
-    return Judge(other, "top1", lambda _: 0.0).outcomes(run)
+    policy = catalogue(other.models, calibration)[calibration.default_policy]
+    run = replay_all(policy, other, range(len(other.classes)), calibration.temperatures, other.models[-1])
+    return Judge(other, lambda _: 0.0).outcomes(run)
 
 
 def with_candidates(family: Family, new: Mapping[str, Model]) -> Family:

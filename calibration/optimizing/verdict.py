@@ -98,7 +98,7 @@ def judged(
     reasons = {one.name: refused.get(one.name) or _too_far(one, parent, max_drop) for one in models}
     more = [name for name in recording.models if name not in served and reasons[name] is None]
     beside = recording.of_models([*served, *more])
-    links, _ = select_models(beside.right("top1"), beside.costs(), beside.models, theta_points)
+    links, _ = select_models(beside.right, beside.costs(), beside.models, theta_points)
     ahead = _front(beside, beside.models)
     names = [name for _, _, name in ahead]  # a model that another one beats in time and accuracy only takes time here
     trade = _trade(compare([name for _, _, name in _front(beside, served)]), compare(names)) if more else None
@@ -117,13 +117,13 @@ def judged(
 
 def _front(recording: Recording, models: Sequence[str]) -> list[tuple[float, float, str]]:
     """Return mean ms, share right and name of the models that none beats in both, fastest first."""
-    shares = dict(zip(recording.models, recording.right("top1").mean(axis=0).tolist(), strict=True))
+    shares = dict(zip(recording.models, recording.right.mean(axis=0).tolist(), strict=True))
     return undominated((recording.costs_ms[name], shares[name], name) for name in models)
 
 
 def _trade(before: Calibrated, after: Calibrated) -> Trade:
     is_better, reason = Goal().compare(after.outcomes, before.outcomes)
-    ours, theirs = (one.findings.comparisons["top1"].policies[one.findings.winner] for one in (before, after))
+    ours, theirs = (one.findings.comparison.policies[one.findings.winner] for one in (before, after))
     return Trade(
         before.findings.winner,
         after.findings.winner,
@@ -139,7 +139,7 @@ def _trade(before: Calibrated, after: Calibrated) -> Trade:
 
 def _judged(recording: Recording, name: str, parent: str) -> Judged:
     column, theirs = recording.models.index(name), recording.models.index(parent)
-    right = recording.right("top1")
+    right = recording.right
     answers = recording.logits.argmax(axis=2)
     lost = 100 * (right[:, theirs].astype(float) - right[:, column])
     return Judged(
@@ -155,7 +155,7 @@ def _judged(recording: Recording, name: str, parent: str) -> Judged:
 
 def _is_ahead(recording: Recording, name: str) -> bool:
     """Whether it is right more often than each faster model, by more than the noise of a paired difference."""
-    right, place = recording.right("top1").astype(float), recording.models.index(name)
+    right, place = recording.right.astype(float), recording.models.index(name)
     return all(mean_interval(right[:, place] - right[:, faster]).low > 0 for faster in range(place))
 
 

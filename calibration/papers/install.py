@@ -98,12 +98,12 @@ def _was_better(candidate: Outcomes, rival: Outcomes) -> bool:
 def learned(fit: LoadedRecording, test: LoadedRecording) -> Points:
     """What single models and the operating points that FIT taught give on TEST, with FIT's times."""
     held = replace(test.recording, costs_ms=fit.recording.costs_ms)
-    right = held.right("top1")
+    right = held.right
     points = {
         f"single:{model}": [Outcomes(right[:, place], np.full(len(right), held.costs_ms[model]))]
         for place, model in enumerate(held.models)
     }
-    taught = learn(fit.recording, "top1", ChainPlan(NAMES[:1], 5), fit_temperatures(fit.recording))
+    taught = learn(fit.recording, ChainPlan(NAMES[:1], 5), fit_temperatures(fit.recording))
     return points | {kind.name: tried[::THINNED] for kind in taught.kinds if (tried := try_out(kind, taught, held))}
 
 
@@ -197,10 +197,10 @@ def complete(family: Family, loaded: LoadedRecording, size: int, runs: int) -> s
         order = draw.permutation(len(recording.classes))
         some, rest = replace(loaded, recording=recording.take(order[:size])), recording.take(order[size:])
         made = calibrate(some, identity, InstallRequest(tuple(family.labels.names)), clock, lambda *_: None).calibration
-        policy = catalogue(recording.models, made)["top1"][made.default_policy["top1"]]
-        run = replay_all(policy, rest, range(len(rest.classes)), "top1", made.temperatures, recording.models[-1])
+        policy = catalogue(recording.models, made)[made.default_policy]
+        run = replay_all(policy, rest, range(len(rest.classes)), made.temperatures, recording.models[-1])
         spent = run.models_ms.mean() + (clock(policy.features) if policy.features else 0.0)
-        points = 100 * float((run.answered == rest.classes).mean() - rest.right("top1").mean(axis=0).max())
+        points = 100 * float((run.answered == rest.classes).mean() - rest.right.mean(axis=0).max())
         found.append(Case(points, float(spent / recording.costs_ms[recording.models[-1]]), policy.name == last))
     return f"{size:,} | nothing | today, {runs} complete runs | {described(found)}"
 

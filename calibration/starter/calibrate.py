@@ -23,12 +23,12 @@ from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.judge.evaluating import asked, evaluate
-from jetsel.calibrate.judge.findings import ImageSample
+from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.kind import Kind
-from jetsel.policies.registry import CRITERIA, USUAL
+from jetsel.policies.registry import USUAL
 from jetsel.premodel.cascades import fit_cascades, judge
 from jetsel.zoo import STARTER, Family, scan
 
@@ -99,8 +99,8 @@ def front_on(other: LoadedRecording, fitted_on: LoadedRecording, found: Calibrat
     temperatures = found.calibration.temperatures
     points = []
     for averaged in (False, True):
-        outputs = fitted_on.recording.table("top1", temperatures).outputs(averaged=averaged)
-        others = other.recording.table("top1", temperatures).outputs(averaged=averaged)
+        outputs = fitted_on.recording.table(temperatures).outputs(averaged=averaged)
+        others = other.recording.table(temperatures).outputs(averaged=averaged)
         for cascade in fit_cascades(outputs):
             right, ran = judge(cascade, others)
             points.append(
@@ -109,18 +109,17 @@ def front_on(other: LoadedRecording, fitted_on: LoadedRecording, found: Calibrat
     return undominated(points)
 
 
-def show(title: str, comparisons: dict[str, dict[str, Any]]) -> None:
-    """Print each criterion's policies and bounds as Markdown."""
-    for criterion, results in comparisons.items():
-        print(f"\n{title}, {criterion}\n")
-        print("| policy | top-1 % | top-5 % | mean ms | p95 ms | time / best single | runs of each model % |")
-        print("|---|---:|---:|---:|---:|---:|---|")
-        for name, result in results.items():
-            runs = ", ".join(f"{model} {100 * share:.0f}" for model, share in result.runs.items() if share >= 0.005)
-            print(
-                f"| {name} | {100 * result.top1:.2f} | {100 * result.top5:.2f} | {result.time_ms.mean:.3f} "
-                f"| {result.time_ms.p95:.3f} | {result.vs_best_single.time_ratio:.2f} | {runs} |"
-            )
+def show(title: str, results: dict[str, Result]) -> None:
+    """Print policies and bounds as Markdown."""
+    print(f"\n{title}\n")
+    print("| policy | top-1 % | top-5 % | mean ms | p95 ms | time / best single | runs of each model % |")
+    print("|---|---:|---:|---:|---:|---:|---|")
+    for name, result in results.items():
+        runs = ", ".join(f"{model} {100 * share:.0f}" for model, share in result.runs.items() if share >= 0.005)
+        print(
+            f"| {name} | {100 * result.top1:.2f} | {100 * result.top5:.2f} | {result.time_ms.mean:.3f} "
+            f"| {result.time_ms.p95:.3f} | {result.vs_best_single.time_ratio:.2f} | {runs} |"
+        )
 
 
 def keep(name: str, value: object) -> None:
@@ -129,12 +128,9 @@ def keep(name: str, value: object) -> None:
     (RESULTS / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
 
 
-def compared(found: Calibrated) -> dict[str, dict[str, Any]]:
-    """Policies and bounds by criterion."""
-    return {
-        criterion: comparison.policies | comparison.bounds
-        for criterion, comparison in found.findings.comparisons.items()
-    }
+def compared(found: Calibrated) -> dict[str, Result]:
+    """Policies and bounds."""
+    return found.findings.comparison.policies | found.findings.comparison.bounds
 
 
 def main() -> None:
@@ -152,8 +148,7 @@ def main() -> None:
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
-    for comparison in found.findings.comparisons.values():
-        print("\n" + "\n".join(f"- {sentence}" for sentence in comparison.sentences))
+    print("\n" + "\n".join(f"- {sentence}" for sentence in found.findings.comparison.sentences))
     if options.report is not None:
         from jetsel.calibrate.report import render
 
@@ -170,18 +165,12 @@ def main() -> None:
     clock = FeatureClock(
         decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
     )
-    judged = {}
-    for criterion in CRITERIA:
-        policies = asked(other.recording.models, found.calibration, criterion, [])
-        judged[criterion] = evaluate(other.recording, found.calibration, criterion, policies, clock)
+    policies = asked(other.recording.models, found.calibration, [])
+    judged = evaluate(other.recording, found.calibration, policies, clock)
     front = front_on(other, loaded, found)
-    kept: dict[str, Any] = {criterion: one._asdict() for criterion, one in judged.items()}
-    keep("test.json", kept | {"front": front})
-    print("\nfront, top1: " + ", ".join(f"{100 * right:.1f} % in {ms:.2f} ms ({way})" for ms, right, way in front))
-    show(
-        f"on {len(other.recording.classes)} other photographs",
-        {c: one.policies | one.bounds for c, one in judged.items()},
-    )
+    keep("test.json", judged._asdict() | {"front": front})
+    print("\nfront: " + ", ".join(f"{100 * right:.1f} % in {ms:.2f} ms ({way})" for ms, right, way in front))
+    show(f"on {len(other.recording.classes)} other photographs", judged.policies | judged.bounds)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ calibration.starter.calibrate. Nothing is saved: on both families a cascade was 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +22,6 @@ from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, worthiest
-from jetsel.wire import Criterion
 from jetsel.zoo import STARTER, scan
 
 KS = (11, 31, 101)  # numbers of neighbours that are tried
@@ -68,28 +66,22 @@ class EmbeddingKind(Kind):
                 found.append(TriedPoint(held.right[place], ran))
         return found
 
-    def fitted(self, learned: Mapping[Criterion, Table], chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the embeddings once, and what was chosen for each criterion."""
-        weighings = {}
-        for criterion, one in learned.items():
-            which_k, which_price = divmod(chosen[criterion], len(one.prices))
-            weighings[criterion] = Weighing(float(one.prices[which_price]), min(KS[which_k], len(one.right)))
-        embeddings = next(iter(learned.values())).embeddings
-        assert embeddings is not None
-        return Part(weighings, {"points": embeddings})
+    def fitted(self, learned: Table, chosen: Any) -> Part:
+        """Store the embeddings, and what was chosen."""
+        which_k, which_price = divmod(chosen, len(learned.prices))
+        assert learned.embeddings is not None
+        weighing = Weighing(float(learned.prices[which_price]), min(KS[which_k], len(learned.right)))
+        return Part(weighing, {"points": learned.embeddings})
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
-        """All criteria share the neighbours."""
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+        """Return the policy."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
-        made: dict[Criterion, dict[str, Policy]] = {}
-        for criterion, weighing in part.facts.items():
-            right, points = calibration.right[criterion], len(neighbours.points)
-            if points != len(right) or weighing.k > points:
-                raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
-            chances = partial(_shares, neighbours, right, weighing.k)
-            made[criterion] = {self.name: CheapestFirst(self.name, models, chances, costs, weighing.price)}
-        return made
+        weighing, right, points = part.facts, calibration.right, len(neighbours.points)
+        if points != len(right) or weighing.k > points:
+            raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
+        chances = partial(_shares, neighbours, right, weighing.k)
+        return {self.name: CheapestFirst(self.name, models, chances, costs, weighing.price)}
 
 
 def _shares(neighbours: Neighbours, right: NDArray[np.bool_], k: int, seen: Prediction) -> NDArray[np.float64]:

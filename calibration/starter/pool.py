@@ -66,10 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with recording.loaded_models(family) as engines:
         recording.record(path, family, engines, found)
     seen = recording.load(path, family).recording
-    for criterion in ("top1", "top5"):
-        right, costs = seen.right(criterion), seen.costs()
+    for first in (1, 5):
+        right, costs = seen.among(first), seen.costs()
         chosen, steps = select_models(right, costs, seen.models, options.theta)
-        print(f"\n{criterion}, {len(seen.classes)} photographs, {len(seen.models)} candidates: {', '.join(chosen)}\n")
+        print(f"\ntop-{first}, {len(seen.classes)} photographs, {len(seen.models)} candidates: {', '.join(chosen)}\n")
         print("| model | right % | ms |\n|---|---|---|")
         for i, model in enumerate(seen.models):
             print(f"| {model} | {100 * right[:, i].mean():.2f} | {costs[i]:.3f} |")

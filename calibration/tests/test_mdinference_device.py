@@ -18,7 +18,7 @@ from tests.unit.daemon.families import put_family
 
 IMAGES = 60
 RECORDING = drawn(1, IMAGES)
-RIGHT = dict(zip(COSTS_MS, RECORDING.right("top1").mean(axis=0).tolist(), strict=True))
+RIGHT = dict(zip(COSTS_MS, RECORDING.right.mean(axis=0).tolist(), strict=True))
 AROUND_MS = 5.0
 
 

@@ -96,12 +96,12 @@ def test_as_little_is_sent_as_keeps_the_accuracy_of_the_edge(
 def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> None:
     """The last model of a recording stands for the edge's; the first one runs on every image."""
     fit, test = drawn(1, 300), drawn(2, 100)
-    learned = learn(fit, "top1", ChainPlan(("contrast",), 1), fit_temperatures(fit), [KIND["multiplexer"]])
+    learned = learn(fit, ChainPlan(("contrast",), 1), fit_temperatures(fit), [KIND["multiplexer"]])
     policy = fitted(learned)
     assert (policy.here, policy.away) == (("s", "m"), "l")
-    run = replay_all(policy, test, range(100), "top1", learned.temperatures, "m")
+    run = replay_all(policy, test, range(100), learned.temperatures, "m")
     for row in range(100):
-        seen = test.prediction("s", row, "top1", learned.temperatures["s"])
+        seen = test.prediction("s", row, learned.temperatures["s"])
         chances = policy.readout.chances_after(seen)
         stays = policy.margin.stays(chances[:2].max(), chances[2])
         assert run.ran[row].tolist() == [True, bool(stays and chances[1] > chances[0]), not stays]

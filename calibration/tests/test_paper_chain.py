@@ -15,7 +15,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.chain import ChainKind, ChainPolicy
 from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import CRITERIA, USUAL, catalogue
+from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 from tests.unit.premodel.fitted import fit_chain
@@ -43,17 +43,17 @@ def recorded() -> Recording:
 
 def test_it_has_its_seven_features_five_neighbours_and_three_links_whatever_the_plan_says() -> None:
     four = recorded()
-    learned = learn(four, "top1", PLAN, fit_temperatures(four), KINDS)
-    calibration = assemble(IDENTITY, {"top1": learned}, {"top1": {}})
-    policies = catalogue([], calibration, KINDS)["top1"]
+    learned = learn(four, PLAN, fit_temperatures(four), KINDS)
+    calibration = assemble(IDENTITY, learned, {})
+    policies = catalogue([], calibration, KINDS)
     policy = policies[NAME]
     assert isinstance(policy, ChainPolicy)
     assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
     assert len(policies["chain"].models) == 1  # theta is 50 points
-    links, _ = select_models(four.right("top1"), four.costs(), four.models, -1.0)
+    links, _ = select_models(four.right, four.costs(), four.models, -1.0)
     assert policy.models == links[:3]
     columns = [four.models.index(model) for model in links[:3]]
-    own = fit_chain(links[:3], four.features[:, :0:-1], four.right("top1")[:, columns], four.costs()[columns], 5)
+    own = fit_chain(links[:3], four.features[:, :0:-1], four.right[:, columns], four.costs()[columns], 5)
     for row in range(20):
         x = four.features_of(row, PAPER_SEVEN)
         assert policy.chain.choose(x) == own.choose(x)
@@ -63,9 +63,8 @@ def test_cross_validation_replays_a_policy_that_the_product_does_not_know() -> N
     four = recorded()
     fold_of = np.arange(120) % 4
     near = nearest_in_other_folds(four.features[:, :1], fold_of, PLAN.k)
-    goals = dict.fromkeys(CRITERIA, Goal())
     kinds = [*USUAL, PaperChainKind()]
-    tried = cross_validate(four, fold_of, near, PLAN, goals, IDENTITY, lambda *_: None, kinds)
-    assert tried["top1"].runs[NAME].features == PAPER_SEVEN
-    assert (tried["top1"].runs[NAME].ran.sum(axis=1) == 1).all()
-    assert NAME not in catalogue(four.models, None)["top1"]
+    tried = cross_validate(four, fold_of, near, PLAN, Goal(), IDENTITY, lambda *_: None, kinds)
+    assert tried.runs[NAME].features == PAPER_SEVEN
+    assert (tried.runs[NAME].ran.sum(axis=1) == 1).all()
+    assert NAME not in catalogue(four.models, None)

@@ -34,7 +34,7 @@ def seen(*, told: bool) -> tuple[Seen, NDArray[np.bool_]]:
     fit, other = (recording(seed, told=told) for seed in (1, 2))
     rows = np.arange(600)
     folds = [(rows[rows % 5 == f], fit.take(rows[rows % 5 != f]), fit.take(rows[rows % 5 == f])) for f in range(5)]
-    right = fit.right("top1")
+    right = fit.right
     trial = Trial(strongest(FEATURES_MS), fit, folds, other)
     return trial.held_out(at_price(time_price(right, fit.costs("time")))), right
 

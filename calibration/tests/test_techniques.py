@@ -74,23 +74,23 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
     recording = dataclasses.replace(drawn(11, 120), embeddings=embeddings)
     rows = np.arange(120)
     train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
-    learned = learn(train, "top1", ChainPlan(("contrast",), k=5), fit_temperatures(train), KINDS)
+    learned = learn(train, ChainPlan(("contrast",), k=5), fit_temperatures(train), KINDS)
     points = try_out(KINDS[0], learned, held)
     assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
     for place in range(0, len(points), len(points) // 7):
-        calibration = assemble(IDENTITY, {"top1": learned}, {"top1": {"embedding": place}})
-        policy = catalogue([], calibration, KINDS)["top1"]["embedding"]
-        run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, None)
+        calibration = assemble(IDENTITY, learned, {"embedding": place})
+        policy = catalogue([], calibration, KINDS)["embedding"]
+        run = replay_all(policy, held, range(len(held.classes)), calibration.temperatures, None)
         np.testing.assert_array_equal(run.answered == held.classes, points[place].correct)
         np.testing.assert_allclose(run.models_ms, points[place].time_ms)
     without = dataclasses.replace(train, embeddings=None)
-    assert learn(without, "top1", learned.plan, learned.temperatures, KINDS).policies["embedding"] is None
+    assert learn(without, learned.plan, learned.temperatures, KINDS).policies["embedding"] is None
 
 
 def test_the_shares_of_the_nearest_by_hand() -> None:
     """Rows 0 and 1 are nearest: small is right on both of them, middle on one, large on both."""
-    part = Part({"top1": Weighing(0.0, 2)}, {"points": np.array([[0], [1], [4], [9]], np.float16)})
-    policy = EmbeddingKind().make(part, animals())["top1"]["embedding"]
+    part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16)})
+    policy = EmbeddingKind().make(part, animals())["embedding"]
     steps = policy(Evidence(None, "large"))
     assert next(steps).models == ("small",)
     seen = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.array([0.4], np.float32))

@@ -225,7 +225,7 @@ class Ingress:
         if not np.isfinite(logits).all():
             raise EngineFailedError(f"{name} returned numbers that are not finite")
         temperature = self._temperatures.get(name.removeprefix(f"{self._family.name}."), 1.0)
-        rows = [predict(name, row, temperature, "top1") for row in logits]
+        rows = [predict(name, row, temperature) for row in logits]
         labels, n = self._family.labels, len(rows)
         top = [
             f"{row.probabilities[at]:.6f}:{labels.wnids[at]}:{labels.names[at]}"

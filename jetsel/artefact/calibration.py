@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.promise import Promises, Share
 from jetsel.base.errors import CalibrationError
-from jetsel.wire import Criterion
 
 BINS = 10
 
@@ -42,7 +41,7 @@ class Confidence(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """features: by name. confidences: by model, of those that the default policy of top1 ran."""
+    """features: by name. confidences: by model, of those that the default policy ran."""
 
     features: dict[str, Bins]
     confidences: dict[str, Confidence]
@@ -77,7 +76,7 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     k: Annotated[int, Meta(ge=1)]  # neighbours that `chain` asks
     temperatures: dict[Name, Positive]  # model -> what divides its logits
     costs_ms: dict[Name, Positive]  # model -> its measured mean latency when the votes were made
-    default_policy: dict[Name, Name]  # criterion -> 'cascade', 'chain', 'single:<model>', ...
+    default_policy: Name  # 'cascade', 'chain', 'single:<model>', ...
     because: str  # why that default, one sentence with figures
     figures: dict[str, Any]  # what was measured on the calibration set; whatever JSON can say
     created: str  # ISO date
@@ -92,7 +91,7 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
         None  # how features and confidences lay on its photographs; None: made before this was kept
     )
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
-    promises: dict[Criterion, dict[Name, Promises]] = {}  # criterion -> policy -> what it promises of its errors
+    promises: dict[Name, Promises] = {}  # policy -> what it promises of its errors
     wrong_at_most: Share | None = None  # what requests of this family ask for unless they say; None: nothing
     unknown_images: Annotated[int, Meta(ge=0)] = 0  # of nothing that the family knows, by which promises were looked at
 
@@ -109,22 +108,22 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a calibration stores of one policy. facts: by criterion, of its kind's type, for JSON. arrays: by name."""
+    """What a calibration stores of one policy. facts: of its kind's type, for JSON. arrays: by name."""
 
-    facts: Mapping[Criterion, Any]
+    facts: Any
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
     """One family's calibration; n calibration photographs, m models."""
 
-    right: dict[str, NDArray[np.bool_]]  # criterion -> (n, m), which model was right on which, in the models' order
+    right: NDArray[np.bool_]  # (n, m), which model was right on which photograph, in the models' order
     parts: dict[str, Part] = {}  # policy -> what was fitted for it; one that is not here is not offered
 
     @property
     def photographs(self) -> int:
         """How many it was made from."""
-        return len(next(iter(self.right.values())))
+        return len(self.right)
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:
@@ -183,7 +182,6 @@ def check(
 def verify(calibration: Calibration) -> None:
     """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
     models = tuple(calibration.identities)
-    criteria = set(calibration.right)
     _require(len(models) > 0, "it names no model")
     _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features without duplicates")
     _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
@@ -191,13 +189,8 @@ def verify(calibration: Calibration) -> None:
     for part in ("energies_mj", "energies_half_mj"):
         _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-    _require(len(criteria) > 0, "it was made for no criterion")
-    _require(set(calibration.default_policy) == criteria, "default_policy must name exactly the criteria in 'right'")
-    wanted = (calibration.photographs, len(models))
-    for criterion, table in calibration.right.items():
-        _require(table.shape == wanted, f"right[{criterion!r}] must be {wanted}, not {table.shape}")
-    for name, fitted in calibration.parts.items():
-        _require(fitted.facts.keys() <= criteria, f"{name} names a criterion that 'right' does not contain")
+    shape = calibration.right.shape
+    _require(shape[1:] == (len(models),), f"right must be (images, {len(models)}), not {shape}")
 
 
 def _require(holds: bool, otherwise: str) -> None:

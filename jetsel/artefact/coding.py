@@ -17,7 +17,6 @@ from jetsel.artefact.parts import FACTS
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
-from jetsel.wire import Criterion
 
 FORMAT = "jetsel-calibration"
 VERSION = 6
@@ -46,13 +45,13 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
     """What a calibration says beside its arrays. parts: policy -> its facts."""
 
     facts: CalibrationFacts
-    parts: dict[str, dict[str, Any]]
+    parts: dict[str, Any]
 
 
 def encode(calibration: Calibration) -> dict[str, bytes]:
     """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
     verify(calibration)
-    arrays: dict[str, NDArray[Any]] = {f"right.{criterion}": table for criterion, table in calibration.right.items()}
+    arrays: dict[str, NDArray[Any]] = {"right": calibration.right}
     for policy, part in calibration.parts.items():
         arrays |= {f"{policy}.{name}": array for name, array in part.arrays.items()}
     packed = pack(arrays)
@@ -136,24 +135,18 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     if gone:
         repair = "run jetsel calibrate IMAGES, or update jetsel"
         raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
-    groups: dict[str, dict[str, NDArray[Any]]] = {"right": {}}  # what stands before the first dot -> what after it
+    groups: dict[str, dict[str, NDArray[Any]]] = {}  # policy -> its arrays, by what stands after the first dot
     for name, array in arrays.items():
         group, _, member = name.partition(".")
         groups.setdefault(group, {})[member] = array
     return Calibration(
         **{name: getattr(body.facts, name) for name in CalibrationFacts.__struct_fields__},
-        right=groups["right"],
+        right=arrays["right"],
         parts={
-            policy: Part(msgspec.convert(facts, _by_criterion(policy)), groups.get(policy, {}))
+            policy: Part(msgspec.convert(facts, FACTS[policy]), groups.get(policy, {}))
             for policy, facts in body.parts.items()
         },
     )
-
-
-def _by_criterion(policy: str) -> Any:
-    """Return the type of what is stored of a policy, by criterion."""
-    kind = FACTS[policy]
-    return dict[Criterion, kind]  # type: ignore[valid-type]
 
 
 def _read_bounded(path: Path, limit: int) -> bytes:

@@ -67,7 +67,7 @@ class Answers:
         order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
         costs = np.array([costs_ms[column] for column in order])
-        outputs = Outputs(log_odds, self.classes, costs, "top1", averaged=False)
+        outputs = Outputs(log_odds, self.classes, costs, averaged=False)
         judged = []
         for fitted in tried_cascades(outputs, most_rungs):
             right, ran = judge(fitted, outputs)

@@ -40,4 +40,4 @@ FACTS: Mapping[str, Any] = MappingProxyType(
         "multiplexer": Priced,
     }
 )
-"""Policy -> the type of what is stored of it for each criterion, beside its arrays."""
+"""Policy -> the type of what is stored of it beside its arrays."""

@@ -30,7 +30,7 @@ from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
-from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate, check_top5
+from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
@@ -48,7 +48,6 @@ from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.families import limits_of
 from jetsel.site.family_calibrations import FamilyCalibrations, Incumbent
-from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
 
 
@@ -91,16 +90,14 @@ def job_of(
     return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept)
 
 
-def check_order(job: Job, policy: str | None, criterion: Criterion, more: Collection[str] = ()) -> None:
-    """Raise CalibrationError, before anything is recorded, for a policy or a criterion that this family cannot have.
+def check_order(job: Job, policy: str | None, more: Collection[str] = ()) -> None:
+    """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have.
 
     more: policies to fit that are left out otherwise.
     """
     known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in kinds_with(more))]
     if policy is not None and policy not in known:
         raise CalibrationError(f"--policy: the family has {no_such(policy, known)}")
-    if criterion == "top5":
-        check_top5(len(job.family.labels.names))
 
 
 def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
@@ -151,7 +148,6 @@ def fit(
     job: Job,
     loaded: LoadedRecording,
     goal: Goal,
-    criterion: Criterion,
     theta_points: float,
     in_use: Incumbent | None,
     policy: str | None,
@@ -169,7 +165,6 @@ def fit(
     order = InstallRequest(
         names=tuple(family.labels.names),
         goal=goal,
-        decides=criterion,
         theta_points=theta_points,
         in_use=in_use,
         policy=policy,

@@ -63,9 +63,6 @@ def calibrate(
     objective: Annotated[
         Literal["time", "energy"], typer.Option(help="Cost to save. Energy needs a sensor and measured idle power.")
     ] = "time",
-    criterion: Annotated[
-        Literal["top1", "top5"], typer.Option(help="Criterion of a right answer for the decision to install.")
-    ] = "top1",
     max_time_ms: Annotated[
         float | None, typer.Option(min=0.001, help="Choose the most accurate policy within this mean time.")
     ] = None,
@@ -160,7 +157,7 @@ def calibrate(
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models)
     also = () if more is None else (more,)
-    check_order(job, policy, criterion, also)
+    check_order(job, policy, also)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, goal, output.plan)
@@ -169,8 +166,8 @@ def calibrate(
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
                 strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
-        in_use = calibrations.incumbent(criterion)
-        found = fit(job, loaded, goal, criterion, theta, in_use, policy, output.step, strange, wrong_at_most, also)
+        in_use = calibrations.incumbent()
+        found = fit(job, loaded, goal, theta, in_use, policy, output.step, strange, wrong_at_most, also)
     command = shlex.join(["jetsel", *sys.argv[1:]])
     is_asked_for = policy is not None or wrong_at_most is not None
     done = install(calibrations, loaded, found, command, force=force or is_asked_for)
@@ -242,8 +239,8 @@ def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | 
     from jetsel.calibrate.report import NO_PAGE
     from jetsel.cli.terminal import in_words, results_table
 
-    for comparison in found.findings.comparisons.values():
-        yield results_table(comparison.criterion, (comparison.policies | comparison.bounds).values())
+    comparison = found.findings.comparison
+    yield results_table((comparison.policies | comparison.bounds).values())
     yield from in_words(found.findings)
     yield f"\n{outcome['verdict']}"
     yield _said(outcome)
@@ -282,7 +279,7 @@ def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
         f"ms per image on this machine: {times}",
-        f"{calibration.default_policy['top1']} answers by default: {calibration.because}",
+        f"{calibration.default_policy} answers by default: {calibration.because}",
         f"installed as number {number}; to undo: jetsel calibration rollback",
     ]
 

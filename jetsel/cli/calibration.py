@@ -95,12 +95,12 @@ def gist(found: Calibration) -> dict[str, str]:
 
     costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in found.costs_ms.items())
     figures = {
-        name: f"{100 * one['top1']:.2f} % right (top1) in {milliseconds(one['mean_ms'])} ms"
-        for name, one in found.figures.get("top1", {}).items()
+        name: f"{100 * one['top1']:.2f} % right in {milliseconds(one['mean_ms'])} ms"
+        for name, one in found.figures.items()
     }
     return {
         "made": f"{found.created}, from {found.photographs:,} images",
-        "answers by default": ", ".join(f"{criterion} {name}" for criterion, name in found.default_policy.items()),
+        "answers by default": found.default_policy,
         "because": found.because,
         "ms per image": costs,
         "saves": found.objective,
@@ -178,8 +178,7 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
         found = entry.calibration
         row = ("-", "-", "-", "-")
         if found is not None:
-            defaults = ", ".join(f"{criterion} {policy}" for criterion, policy in found.default_policy.items())
             labels = f"answers of {found.labels_from}" if found.labels_from else "the images'"
-            row = (found.created, defaults, str(found.photographs), labels)
+            row = (found.created, found.default_policy, str(found.photographs), labels)
         shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
     return shown

@@ -31,10 +31,6 @@ def classify(
     ] = None,
     top_k: Annotated[int, typer.Option(min=1, max=1000, help="Number of labels to return.")] = 5,
     deadline_ms: Annotated[float | None, typer.Option(min=0, help="Deadline for each answer, in ms.")] = None,
-    criterion: Annotated[
-        Literal["top1", "top5"],
-        typer.Option(help="Criterion of a right answer: the first label, or one of the first five."),
-    ] = "top1",
     on_doubt: Annotated[
         Literal["use", "refuse"] | None,
         typer.Option(help="Action if no model is likely to be right: use the fallback, or refuse."),
@@ -79,7 +75,7 @@ def classify(
     from jetsel.client import AsyncClient
 
     settings: dict[str, Any] = {"family": family, "model": model, "policy": policy, "top_k": top_k}
-    settings |= {"deadline_ms": deadline_ms, "criterion": criterion, "explain": explain}
+    settings |= {"deadline_ms": deadline_ms, "explain": explain}
     settings |= {"on_doubt": on_doubt, "on_device": on_device}
     settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
     if box:

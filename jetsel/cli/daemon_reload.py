@@ -55,8 +55,7 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
         due = "no calibration" if chosen is None else f"{chosen.called} in {chosen.directory.parent}"
         repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
         return ReloadOutcome(True, f"{said}. The daemon does not use {due}: {repair}")
-    if chosen is not None and chosen.calibration is not None:
-        defaults = served.default_policy
-        if defaults != chosen.calibration.default_policy:
-            said += f"; {defaults['top1']} answers by default: {served.because}"
+    made = None if chosen is None else chosen.calibration
+    if made is not None and served.default_policy != made.default_policy:
+        said += f"; {served.default_policy} answers by default: {served.because}"
     return ReloadOutcome(True, said, is_served=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ def evaluate(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Policies to evaluate; `all` for every policy.")
     ] = None,
-    criterion: Annotated[Literal["top1", "top5"], typer.Option(help="Criterion of a right answer.")] = "top1",
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,
@@ -40,19 +39,18 @@ def evaluate(
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     job = job_of(calibrations, path, photos, label_map, labels_from)
     with Output(quiet=json) as output:
-        in_use = calibrations.incumbent(criterion)
+        in_use = calibrations.incumbent()
         calibration = in_use.calibration
         wanted = [] if ALL in (policy or [ALL]) else policy or []
-        replayed = asked(tuple(job.served), calibration, criterion, wanted)
+        replayed = asked(tuple(job.served), calibration, wanted)
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop)
         output.recorded(job, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
-        found = judged(loaded.recording, calibration, criterion, replayed, clock, reason)
+        found = judged(loaded.recording, calibration, replayed, clock, reason)
     photographs = len(loaded.recording.classes)
     plain = {
         "photographs": photographs,
-        "criterion": criterion,
         "default_policy": in_use.policy,
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
@@ -66,7 +64,7 @@ def evaluate(
         from jetsel.cli.terminal import console, promises_table, results_table
 
         out = console()
-        out.print(results_table(criterion, [*found.policies.values(), *found.bounds.values()], in_use.policy))
+        out.print(results_table([*found.policies.values(), *found.bounds.values()], in_use.policy))
         checks = [one for one in found.promises if one.policy == in_use.policy]
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")

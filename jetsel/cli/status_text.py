@@ -77,11 +77,9 @@ def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
 
 def family_lines(family: FamilyStatus) -> list[str]:
     """Return what decides in a family, and the models that answer or do not."""
-    names = family.default_policy
-    same = len(set(names.values())) == 1
-    policy = next(iter(names.values())) if same else ", ".join(f"{value} for {key}" for key, value in names.items())
     saves = "" if family.objective is None else f" (to save {family.objective})"
-    lines = [f"family {family.name}: {count(family.classes)} classes; policy: {policy} ({family.because})"]
+    deciding = f"policy: {family.default_policy} ({family.because})"
+    lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
     if family.front is not None:
         lines += _point_in_use(family.front)
     lines.append(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck, Result
     from jetsel.calibrate.record import LoadedRecording
     from jetsel.calibrate.record.recorder import RecordingPlan
-    from jetsel.wire import Criterion
 
 
 WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are
@@ -173,10 +172,10 @@ OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energ
 
 
 def in_words(findings: Findings) -> list[str]:
-    """Return the sentences of the criterion that decides, what the chain was fitted to and what is promised."""
+    """Return what was found, what the chain was fitted to and what is promised."""
     from jetsel.calibrate.judge.words import promises_in_words
 
-    comparison = findings.comparisons[findings.decides]
+    comparison = findings.comparison
     links = " -> ".join(comparison.chain.links)
     fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
     said = [*comparison.sentences, fitted]
@@ -204,13 +203,13 @@ def promises_table(checks: Sequence[PromiseCheck]) -> Table:
     return shown
 
 
-def results_table(criterion: Criterion, results: Iterable[Result], default: str | None = None) -> Table:
+def results_table(results: Iterable[Result], default: str | None = None) -> Table:
     """Return a row for each: accuracy, time, energy if it is known, and on how many photographs each model ran.
 
     'beside a coin': the points over the best mix of two single models in the same mean time.
     """
     found = list(results)
-    columns = _columns(criterion, default)
+    columns = _columns(default)
     if all(result.energy_mj is None for result in found):
         columns = {name: cell for name, cell in columns.items() if name not in OF_ENERGY}
     if all(result.top5 == 1 for result in found):  # of five classes or fewer
@@ -228,17 +227,17 @@ def _name(result: Result, default: str | None) -> str:
     return f"{name} (default)" if result.name == default else name
 
 
-def _columns(criterion: Criterion, default: str | None) -> dict[str, Callable[[Result], str]]:
+def _columns(default: str | None) -> dict[str, Callable[[Result], str]]:
     """A column's name -> a result's cell in it."""
     return {
-        criterion: lambda r: _name(r, default),
+        "policy": lambda r: _name(r, default),
         ">top-1 %": lambda r: f"{100 * r.top1:.2f} ± {50 * (r.top1_interval.high - r.top1_interval.low):.2f}",
         ">top-5 %": lambda r: f"{100 * r.top5:.2f}",
         ">F1 %": lambda r: f"{100 * r.f1:.1f}",
         ">mean ms": lambda r: milliseconds(r.time_ms.mean),
         ">p95 ms": lambda r: milliseconds(r.time_ms.p95),
         ">ms / best single": lambda r: f"{r.vs_best_single.time_ratio:.2f}",
-        ">beside a coin": lambda r: _known(r.points_over_coin(criterion), "+.2f", "-"),
+        ">beside a coin": lambda r: _known(r.points_over_coin, "+.2f", "-"),
         OF_ENERGY[0]: lambda r: _known(r.energy_mj and r.energy_mj.mean, ".3g"),
         OF_ENERGY[1]: lambda r: _known(r.vs_best_single.energy_ratio, ".2f"),
         "runs": lambda r: ", ".join(f"{m} {100 * share:.0f} %" for m, share in r.runs.items() if share >= 0.005),

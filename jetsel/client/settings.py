@@ -21,7 +21,6 @@ from jetsel.wire import (
     Answers,
     Boxes,
     Classify,
-    Criterion,
     Failure,
     Pixels,
     Reloaded,
@@ -45,7 +44,6 @@ class RequestOptions(TypedDict, total=False):
     policy: str | None
     model: str | None
     deadline_ms: float | None
-    criterion: Criterion
     on_doubt: Literal["use", "refuse"] | None
     explain: bool
     on_device: bool

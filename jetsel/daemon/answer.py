@@ -40,7 +40,6 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         top_k=top,
         model=decision.seen.model,
         policy=job.policy.name,
-        criterion=job.message.criterion,
         because=decision.because,
         in_doubt=decision.in_doubt,
         cut_short=decision.cut_short,

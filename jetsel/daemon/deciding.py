@@ -27,7 +27,7 @@ def policy_for(family: ServedFamily, request: Classify) -> Policy:
             '"least_accuracy" and "most_energy_mj" choose how to answer: send them without "model" and "policy"'
         )
     if requires:
-        deciding = family.requirements[request.criterion]
+        deciding = family.requirements
         return replace(deciding, least_accuracy=least_accuracy, most_energy_mj=most_energy_mj)
     policy, queues = _asked_for(family, request), family.driver.queues
     away = [model for model in policy.models if model in queues and queues[model].runner is not None]
@@ -39,7 +39,7 @@ def policy_for(family: ServedFamily, request: Classify) -> Policy:
 
 
 def _asked_for(family: ServedFamily, request: Classify) -> Policy:
-    offered = family.policies[request.criterion]
+    offered = family.policies
     if request.model is not None:
         if request.policy is not None:
             raise UnknownPolicyError('"model" pins one model and "policy" chooses among several: send one of them')
@@ -49,7 +49,7 @@ def _asked_for(family: ServedFamily, request: Classify) -> Policy:
             near = did_you_mean(request.model, names)
             raise UnknownModelError(f"family {family.name} has no model {request.model!r}{near}: {', '.join(names)}")
         return offered[f"single:{request.model}"]
-    name = request.policy or family.default_policy[request.criterion]
+    name = request.policy or family.default_policy
     if request.policy is None and request.deadline_ms is not None and TIMED in offered:
         name = TIMED
     if name not in offered:
@@ -63,7 +63,7 @@ def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front 
     That is for requests of the default policy, if the configuration has a latency target or a power budget.
     """
     is_default = request.model is None and request.policy is None and not isinstance(policy, Requirements)
-    front = family.fronts.get(request.criterion)
+    front = family.front
     return front if is_default and front is not None and policy is front.points[0].policy else None
 
 
@@ -73,9 +73,9 @@ def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
         return "the request has requirements"
     if request.model is not None or request.policy is not None:
         return f"the request names the {'model' if request.model is not None else 'policy'}"
-    if request.deadline_ms is not None and TIMED in family.policies[request.criterion]:
+    if request.deadline_ms is not None and TIMED in family.policies:
         return "the request has a deadline"
-    default = family.default_policy[request.criterion]
+    default = family.default_policy
     if policy.name != default:
         return f"load, power budget or promise led from {default} to this operating point"
     return family.because

@@ -31,7 +31,7 @@ class Drift:
     """The last photographs and confidences of one family beside its calibration's. Any thread may call."""
 
     def __init__(self, expected: Expected, default: str, features_px: int) -> None:
-        """default: the policy of top1 that the expected confidences were seen under."""
+        """default: the policy that the expected confidences were seen under."""
         self._expected = expected
         self._default = default
         self._features_px = features_px
@@ -46,7 +46,7 @@ class Drift:
         """Note how sure the models were; return whether to check this image: every Nth, 0 for none."""
         with self._lock:
             self._answers += 1
-            if policy == self._default and reply.criterion == "top1":
+            if policy == self._default:
                 for ran in reply.ran:
                     if ran.model in self._confidences:
                         self._confidences[ran.model].append(ran.confidence)

@@ -24,7 +24,6 @@ from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
-from jetsel.policies.registry import CRITERIA
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
@@ -32,7 +31,6 @@ from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily
-from jetsel.wire import Criterion
 from jetsel.zoo import Labels, Model, verify
 
 log = logging.getLogger("jetsel.models")
@@ -49,18 +47,16 @@ class ServedFamily:
     backends: dict[str, str]  # what each model runs on
     decode_px: int
     driver: Driver
-    policies: dict[Criterion, dict[str, Policy]]
-    requirements: dict[Criterion, Requirements]  # the policy of requests that say what their answer must have
-    default_policy: dict[Criterion, str]
+    policies: dict[str, Policy]
+    requirements: Requirements  # the policy of requests that say what their answer must have
+    default_policy: str
     because: str
     fallback: str  # the model used in doubt
     on_doubt: str  # "use" the fallback or "refuse", if the request does not say
     in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
-    fronts: dict[Criterion, Front] = field(
-        default_factory=dict
-    )  # of the default policies, if the load may lead to them
-    points_used: dict[Criterion, PointsUsed] = field(default_factory=dict)
+    points_used: PointsUsed
+    front: Front | None = None  # of the default policy, if the load may lead along it
     promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
     instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
@@ -142,17 +138,14 @@ class ServedFamily:
         if self.fallback not in running:
             self._log_stand_in(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
             self.fallback = best
-        for criterion, name in self.default_policy.items():
-            needed = self.policies[criterion][name].models  # it passes over those of them that are unavailable
-            if not any(model in running for model in needed):
-                lost = " and ".join(needed)
-                self.default_policy[criterion] = f"single:{best}"
-                self.because = f"{name} needs {lost}; the most expensive available model answers instead"
-                self._log_stand_in(
-                    f"single:{best} is the default of family {self.name} for {criterion}: {name} is unavailable"
-                )
+        name = self.default_policy
+        needed = self.policies[name].models  # it passes over those of them that are unavailable
+        if not any(model in running for model in needed):
+            self.default_policy = f"single:{best}"
+            self.because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
+            self._log_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
 
-        missing = self.promises.missing(self.policies["top1"][self.default_policy["top1"]])
+        missing = self.promises.missing(self.policies[self.default_policy])
         if missing is not None:
             told = event("promise-missing", family=self.name, reason=missing)
             log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
@@ -198,35 +191,30 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies={criterion: _offered(criterion, in_use, queues, config) for criterion in in_use.policies},
-        requirements={
-            criterion: requirements_policy(
-                criterion, offered, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
-            )
-            for criterion, offered in in_use.policies.items()
-        },
-        default_policy=dict(configured.default_policy),
+        policies=_offered(in_use, queues, config),
+        requirements=requirements_policy(
+            in_use.policies, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
+        ),
+        default_policy=configured.default_policy,
         because=configured.because,
         fallback=configured.fallback,
         on_doubt=config.policy.on_doubt,
         in_use=in_use,
-        fronts=configured.fronts,
-        points_used={criterion: PointsUsed(family.name) for criterion in CRITERIA},
+        front=configured.front,
+        points_used=PointsUsed(family.name),
         promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
         drift=drift_of(in_use.calibration),
     )
 
 
-def _offered(
-    criterion: Criterion, in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config
-) -> dict[str, Policy]:
+def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config) -> dict[str, Policy]:
     """What the calibration offers, each model of the edge, and what goes by time, if it can."""
-    found = dict(in_use.policies[criterion])
+    found = dict(in_use.policies)
     if in_use.calibration is not None:
         here, elsewhere = _places(queues)
         least, known = config.policy.least_accuracy, in_use.calibration
-        timed = deadline_policy(criterion, found, known, here, elsewhere, config.edge, least)
+        timed = deadline_policy(found, known, here, elsewhere, config.edge, least)
         found |= {} if timed is None else {timed.name: timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
@@ -241,4 +229,4 @@ def drift_of(calibration: Calibration | None) -> Drift | None:
     """What compares answers with this calibration; None if it does not say what it expects."""
     if calibration is None or calibration.expected is None:
         return None
-    return Drift(calibration.expected, calibration.default_policy["top1"], calibration.features_px)
+    return Drift(calibration.expected, calibration.default_policy, calibration.features_px)

@@ -49,10 +49,10 @@ class Intake:
             asked = self._metering.in_conditions(family, policy_for(family, request))
             front = front_for(family, request, asked)
             if front is not None:
-                front = family.promises.wrap_front(front, request.criterion, request.wrong_at_most)
+                front = family.promises.wrap_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promises.wrap(asked, request.criterion, request.wrong_at_most)
+                policy = family.promises.wrap(asked, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]

@@ -41,7 +41,7 @@ def allowed_ms(target_ms: float, in_queue: int, workers: int, around_ms: float) 
 
 
 class PointsUsed:
-    """The operating points that answered for one family under one criterion. Any thread may call."""
+    """The operating points that answered for one family. Any thread may call."""
 
     def __init__(self, family: str) -> None:
         self._family = family

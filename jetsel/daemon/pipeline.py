@@ -180,7 +180,7 @@ class Pipeline:
             self._metering.answered(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
-                used = job.family.points_used[job.message.criterion]
+                used = job.family.points_used
                 used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
                 self._metering.spent(reply, job.family, job.policy)
         for one in following:

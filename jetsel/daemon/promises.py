@@ -13,11 +13,10 @@ from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.with_promise import WithPromise
-from jetsel.wire import Criterion
 
 
 class FamilyPromises:
-    """What one family can promise of its errors, under every criterion."""
+    """What one family can promise of its errors."""
 
     def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
         """wrong_at_most: what the configuration asks for; the calibration's own goes before it."""
@@ -25,16 +24,16 @@ class FamilyPromises:
         own = None if calibration is None else calibration.wrong_at_most
         self.wrong_at_most = wrong_at_most if own is None else own
 
-    def of(self, criterion: Criterion, policy: str) -> Promises | None:
+    def of(self, policy: str) -> Promises | None:
         """Return what a policy can promise, None if it was not calibrated for that."""
-        return None if self._calibration is None else self._calibration.promises.get(criterion, {}).get(policy)
+        return None if self._calibration is None else self._calibration.promises.get(policy)
 
     def level(self, wrong_at_most: float | None) -> float | None:
         """Return the level that a request gets: its own, or the family's; None for no promise."""
         level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
         return None if level is None or level >= 1 else level
 
-    def wrap(self, policy: Policy, criterion: Criterion, wrong_at_most: float | None) -> Policy:
+    def wrap(self, policy: Policy, wrong_at_most: float | None) -> Policy:
         """Return the policy with the promise that the request asks for, or the family does; 1 asks for none.
 
         What chooses among paths chooses among those that can promise it. Raises RequirementsError that says how many
@@ -44,18 +43,18 @@ class FamilyPromises:
         if level is None:
             return policy
         if isinstance(policy, Deadline):
-            front = self.wrap_front(policy.front, criterion, level)
+            front = self.wrap_front(policy.front, level)
             able = {point.policy.name: point.policy for point in front.points}
             otherwise = able.get(policy.otherwise.name, front.points[0].policy)
             return replace(policy, front=front, otherwise=otherwise, edge=Front())
         if isinstance(policy, Requirements):
-            front = self.wrap_front(policy.front, criterion, level)
+            front = self.wrap_front(policy.front, level)
             names = ", ".join(point.policy.name for point in front.points)
             words = f"only {names} can promise wrong_at_most {level:g}"
             return replace(policy, front=front, edge=Front(), promise=words)
-        return self._with_promise(policy, criterion, level)
+        return self._with_promise(policy, level)
 
-    def wrap_front(self, front: Front, criterion: Criterion, wrong_at_most: float | None) -> Front:
+    def wrap_front(self, front: Front, wrong_at_most: float | None) -> Front:
         """Return the operating points that can promise what the request asks for, with that promise.
 
         They are still ranked by their accuracy: the shares that promises answer are of the images that their thresholds
@@ -64,39 +63,38 @@ class FamilyPromises:
         level = self.level(wrong_at_most)
         if level is None:
             return front
-        able = front.only(lambda point: self._able(point.policy, criterion, level))
+        able = front.only(lambda point: self._able(point.policy, level))
         if able is None:
-            raise self._refusal(criterion, level)
+            raise self._refusal(level)
         return able
 
     def missing(self, policy: Policy) -> str | None:
-        """Return why this policy cannot promise what the family's requests get under top1, None if it can."""
+        """Return why this policy cannot promise what the family's requests get, None if it can."""
         try:
-            self.wrap(policy, "top1", None)
+            self.wrap(policy, None)
         except RequirementsError as error:
             return str(error)
         return None
 
-    def _able(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise | None:
+    def _able(self, policy: Policy, level: float) -> WithPromise | None:
         """Return the policy with its promise, None if it cannot make it."""
         try:
-            return self._with_promise(policy, criterion, level)
+            return self._with_promise(policy, level)
         except RequirementsError:
             return None
 
-    def _with_promise(self, policy: Policy, criterion: Criterion, level: float) -> WithPromise:
-        found = self.of(criterion, policy.name)
+    def _with_promise(self, policy: Policy, level: float) -> WithPromise:
+        found = self.of(policy.name)
         if found is None:
-            raise self._refusal(criterion, level, policy.name)
+            raise self._refusal(level, policy.name)
         return WithPromise(policy, found.at(level))
 
-    def _refusal(self, criterion: Criterion, level: float, policy: str | None = None) -> RequirementsError:
+    def _refusal(self, level: float, policy: str | None = None) -> RequirementsError:
         """Return why nothing, or this policy, can promise the level."""
-        known = {} if self._calibration is None else self._calibration.promises.get(criterion, {})
+        known = {} if self._calibration is None else self._calibration.promises
         if not known:
             return RequirementsError(
-                f"wrong_at_most {level:g}: the family's calibration has no promises for {criterion}: "
-                "jetsel calibrate IMAGES"
+                f"wrong_at_most {level:g}: the family's calibration has no promises: jetsel calibrate IMAGES"
             )
         if policy is not None:
             return RequirementsError(

@@ -95,13 +95,13 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
     """Return the state of one family. escalated: those of its answers that took more than one model."""
-    in_use, promises = family.in_use, family.promises.of("top1", family.default_policy["top1"])
+    in_use, promises = family.in_use, family.promises.of(family.default_policy)
     return FamilyStatus(
         name=family.name,
         classes=len(family.labels.names),
         models=[_model(family, name) for name in family.models],
-        policies=list(family.policies["top1"]),
-        default_policy=dict(family.default_policy.items()),
+        policies=list(family.policies),
+        default_policy=family.default_policy,
         because=family.because,
         fallback=family.fallback if family.on_doubt == "use" else None,
         calibration=str(in_use),
@@ -118,11 +118,11 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
 
 
 def _front(family: ServedFamily) -> FrontStatus | None:
-    """Return the operating points under top1; None if the default policy has none, or another one stands in for it."""
-    front = family.fronts.get("top1")
-    if front is None or front.points[0].policy.name != family.default_policy["top1"]:
+    """Return the operating points; None if the default policy has none, or another one stands in for it."""
+    front = family.front
+    if front is None or front.points[0].policy.name != family.default_policy:
         return None
-    used = family.points_used["top1"]
+    used = family.points_used
     answers = used.answers()
     points = [
         FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))

@@ -23,7 +23,6 @@ from jetsel.edge.server import Server
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
-from jetsel.policies.policy import confidence_of
 from jetsel.runtime import RequestRun
 from jetsel.runtime.infer import predict
 from jetsel.runtime.request_run import Handle, Request
@@ -76,7 +75,7 @@ class EdgeRunner:
         def deliver(answer: EdgeAnswer | JetselError) -> None:
             if isinstance(answer, EdgeAnswer):
                 traffic = Traffic(answer.result.sent_bytes, answer.result.received_bytes)
-                arrived(self._prediction(model, run, answer), traffic)
+                arrived(self._prediction(model, answer), traffic)
             else:
                 arrived(answer, None)
 
@@ -109,11 +108,11 @@ class EdgeRunner:
             width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
         return round(width_px * height_px * BYTES_PER_PIXEL)
 
-    def _prediction(self, model: str, run: RequestRun, answer: EdgeAnswer) -> Prediction:
+    def _prediction(self, model: str, answer: EdgeAnswer) -> Prediction:
         values = answer.values
         if self.remote.output == "logits":
-            return predict(model, values, 1.0, run.request.message.criterion)
-        return Prediction(model, values, confidence_of(values, run.request.message.criterion))
+            return predict(model, values, 1.0)
+        return Prediction(model, values, float(values.max()))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None
     deadline_ms: float | None = None
     top_k: int = 5
-    criterion: Literal["top1", "top5"] = "top1"
     on_doubt: Literal["use", "refuse"] | None = None
     on_device: bool = False
     least_accuracy: float | None = None

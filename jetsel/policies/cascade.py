@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ from jetsel.artefact.calibration import Calibration, Part
 from jetsel.artefact.parts import Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint, columns
-from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, confidence_of
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.premodel.cascades import Fitted, fit_cascades, judge
-from jetsel.wire import Criterion
 
 LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
 
@@ -29,10 +28,10 @@ def fitted_rungs(models: Sequence[str], fitted: Fitted) -> tuple[Rung, ...]:
     return rungs_of([models[rung] for rung in fitted.rungs], [float(one) for one in fitted.thresholds[:-1]])
 
 
-def check_rungs(rungs: Sequence[Rung], criterion: Criterion, calibration: Calibration) -> None:
+def check_rungs(rungs: Sequence[Rung], calibration: Calibration) -> None:
     """Raise ValueError unless the last rung accepts all, and each is a model of the calibration."""
     if not rungs or rungs[-1].threshold != 0.0:
-        raise ValueError(f"the last rung of {criterion} must accept all")
+        raise ValueError("the last rung must accept all")
     columns([rung.model for rung in rungs], calibration)
 
 
@@ -103,8 +102,6 @@ class Cascade:
 class AveragedCascade(Cascade):
     """The answer is the softmax of the mean of the temperature-scaled logits of all that ran."""
 
-    criterion: Criterion
-
     def answer(self, predictions: Sequence[Prediction]) -> Prediction:
         """Return the geometric mean of the probabilities, which is what the mean of scaled logits gives.
 
@@ -117,7 +114,7 @@ class AveragedCascade(Cascade):
         mean -= mean.max()
         probabilities = np.exp(mean, mean)
         probabilities /= probabilities.sum()
-        confidence = confidence_of(probabilities, self.criterion)
+        confidence = float(probabilities.max())
         return Prediction(predictions[-1].model, probabilities, confidence, predictions[-1].embedding)
 
     def names(self, predictions: Sequence[Prediction]) -> str:
@@ -151,18 +148,11 @@ class CascadeKind(Kind):
         outputs = held.outputs(averaged=self._averaged)
         return [TriedPoint(*judge(fitted, outputs)) for fitted in learned.cascades]
 
-    def fitted(self, learned: Mapping[Criterion, _Learned], chosen: Mapping[Criterion, Any]) -> Part:
+    def fitted(self, learned: _Learned, chosen: Any) -> Part:
         """Store the cascade of the chosen budget."""
-        rungs = {}
-        for criterion, one in learned.items():
-            rungs[criterion] = fitted_rungs(one.models, one.cascades[chosen[criterion]])
-        return Part(rungs)
+        return Part(fitted_rungs(learned.models, learned.cascades[chosen]))
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
-        """One policy a criterion; its last rung must accept all, and each be a model of the calibration."""
-        made: dict[Criterion, dict[str, Policy]] = {}
-        for criterion, rungs in part.facts.items():
-            check_rungs(rungs, criterion, calibration)
-            averaged = AveragedCascade(self.name, rungs, criterion)
-            made[criterion] = {self.name: averaged if self._averaged else Cascade(self.name, rungs)}
-        return made
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+        """Return the policy; its last rung must accept all, and each be a model of the calibration."""
+        check_rungs(part.facts, calibration)
+        return {self.name: (AveragedCascade if self._averaged else Cascade)(self.name, part.facts)}

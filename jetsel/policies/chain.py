@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,6 @@ from jetsel.premodel import (
     optimum_votes,
     select_models,
 )
-from jetsel.wire import Criterion
 
 
 @dataclass(frozen=True)
@@ -85,28 +83,24 @@ class ChainKind(Kind):
         links, _ = select_models(train.right, train.costs, train.models, plan.theta_points)
         return Learned(links, train.of(plan.features))
 
-    def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the scaled features once, each criterion's links, and what held-out photographs told of distances."""
-        features = next(iter(learned.values())).features
-        scaling = fit_scaling(features)
-        links = {criterion: Links(one.links, chosen[criterion] or Soundness()) for criterion, one in learned.items()}
-        arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(features)}
-        return Part(links, arrays)
+    def fitted(self, learned: Learned, chosen: Any) -> Part:
+        """Store the scaled features, the links, and what held-out photographs told of distances."""
+        scaling = fit_scaling(learned.features)
+        arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(learned.features)}
+        return Part(Links(learned.links, chosen or Soundness()), arrays)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
-        """All criteria share the neighbours; each photograph votes for its optimum among the links."""
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+        """Return the policy; each photograph votes for its optimum among the links."""
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
         near = Neighbours(part.arrays["points"])
         features, k = self.asks(calibration)
         if near.points.shape[1] != len(features):
             raise ValueError(f"its points have {near.points.shape[1]} features, not {len(features)}")
-        made: dict[Criterion, dict[str, Policy]] = {}
-        for criterion, links in part.facts.items():
-            linked = columns(links.models, calibration)
-            votes = optimum_votes(calibration.right[criterion][:, linked], calibration.cost_array[linked])
-            chain = Chain(links.models, votes, near, scaling, k, links.soundness)
-            made[criterion] = {self.name: ChainPolicy(self.name, chain, features)}
-        return made
+        links: Links = part.facts
+        linked = columns(links.models, calibration)
+        votes = optimum_votes(calibration.right[:, linked], calibration.cost_array[linked])
+        chain = Chain(links.models, votes, near, scaling, k, links.soundness)
+        return {self.name: ChainPolicy(self.name, chain, features)}
 
     def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
         """Return the features in which neighbours are near, and how many of them are asked."""

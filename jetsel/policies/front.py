@@ -19,7 +19,6 @@ from jetsel.policies.cascade import Cascade, check_rungs, fitted_rungs
 from jetsel.policies.kind import ChainPlan, Kind, Table
 from jetsel.policies.policy import Outlook, Policy
 from jetsel.premodel.cascades import Fitted
-from jetsel.wire import Criterion
 
 NAME = "front"
 POINT = "cascade:"  # before the numbers of its points
@@ -34,25 +33,17 @@ class FrontKind(Kind):
         """Fit a cascade for each budget."""
         return train.models, train.cascades
 
-    def fitted(
-        self, learned: Mapping[Criterion, tuple[tuple[str, ...], list[Fitted]]], chosen: Mapping[Criterion, Any]
-    ) -> Part:
+    def fitted(self, learned: tuple[tuple[str, ...], list[Fitted]], chosen: Any) -> Part:
         """Store the cascades of the chosen budgets."""
-        return Part(
-            {
-                criterion: tuple(fitted_rungs(models, cascades[place]) for place in chosen[criterion])
-                for criterion, (models, cascades) in learned.items()
-            }
-        )
+        models, cascades = learned
+        return Part(tuple(fitted_rungs(models, cascades[place]) for place in chosen))
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
         """Return all points; the last rung of each must accept all, and each rung be a model of the calibration."""
-        made: dict[Criterion, dict[str, Policy]] = {}
-        for criterion, points in part.facts.items():
-            made[criterion] = {}
-            for number, rungs in enumerate(points, 1):
-                check_rungs(rungs, criterion, calibration)
-                made[criterion][f"{POINT}{number}"] = Cascade(f"{POINT}{number}", rungs)
+        made: dict[str, Policy] = {}
+        for number, rungs in enumerate(part.facts, 1):
+            check_rungs(rungs, calibration)
+            made[f"{POINT}{number}"] = Cascade(f"{POINT}{number}", rungs)
         return made
 
 
@@ -244,23 +235,21 @@ class Front:
         return Front(tuple(replace(point, policy=policy) for point, policy in kept), max(0, below - 1))
 
 
-def point_of(policy: Policy, criterion: Criterion, calibration: Calibration) -> Point | None:
+def point_of(policy: Policy, calibration: Calibration) -> Point | None:
     """Return the point of a policy, None if the calibration has no figures of it."""
-    figures = calibration.figures.get(criterion, {}).get(policy.name)
+    figures = calibration.figures.get(policy.name)
     if figures is None:
         return None
     runs = {model: share for model, share in figures["runs"].items() if share > 0}
     models_ms = sum(share * calibration.costs_ms[model] for model, share in runs.items())
     chooser_ms = max(0.0, figures["mean_ms"] - models_ms)
-    return Point(policy, figures[criterion], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"])
+    return Point(policy, figures["top1"], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"])
 
 
-def points_here(
-    criterion: Criterion, offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]
-) -> list[Point]:
+def points_here(offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]) -> list[Point]:
     """Return the points of the single models and cascades here of which the calibration has figures."""
     paths = (policy for policy in offered.values() if not policy.features and set(policy.models) <= set(here))
-    return [point for policy in paths if (point := point_of(policy, criterion, calibration)) is not None]
+    return [point for policy in paths if (point := point_of(policy, calibration)) is not None]
 
 
 def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:

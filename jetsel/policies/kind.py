@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
 from jetsel.premodel.cascades import PRICES, Fitted, Outputs, fit_cascades, log_softmax
-from jetsel.wire import Criterion
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ChainPlan:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What m models, cheapest first, said of n photographs under one criterion, as plain arrays.
+    """What m models, cheapest first, said of n photographs, as plain arrays.
 
     logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
     the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
@@ -37,7 +36,6 @@ class Table:
     """
 
     models: tuple[str, ...]
-    criterion: Criterion
     logits: Sequence[NDArray[np.floating]]
     temperatures: Sequence[float]
     classes: NDArray[np.int64]
@@ -54,7 +52,7 @@ class Table:
 
     def outputs(self, *, averaged: bool) -> Outputs:
         """What the models say one after the other, for cascades."""
-        return Outputs(self.log_odds, self.classes, self.costs, self.criterion, averaged=averaged)
+        return Outputs(self.log_odds, self.classes, self.costs, averaged=averaged)
 
     @property
     def prices(self) -> NDArray[np.float64]:
@@ -95,12 +93,12 @@ class Kind(ABC):
         return []
 
     @abstractmethod
-    def fitted(self, learned: Mapping[Criterion, Any], chosen: Mapping[Criterion, Any]) -> Part:
+    def fitted(self, learned: Any, chosen: Any) -> Part:
         """Return what is stored. chosen: the place of an operating point among those tried, None if none were."""
 
     @abstractmethod
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
-        """Return the policy by its name for each criterion that it was fitted for; some kinds have several.
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+        """Return the policy by its name; some kinds have several.
 
         Raises ValueError, TypeError or LookupError if the part does not fit the calibration.
         """

@@ -20,7 +20,6 @@ from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import worthiest
-from jetsel.wire import Criterion
 
 NAME = "multiplexer"
 PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
@@ -259,27 +258,18 @@ class MultiplexerKind(Kind):
             found.append(TriedPoint(held.right[rows, which], ran))
         return found
 
-    def fitted(self, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Any]) -> Part:
-        """Store the network of each criterion, and the chosen price."""
-        facts = {criterion: Priced(float(one.prices[chosen[criterion]])) for criterion, one in learned.items()}
-        weights = {
-            f"{criterion}.{name}": array
-            for criterion, one in learned.items()
-            for name, array in one.readout.weights.items()
-        }
-        return Part(facts, weights)
+    def fitted(self, learned: Learned, chosen: Any) -> Part:
+        """Store the network and the chosen price."""
+        return Part(Priced(float(learned.prices[chosen])), learned.readout.weights)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[Criterion, dict[str, Policy]]:
-        """One policy a criterion."""
+    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+        """Return the policy."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
-        made: dict[Criterion, dict[str, Policy]] = {}
-        for criterion, one in part.facts.items():
-            readout = Readout({name: part.arrays[f"{criterion}.{name}"] for name in NAMES})
-            known = len(readout.weights["out_bias"])
-            if known != len(models):
-                raise ValueError(f"it predicts for {known} models, and the calibration has {len(models)}")
-            made[criterion] = {self.name: CheapestFirst(self.name, models, readout.chances_after, costs, one.price)}
-        return made
+        readout = Readout({name: part.arrays[name] for name in NAMES})
+        known = len(readout.weights["out_bias"])
+        if known != len(models):
+            raise ValueError(f"it predicts for {known} models, and the calibration has {len(models)}")
+        return {self.name: CheapestFirst(self.name, models, readout.chances_after, costs, part.facts.price)}
 
 
 def inputs_in(table: Table) -> NDArray[np.float32]:

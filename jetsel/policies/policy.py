@@ -11,13 +11,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.wire import Criterion
 
 
 class Prediction(Struct, frozen=True, eq=False):
     """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
 
-    The confidence is the largest probability, or the sum of the five largest if the criterion is top5.
+    The confidence is the largest probability.
     embedding: the model's penultimate features (width,) float32, None if it gives none.
     """
 
@@ -30,17 +29,6 @@ class Prediction(Struct, frozen=True, eq=False):
     def label(self) -> int:
         """The index of the most probable class."""
         return int(self.probabilities.argmax())
-
-
-def sum_of_five(probabilities: NDArray[np.float32]) -> float:
-    """The confidence under top5: what the five largest probabilities of (classes,) add up to."""
-    five = min(5, len(probabilities))
-    return float(np.partition(probabilities, -five)[-five:].sum())
-
-
-def confidence_of(probabilities: NDArray[np.float32], criterion: Criterion) -> float:
-    """How sure probabilities (classes,) are under a criterion: the largest, or what the five largest add up to."""
-    return float(probabilities.max()) if criterion == "top1" else sum_of_five(probabilities)
 
 
 def best(predictions: list[Prediction]) -> Prediction:

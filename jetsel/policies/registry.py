@@ -15,7 +15,6 @@ from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import MultiplexerKind
 from jetsel.policies.policy import Policy
 from jetsel.policies.single import Single
-from jetsel.wire import Criterion
 
 KINDS: tuple[Kind, ...] = (
     ChainKind(),
@@ -51,27 +50,20 @@ def no_such(name: str, offered: Iterable[str]) -> str:
     return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
 
 
-CRITERIA: tuple[Criterion, ...] = ("top1", "top5")
-
-
 def catalogue(
     models: Sequence[str], calibration: Calibration | None, kinds: Iterable[Kind] = KINDS
-) -> dict[Criterion, dict[str, Policy]]:
-    """Return every policy of a family by criterion and name.
+) -> dict[str, Policy]:
+    """Return every policy of a family by its name.
 
     models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
     fitted. kinds: those that may be in it; an experiment adds its own. Raises CalibrationError for a part that does not
     fit the others.
     """
-    made: dict[Criterion, dict[str, Policy]] = {
-        criterion: {f"single:{model}": Single(model) for model in models} for criterion in CRITERIA
-    }
+    made: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
     for kind in kinds:
         if calibration is not None and kind.name in calibration.parts:
             try:
-                policies_of = kind.make(calibration.parts[kind.name], calibration)
+                made |= kind.make(calibration.parts[kind.name], calibration)
             except (ValueError, TypeError, LookupError) as fault:
                 raise contradiction(f"{kind.name}: {fault}") from fault
-            for criterion, policies in policies_of.items():
-                made[criterion] |= policies
     return made

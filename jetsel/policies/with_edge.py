@@ -14,7 +14,6 @@ from jetsel.policies.front import Front, Point, front_of, points_here
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.wire import Criterion
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,6 @@ def edge_point(
 
 
 def deadline_policy(
-    criterion: Criterion,
     offered: Mapping[str, Policy],
     calibration: Calibration,
     here: Sequence[str],
@@ -81,13 +79,13 @@ def deadline_policy(
     elsewhere: names of models, cheapest first. least_accuracy: of what is chosen; if nothing here has it, the most
     accurate is. Raises ConfigError if it is not known how accurate one of the edge is.
     """
-    points = points_here(criterion, offered, calibration, here)
+    points = points_here(offered, calibration, here)
     least = min(least_accuracy or 0.0, max((point.known_accuracy for point in points), default=0.0))
     points = [point for point in points if point.known_accuracy >= least]
     front = front_of(points)
     if front is None:
         return None
-    there = _accuracy_of(criterion, calibration, elsewhere, edge)
+    there = _accuracy_of(calibration, elsewhere, edge)
     away = Front(tuple(edge_point(name, known) for name, known in there.items() if known >= least))
     return Deadline(front, Single(here[-1]), singles_of(points, front), away, edge.allow, edge.duplicate)
 
@@ -100,7 +98,6 @@ def singles_of(points: Sequence[Point], front: Front) -> Front:
 
 
 def requirements_policy(
-    criterion: Criterion,
     offered: Mapping[str, Policy],
     calibration: Calibration | None,
     here: Sequence[str],
@@ -113,11 +110,11 @@ def requirements_policy(
     Without a calibration its paths are the single models, of which nothing is known. no_energy: why the calibration has
     no energies, None if it has. Others are as deadline_policy's.
     """
-    figures = {} if calibration is None else calibration.figures.get(criterion, {})
-    known = [] if calibration is None else points_here(criterion, offered, calibration, here)
+    figures = {} if calibration is None else calibration.figures
+    known = [] if calibration is None else points_here(offered, calibration, here)
     first = here[0] if edge.allow == "low-confidence" else None
     first_mj = 0.0 if first is None else figures.get(f"single:{first}", {}).get("mean_mj")
-    accuracy = {name: accuracy_there(criterion, figures, name, edge) for name in elsewhere}
+    accuracy = {name: accuracy_there(figures, name, edge) for name in elsewhere}
     no_edge = 'edge.allow is "never"' if edge.allow == "never" else "it answers for another family (edge.family)"
     return Requirements(
         front=Front(tuple(known or [Point(Single(name), None, None, {}, 0.0, None) for name in here])),
@@ -129,13 +126,11 @@ def requirements_policy(
     )
 
 
-def _accuracy_of(
-    criterion: Criterion, calibration: Calibration, elsewhere: Sequence[str], edge: Edge
-) -> dict[str, float]:
+def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: Edge) -> dict[str, float]:
     """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
-    figures, accuracy = calibration.figures.get(criterion, {}), {}
+    accuracy = {}
     for name in elsewhere:
-        known = accuracy_there(criterion, figures, name, edge)
+        known = accuracy_there(calibration.figures, name, edge)
         if known is None:
             there = name.removeprefix(EDGE)
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
@@ -143,9 +138,9 @@ def _accuracy_of(
     return accuracy
 
 
-def accuracy_there(criterion: Criterion, figures: Mapping[str, Any], name: str, edge: Edge) -> float | None:
+def accuracy_there(figures: Mapping[str, Any], name: str, edge: Edge) -> float | None:
     """Return how accurate one of the edge's models is, as configured or calibrated, None if neither says it."""
     there, _, px = name.removeprefix(EDGE).partition(REDUCED)
     told = edge.models[there]
     known = told.accuracy_at_px[px] if px else told.accuracy
-    return figures.get(f"single:{there}", {}).get(criterion) if known is None else known
+    return figures.get(f"single:{there}", {}).get("top1") if known is None else known

@@ -8,11 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.wire import Criterion
 
-
-def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], criterion: Criterion) -> NDArray[np.bool_]:
-    """Whether the class of each photograph is the first, or among the first five, of (n, c) logits: (n,).
+def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], among: int = 1) -> NDArray[np.bool_]:
+    """Whether the class of each photograph is the first, or among this number of the first, of (n, c) logits: (n,).
 
     Of equal logits the lower class number stands first, as in answers.
     """
@@ -20,7 +18,7 @@ def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], criterion
     true = np.take_along_axis(logits, column, axis=1)
     lower = np.arange(logits.shape[1]) < column
     above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
-    right: NDArray[np.bool_] = np.less(above, 1 if criterion == "top1" else 5)
+    right: NDArray[np.bool_] = np.less(above, among)
     return right
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.premodel.algorithm1 import is_right
-from jetsel.wire import Criterion
 
 QUANTILES = np.linspace(0.02, 0.98, 33)  # of the confidences at a rung: the thresholds that are tried
 PRICES = np.geomspace(0.003, 0.3, 24)  # of the most expensive model's time or energy, in shares of right answers
@@ -27,13 +26,11 @@ class Outputs:
         log_odds: Sequence[NDArray[np.float32]],
         classes: NDArray[np.int64],
         costs: NDArray[np.float64],
-        criterion: Criterion,
         *,
         averaged: bool,
     ) -> None:
         """Keep each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,)."""
         self.costs = costs  # ms, or mJ if energy is the objective
-        self._criterion = criterion
         self._averaged = averaged
         self.classes = classes
         self._logs = log_odds
@@ -46,10 +43,7 @@ class Outputs:
             logs = self._logs[key[0]]
             if len(key) > 1:
                 logs = log_softmax(np.mean([self._logs[column] for column in key], axis=0), 1.0)
-            odds = np.exp(logs)
-            first = 1 if self._criterion == "top1" else min(5, odds.shape[1])
-            confidence = odds.max(axis=1) if first == 1 else np.partition(odds, -first)[:, -first:].sum(axis=1)
-            self._heard[key] = confidence, is_right(logs, self.classes, self._criterion)
+            self._heard[key] = np.exp(logs).max(axis=1), is_right(logs, self.classes)
         return self._heard[key]
 
 

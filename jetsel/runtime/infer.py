@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.engines import EngineFailedError
-from jetsel.policies.policy import Prediction, sum_of_five
+from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_queue import ModelQueue
 from jetsel.runtime.request_run import RequestRun
-from jetsel.wire import Criterion, Ran
+from jetsel.wire import Ran
 
 
 def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -> list[tuple[Prediction, Ran]]:
@@ -28,7 +28,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     results = []
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
-        prediction = predict(queue.model, logits[number], queue.temperature, run.request.message.criterion, embedding)
+        prediction = predict(queue.model, logits[number], queue.temperature, embedding)
         asked, because = run.asked, ""  # None: it is not waited for any more
         if asked is not None:
             because = asked.because
@@ -41,15 +41,12 @@ def predict(
     model: str,
     logits: NDArray[np.float32],
     temperature: float,
-    criterion: Criterion,
     embedding: NDArray[np.float32] | None = None,
 ) -> Prediction:
-    """Turn logits (classes,) into probabilities at the model's temperature, and read the criterion's confidence."""
+    """Turn logits (classes,) into probabilities at the model's temperature, and read its confidence."""
     scaled = logits / temperature
     scaled -= np.maximum.reduce(scaled)
     probabilities = np.exp(scaled, scaled)
     total = np.add.reduce(probabilities)
     probabilities /= total
-    # The largest scaled logit is 0, and its exponential 1.
-    confidence = float(1 / total) if criterion == "top1" else sum_of_five(probabilities)
-    return Prediction(model, probabilities, confidence, embedding)
+    return Prediction(model, probabilities, float(1 / total), embedding)  # the largest scaled logit is 0

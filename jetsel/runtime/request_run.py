@@ -17,7 +17,7 @@ from jetsel.wire import Classify, Ran, Stages
 class Request(Protocol):
     """The request of a run; in the daemon, a Job."""
 
-    message: Classify  # with the id and the criterion
+    message: Classify  # with the id
     deadline_s: float | None  # on the driver's clock
     photograph: Photograph | None  # the image, decoded
 

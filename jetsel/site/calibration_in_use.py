@@ -15,8 +15,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
 from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue
-from jetsel.policies.registry import CRITERIA, no_such
-from jetsel.wire import Criterion
+from jetsel.policies.registry import no_such
 from jetsel.wire.status import CalibrationIdentity, OperatingPoint
 from jetsel.zoo import Family, Model
 
@@ -25,14 +24,14 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True, eq=False)
 class CalibrationInUse:
-    """The calibration in use, None if there is none, and the policies that it offers by criterion and name.
+    """The calibration in use, None if there is none, and the policies that it offers by name.
 
     source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
     is not; None if nothing was refused. identity: which one it is, for programs; None if there is none.
     """
 
     calibration: Calibration | None
-    policies: dict[Criterion, dict[str, Policy]]
+    policies: dict[str, Policy]
     source: str
     refused: str | None = None
     identity: CalibrationIdentity | None = None
@@ -80,25 +79,36 @@ def shipped(family: Family) -> Installed | None:
 
 def offered(
     calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
-) -> dict[Criterion, dict[str, Policy]]:
+) -> dict[str, Policy]:
     """Return the policies of a family with this calibration; raises CalibrationError if it cannot serve it.
 
     models: those served; elsewhere: names of those that the calibration may know beside them, as an edge runs them.
     """
     hashes = {name: one.manifest.identity for name, one in models.items()}
     check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
-    missing = [criterion for criterion in CRITERIA if criterion not in calibration.right]
-    if missing:
-        raise CalibrationError(f"it was not made for {' and '.join(missing)}: recalibrate")
     policies = catalogue(list(models), calibration)
-    for criterion in CRITERIA:
-        default = calibration.default_policy[criterion]
-        if default not in policies[criterion] and calibration.identities.keys() <= models.keys():
-            raise CalibrationError(
-                f"its default policy for {criterion}: the family has {no_such(default, policies[criterion])}: "
-                "recalibrate (jetsel calibrate IMAGES), or update jetsel"
-            )
+    default = calibration.default_policy
+    if default not in policies and calibration.identities.keys() <= models.keys():
+        raise CalibrationError(
+            f"its default policy: the family has {no_such(default, policies)}: "
+            "recalibrate (jetsel calibrate IMAGES), or update jetsel"
+        )
     return policies
+
+
+def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:
+    """Return the calibration's default policy, or the most accurate one of these models if it needs others."""
+    default, figures = calibration.default_policy, calibration.figures
+    offered = in_use.policies
+    if default in offered and set(offered[default].models) <= set(here):
+        return default
+    known = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
+    return max(known, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
+
+
+def operating_points(calibration: Calibration) -> list[OperatingPoint]:
+    """What each policy gave on the calibration's photographs, held out."""
+    return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
 
 
 def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
@@ -108,22 +118,6 @@ def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
         log.info(words, family, extra=told)
     else:
         log.error("calibration of family %s is not used: %s", family, reason, extra=told)
-
-
-def default_of(calibration: Calibration, criterion: Criterion, in_use: CalibrationInUse, here: Collection[str]) -> str:
-    """Return the calibration's default policy, or the most accurate one of these models if it needs others."""
-    default, figures = calibration.default_policy[criterion], calibration.figures.get(criterion, {})
-    offered = in_use.policies[criterion]
-    if default in offered and set(offered[default].models) <= set(here):
-        return default
-    known = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
-    return max(known, key=lambda name: figures[name][criterion] if name in figures else 0.0)
-
-
-def operating_points(calibration: Calibration) -> list[OperatingPoint]:
-    """What each policy gave on the calibration's photographs under top1, held out."""
-    figures = calibration.figures.get("top1", {})
-    return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in figures.items()]
 
 
 def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:

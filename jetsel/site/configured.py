@@ -11,10 +11,9 @@ from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
 from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
-from jetsel.policies.registry import CRITERIA, no_such
+from jetsel.policies.registry import no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
 from jetsel.site.families import served_models
-from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
@@ -24,18 +23,17 @@ log = logging.getLogger("jetsel.models")
 class ConfiguredFamily:
     """One family as the configuration has it served; no model is loaded.
 
-    models: by name, cheapest first. fallback: the model used in doubt. default_policy: by criterion; because: why, in
-    words. fronts: by criterion, the operating points of the default policy, if there is a latency target or a power
-    budget, and a calibration.
+    models: by name, cheapest first. fallback: the model used in doubt. because: why `default_policy`, in words. front:
+    the operating points of that policy; None without a latency target or power budget, or without a calibration.
     """
 
     family: Family
     models: dict[str, Model]
     in_use: CalibrationInUse
     fallback: str
-    default_policy: dict[Criterion, str]
+    default_policy: str
     because: str
-    fronts: dict[Criterion, Front]
+    front: Front | None
 
 
 def configured(
@@ -58,69 +56,57 @@ def configured(
                 f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
             )
         fallback = best
-    defaults, because = defaults_of(family, in_use, config, best, is_default=is_default)
-    fronts = _fronts(family, config, in_use, defaults, models)
-    return ConfiguredFamily(family, models, in_use, fallback, defaults, because, fronts)
+    default, because = default_policy_of(family, in_use, config, best, is_default=is_default)
+    front = _front(family, config, in_use, default, models)
+    return ConfiguredFamily(family, models, in_use, fallback, default, because, front)
 
 
-def defaults_of(
+def default_policy_of(
     family: Family, in_use: CalibrationInUse, config: Config, best: str, *, is_default: bool
-) -> tuple[dict[Criterion, str], str]:
-    """Return the policy that answers by default under each criterion, and why.
+) -> tuple[str, str]:
+    """Return the policy that answers by default, and why.
 
     best: the most expensive model. Raises ConfigError if the configuration names a policy that the family lacks.
     """
-    calibration, offered = in_use.calibration, in_use.policies["top1"]
+    calibration, offered = in_use.calibration, in_use.policies
     wanted = config.policy.default
     if wanted is not None and (is_default or wanted in offered):
         if wanted not in offered:
             raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
-        return {"top1": wanted, "top5": wanted}, "it is set in the configuration"
+        return wanted, "it is set in the configuration"
     if calibration is not None:
-        here = served_models(family, config)
-        defaults = {criterion: default_of(calibration, criterion, in_use, here) for criterion in CRITERIA}
-        if defaults["top1"] == calibration.default_policy["top1"]:
-            return defaults, calibration.because
-        return (
-            defaults,
-            f"{calibration.default_policy['top1']} needs models that are not served: the most accurate of the others "
-            "is used",
-        )
-    single = f"single:{best}"
-    return {"top1": single, "top5": single}, "without a calibration the most expensive model answers"
+        default, calibrated = default_of(calibration, in_use, served_models(family, config)), calibration.default_policy
+        if default == calibrated:
+            return default, calibration.because
+        return default, f"{calibrated} needs models that are not served: the most accurate of the others is used"
+    return f"single:{best}", "without a calibration the most expensive model answers"
 
 
-def _fronts(
+def _front(
     family: Family,
     config: Config,
     in_use: CalibrationInUse,
-    defaults: Mapping[Criterion, str],
+    name: str,
     models: Collection[str],
-) -> dict[Criterion, Front]:
-    """Return the operating points of the default policies that are accurate enough for the configuration.
+) -> Front | None:
+    """Return the operating points of the default policy, by name, that are accurate enough for the configuration.
 
     If the calibration was made before there were points of a front, single models and its cascades take their place.
     """
     calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0
     if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
-        return {}
-    found = {}
-    for criterion, name in defaults.items():
-        offered = in_use.policies[criterion]
-        top = point_of(offered[name], criterion, calibration)
-        if top is None:
-            continue
-        paths = points_here(criterion, offered, calibration, models)
-        ways = [one for one in paths if one.policy.name.startswith(POINT)] or paths
-        if top.known_accuracy < least:
-            words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
-            told = event("front-too-weak", family=family.name)
-            log.warning(words, least, name, family.name, top.accuracy, extra=told)
-        others = [one for one in ways if one.policy.name != name and one.known_accuracy >= least]
-        front = front_of(others, top)
-        if front is not None:
-            found[criterion] = front
-    return found
+        return None
+    top = point_of(in_use.policies[name], calibration)
+    if top is None:
+        return None
+    paths = points_here(in_use.policies, calibration, models)
+    ways = [one for one in paths if one.policy.name.startswith(POINT)] or paths
+    if top.known_accuracy < least:
+        words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
+        told = event("front-too-weak", family=family.name)
+        log.warning(words, least, name, family.name, top.accuracy, extra=told)
+    others = [one for one in ways if one.policy.name != name and one.known_accuracy >= least]
+    return front_of(others, top)
 
 
 def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:

@@ -12,11 +12,9 @@ from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
-from jetsel.policies.registry import CRITERIA
 from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped
-from jetsel.site.configured import defaults_of
+from jetsel.site.configured import default_policy_of
 from jetsel.site.families import served_models
-from jetsel.wire import Criterion
 from jetsel.zoo import Family, Model
 
 
@@ -72,25 +70,22 @@ class FamilyCalibrations:
         wanted = "no calibration in use" if number is None else f"no calibration {number}"
         raise CalibrationError(f"family {self.family} has {wanted}: name one of {known}")
 
-    def incumbent(self, criterion: Criterion) -> Incumbent:
+    def incumbent(self) -> Incumbent:
         """Return what a daemon of this configuration answers by; raises CalibrationError if there are no models."""
         models, served = self.served()
         calibration = self._current()
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it has models of the edge server, which is not asked here
         in_use = CalibrationInUse(calibration, catalogue(list(served), calibration), "")
-        policies, _ = defaults_of(models, in_use, self.config, list(served)[-1], is_default=self.is_default)
+        policy, _ = default_policy_of(models, in_use, self.config, list(served)[-1], is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
-        return Incumbent(policies[criterion], calibration, is_chosen)
+        return Incumbent(policy, calibration, is_chosen)
 
     def models_in_use(self) -> frozenset[str]:
-        """Return the models of the policies that `incumbent` returns."""
+        """Return the models of the policy that `incumbent` returns."""
         _, served = self.served()
-        found = frozenset[str]()
-        for criterion in CRITERIA:
-            one = self.incumbent(criterion)
-            found |= frozenset(catalogue(list(served), one.calibration)[criterion][one.policy].models)
-        return found
+        one = self.incumbent()
+        return frozenset(catalogue(list(served), one.calibration)[one.policy].models)
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """The family, and its models that are served by name; raises CalibrationError if there are none."""

@@ -11,7 +11,6 @@ from jetsel.base.errors import BadRequestError
 from jetsel.wire.power import BudgetStatus
 from jetsel.wire.status import StatusReply
 
-Criterion = Literal["top1", "top5"]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 
@@ -49,7 +48,6 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     policy: Name | None = None
     model: Name | None = None
     deadline_ms: Annotated[float, Meta(gt=0, le=3_600_000)] | None = None
-    criterion: Criterion = "top1"
     on_doubt: Literal["use", "refuse"] | None = None
     explain: bool = False
     pixels: Pixels | None = None
@@ -157,7 +155,6 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
     top_k: list[Ranked]
     model: str
     policy: str
-    criterion: Criterion
     because: str
     in_doubt: bool
     cut_short: bool

@@ -175,15 +175,15 @@ class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
     `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
-    for no promise; `promises` are those of the default policy. `front` is that of top1, null without a latency target
-    or power budget.
+    for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
+    budget.
     """
 
     name: str = ""
     classes: int | None = None
     models: list[ModelStatus] = []
     policies: list[str] = []
-    default_policy: dict[str, str] = {}
+    default_policy: str = ""
     because: str = ""
     fallback: str | None = None
     calibration: str | None = None

@@ -16,6 +16,6 @@ def family_with_promises(folder: Path, **changes: object) -> str:
     put_family(folder, "cats", "cat")
     kept = (Promise(REFUSED, 100.0, (), 0.25, 0.0), Promise(ANSWERED, -100.0, (), 0.875, 0.04))
     promises = Promises(kept, (Missing(MISSING, 1000),), recorded=400)
-    default = dict.fromkeys(("top1", "top5"), "single:cat")
-    calibrate(folder, "cats", parts={}, default_policy=default, promises={"top1": {"single:cat": promises}}, **changes)
+    single = "single:cat"
+    calibrate(folder, "cats", parts={}, default_policy=single, promises={single: promises}, **changes)
     return f'[models]\nstarter = false\npaths = ["{folder}"]\n'

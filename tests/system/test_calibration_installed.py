@@ -24,7 +24,7 @@ def calibration(model: str, temperature: float) -> Calibration:
     shipped = read(STARTER / "calibration")
     return msgspec.structs.replace(
         shipped,
-        default_policy=dict.fromkeys(shipped.default_policy, f"single:{model}"),
+        default_policy=f"single:{model}",
         temperatures=dict.fromkeys(shipped.temperatures, temperature),
         because=f"{model} at {temperature}",
     )
@@ -62,8 +62,8 @@ def test_a_first_calibration_of_a_running_daemon_lets_deadlines_choose_models_th
     peer = connect(daemon)
     assert peer.classify(jpeg)["model"] == "xl", "the only one that has run"
     made = calibration("xl", 1.0)
-    best = {"single:xs": {**made.figures["top1"]["single:xs"], "top1": 0.999}}
-    install(msgspec.structs.replace(made, figures={"top1": made.figures["top1"] | best}), owners, "starter")
+    best = {"single:xs": {**made.figures["single:xs"], "top1": 0.999}}
+    install(msgspec.structs.replace(made, figures=made.figures | best), owners, "starter")
     assert peer.ask({"type": "reload"})["changed"] == ["calibration of starter"]
     assert peer.classify(jpeg, deadline_ms=30_000)["model"] == "xs"
 

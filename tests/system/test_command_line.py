@@ -29,7 +29,7 @@ def pictures(tmp_path: Path) -> list[Path]:
 
 def test_every_option_reaches_the_daemon(shared_daemon: Daemon, pictures: list[Path]) -> None:
     options = ["--json", "--family", "starter", "--policy", "chain", "--top-k", 3, "--deadline-ms", 20_000]
-    options += ["--criterion", "top5", "--on-doubt", "use", "--explain", "--jobs", 2]
+    options += ["--on-doubt", "use", "--explain", "--jobs", 2]
     done = jetsel("classify", *pictures, *options, env={"JETSEL_ENDPOINT": shared_daemon.endpoint})
     assert done.returncode == 0, done.stderr
     for one in lines(done):

@@ -23,11 +23,8 @@ def with_energies() -> Calibration:
     """The starter's calibration, as if it had been made where power is measured."""
     made = read(STARTER / "calibration")
     figures = {
-        criterion: {
-            name: {**figure, "mean_mj": DEAR_MJ if name == made.default_policy[criterion] else CHEAP_MJ}
-            for name, figure in found.items()
-        }
-        for criterion, found in made.figures.items()
+        name: {**figure, "mean_mj": DEAR_MJ if name == made.default_policy else CHEAP_MJ}
+        for name, figure in made.figures.items()
     }
     energies_mj = {model: DEAR_MJ if model in ("l", "xl") else CHEAP_MJ for model in made.costs_ms}
     return msgspec.structs.replace(made, figures=figures, energies_mj=energies_mj)

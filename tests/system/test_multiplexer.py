@@ -46,7 +46,7 @@ def test_calibrate_fits_a_multiplexer_and_a_daemon_serves_it(
     entry = current(tmp_path / "calibrations", "cats")
     assert entry is not None
     made = entry.usable()
-    assert made.figures["top1"]["multiplexer"]["runs"].keys() == {"s", "m", "l"}
+    assert made.figures["multiplexer"]["runs"].keys() == {"s", "m", "l"}
     cheapest = next(iter(made.identities))  # as measured: models this small take about the same time
     answer = connect(daemon).classify(PICTURE)
     assert (answer["policy"], answer["ran"][0]["model"]) == ("multiplexer", cheapest)

@@ -73,9 +73,7 @@ def serving(folder: Path) -> Snapshot:
     """The same family as the daemon serves it."""
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
     snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)])))
-    every = Cascade(ALL, rungs_of(names, [1.0] * (len(names) - 1)))
-    for offered in snapshot.family(None).policies.values():
-        offered[ALL] = every
+    snapshot.family(None).policies[ALL] = Cascade(ALL, rungs_of(names, [1.0] * (len(names) - 1)))
     load(snapshot, Backends(), lambda *_: None, threading.Event())
     return snapshot
 
@@ -131,7 +129,7 @@ WAYS: list[dict[str, Any]] = [
     {"policy": "cascade"},
     {"policy": "chain"},
     {"policy": "cascade", "explain": True},
-    {"policy": ALL, "criterion": "top5", "top_k": 1},
+    {"policy": ALL, "top_k": 1},
     {"policy": ALL, "deadline_ms": 1.0},
 ]
 
@@ -155,6 +153,6 @@ def test_logits_and_features_served_are_those_recorded(recording: Recording, sna
 
 def used(snapshot: Snapshot) -> list[int]:
     """The columns of the features that the family's calibration reads."""
-    features = snapshot.family(None).policies["top1"]["chain"].features
+    features = snapshot.family(None).policies["chain"].features
     assert features, "the calibration is in use"
     return [NAMES.index(name) for name in features]

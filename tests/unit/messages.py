@@ -36,7 +36,6 @@ CLASSIFY = st.builds(
     policy=st.none() | IDS,
     model=st.none() | IDS,
     deadline_ms=st.none() | st.floats(0, 3_600_000, exclude_min=True),
-    criterion=st.sampled_from(["top1", "top5"]),
     on_doubt=st.sampled_from([None, "use", "refuse"]),
     explain=st.booleans(),
     pixels=st.none() | PIXELS,

@@ -213,7 +213,7 @@ class _RecordedEdge:
     def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
         """See EdgeServers; the answer comes once network and server have taken their times."""
         world, number = self._device.world, next(self._numbers)
-        seen = world.recording.prediction(model, self._device.image, "top1", world.temperatures.get(model, 1.0))
+        seen = world.recording.prediction(model, self._device.image, world.temperatures.get(model, 1.0))
         result = self._result(model, len(photograph.payload), number)
         are_logits = self._models[model].output == "logits"
         answer = EdgeAnswer(np.log(seen.probabilities) if are_logits else seen.probabilities, result)

@@ -80,14 +80,14 @@ def predictions(
     if unknown := sorted(set(config.edge.models) - set(found.models)):
         raise ConfigError(f"edge.models.{unknown[0]}: {recording} has no model of that name")
     sizes, sides_px = _sizes(found.paths, limits)
-    offered = catalogue(list(here), calibration)["top1"]
-    points = points_here("top1", offered, calibration, here)
+    offered = catalogue(list(here), calibration)
+    points = points_here(offered, calibration, here)
     rows = []
     for text in networks:
         known = (kinds.read(text), sizes, sides_px, around_ms, edge_factor)
         for deadline_ms in deadlines_ms:
             for way, elsewhere in _ways(config).items():
-                timed = deadline_policy("top1", offered, calibration, here, elsewhere, config.edge)
+                timed = deadline_policy(offered, calibration, here, elsewhere, config.edge)
                 if timed is None:
                     raise CalibrationError(
                         f"the calibration of {family.name} does not contain the accuracy of its models; calibrate again"

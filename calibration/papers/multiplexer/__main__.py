@@ -44,7 +44,7 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
     )
     test = replace(test, costs_ms=fit.costs_ms)
     kinds = [KIND[one] for one in (NAME, BESIDE)]
-    learned = learn(fit, "top1", ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit), kinds)
+    learned = learn(fit, ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit), kinds)
     operations = {model.manifest.name: facts_of(model).operations or 0 for model in family.models}
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"
     tables = (

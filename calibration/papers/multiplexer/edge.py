@@ -94,7 +94,7 @@ def _answer_here(seen: Prediction, model: str, because: str) -> Steps:
 
 def fitted(learned: Learned) -> MultiplexerEdge:
     """Return the policy, its margin fitted on the images of `learned`."""
-    network, models, right = learned.policies[MULTIPLEXER], learned.train.models, learned.train.right("top1")
+    network, models, right = learned.policies[MULTIPLEXER], learned.train.models, learned.train.right
     best = network.held_out[:, :-1].argmax(axis=1)
     rows = np.arange(len(best))
     margin, _ = fit_margin(network.held_out[rows, best], network.held_out[:, -1], right[rows, best], right[:, -1])

@@ -20,7 +20,7 @@ PAPER = 68.0
 def chances_of(learned: Learned, test: Recording) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """Return what the multiplexer says of the images that it was fitted on, held out, and of others: (n, m) each."""
     mux = learned.policies[NAME]
-    return mux.held_out, mux.readout.chances(inputs_in(test.table("top1", learned.temperatures)))
+    return mux.held_out, mux.readout.chances(inputs_in(test.table(learned.temperatures)))
 
 
 def local(learned: Learned, test: Recording) -> list[str]:
@@ -31,9 +31,9 @@ def local(learned: Learned, test: Recording) -> list[str]:
     """
     rows, fit = [], learned.train
     known, due = chances_of(learned, test)
-    confident = [one.confidences("top1", learned.temperatures).astype(np.float64) for one in (fit, test)]
+    confident = [one.confidences(learned.temperatures).astype(np.float64) for one in (fit, test)]
     for place, name in enumerate(fit.models[:-1]):
-        ours, theirs = (fit.right("top1")[:, one] for one in (place, -1))
+        ours, theirs = (fit.right[:, one] for one in (place, -1))
         margins = {
             "the edge's chance less the one here": Margin(1, fit_most(known[:, -1] - known[:, place], ours, theirs)),
             "the chance here alone": Margin(0, fit_most(-known[:, place], ours, theirs)),
@@ -50,18 +50,18 @@ def local(learned: Learned, test: Recording) -> list[str]:
 def replayed(learned: Learned, test: Recording) -> list[str]:
     """Return a row for the policy that may answer by any model here, replayed as a daemon would run it."""
     policy = fitted(learned)
-    run = replay_all(policy, test, range(len(test.classes)), "top1", learned.temperatures, policy.here[-1])
+    run = replay_all(policy, test, range(len(test.classes)), learned.temperatures, policy.here[-1])
     stays, right = ~run.ran[:, -1], run.answered == test.classes
     return [f"{', '.join(policy.here)} | {_shares(stays, right, test)}"]
 
 
 def _row(name: str, reader: str, stays: NDArray[np.bool_], test: Recording, place: int) -> str:
-    here, edge = (test.right("top1")[:, one] for one in (place, -1))
+    here, edge = (test.right[:, one] for one in (place, -1))
     return f"{name} | {reader} | {_shares(stays, np.where(stays, here, edge), test)}"
 
 
 def _shares(stays: NDArray[np.bool_], right: NDArray[np.bool_], test: Recording) -> str:
-    gain, low, high = bootstrap(right.astype(float) - test.right("top1")[:, -1])
+    gain, low, high = bootstrap(right.astype(float) - test.right[:, -1])
     share, share_low, share_high = bootstrap(stays.astype(float))
     return (
         f"{share:.1f} % ({share_low:.1f} to {share_high:.1f}) | {100 * right.mean():.2f} | "
@@ -78,7 +78,7 @@ def tables_i_and_ii(learned: Learned, test: Recording, operations: Mapping[str, 
     rows, names = [], test.models
     known, due = chances_of(learned, test)
     units = np.array([[operations[name] / 1e9 for name in names], test.costs("time")])
-    right = learned.train.right("top1")
+    right = learned.train.right
     for place, name in list(enumerate(names[:-1]))[1:]:
         margin, _ = fit_margin(known[:, place], known[:, -1], right[:, place], right[:, -1])
         share = float(margin.stays(due[:, place], due[:, -1]).mean())
@@ -100,7 +100,7 @@ def _mean(words: str, mean: NDArray[np.float64], largest: NDArray[np.float64]) -
 
 def figure_1(test: Recording) -> list[str]:
     """Return the matrix of Figure 1: the percentage that a row's model gets right and a column's does not."""
-    right = test.right("top1")
+    right = test.right
     return [
         f"{name} | " + " | ".join(f"{100 * (right[:, a] & ~right[:, b]).mean():.1f}" for b in range(len(test.models)))
         for a, name in enumerate(test.models)

@@ -27,7 +27,7 @@ def at_equal_time(learned: Learned, test: Recording) -> list[str]:
 
     Of operating points that keep the mean time there, held out for the multiplexer, the most accurate there.
     """
-    fit, right, costs_ms = learned.train, test.right("top1"), test.costs("time")
+    fit, right, costs_ms = learned.train, test.right, test.costs("time")
     rows = []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
@@ -48,7 +48,7 @@ def at_equal_time(learned: Learned, test: Recording) -> list[str]:
 def as_in_the_paper(learned: Learned, test: Recording) -> list[str]:
     """Return rows at the paper's own settings: argmax, and T = 0.5."""
     _, chances = chances_of(learned, test)
-    right, costs_ms = test.right("top1"), test.costs("time")
+    right, costs_ms = test.right, test.costs("time")
     best = chances.argmax(axis=1)
     ran = np.zeros_like(right)
     ran[np.arange(len(best)), best] = ran[:, 0] = True
@@ -72,7 +72,7 @@ def break_even(learned: Learned) -> list[str]:
             continue
         fitted = learned.policies[BESIDE].cascades[place]
         names = [learned.policies[BESIDE].models[rung] for rung in fitted.rungs]
-        ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table("top1", learned.temperatures))[place].ran
+        ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table(learned.temperatures))[place].ran
         goes_on, first_ms = float((ran.sum(axis=1) > 1).mean()), fit.costs_ms[names[0]]
         adds_ms = 0.0 if names[0] == fit.models[0] else fit.costs_ms[fit.models[0]]
         could = "yes" if adds_ms < goes_on * first_ms else "no"
@@ -96,9 +96,9 @@ def _tried(name: str, learned: Learned, recording: Recording) -> list[Outcomes]:
 
 def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:
     which = worthiest(chances, after_the_cheapest(recording.costs()), price)
-    ran = np.zeros_like(recording.right("top1"))
+    ran = np.zeros_like(recording.right)
     ran[np.arange(len(which)), which] = ran[:, 0] = True
-    return Outcomes(recording.right("top1")[np.arange(len(which)), which], ran @ recording.costs("time"))
+    return Outcomes(recording.right[np.arange(len(which)), which], ran @ recording.costs("time"))
 
 
 def _averaged(recording: Recording, learned: Learned, chances: NDArray[np.floating], threshold: float) -> Outcomes:
@@ -106,10 +106,10 @@ def _averaged(recording: Recording, learned: Learned, chances: NDArray[np.floati
     chosen = chances > threshold
     none = ~chosen.any(axis=1)
     chosen[none, chances[none].argmax(axis=1)] = True
-    odds = [np.exp(one) for one in recording.table("top1", learned.temperatures).log_odds]
+    odds = [np.exp(one) for one in recording.table(learned.temperatures).log_odds]
     total = np.sum([mask[:, None] * one for mask, one in zip(chosen.T, odds, strict=True)], axis=0)
     chosen[:, 0] = True
-    return Outcomes(is_right(total, recording.classes, "top1"), chosen @ recording.costs("time"))
+    return Outcomes(is_right(total, recording.classes), chosen @ recording.costs("time"))
 
 
 def _best(name: str, learned: Learned, test: Recording, budget_ms: float) -> Outcomes | None:

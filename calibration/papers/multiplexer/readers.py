@@ -19,7 +19,7 @@ SHOWN = f"{NAME}, as `jetsel calibrate` fits it"
 
 def areas(learned: Learned, test: Recording) -> list[str]:
     """Return a row for each reader: AUC, and how much more the multiplexer has."""
-    due, found = test.right("top1")[:, 0], _said(learned, test)
+    due, found = test.right[:, 0], _said(learned, test)
     draw = np.random.default_rng(SEED)
     rows = [draw.integers(0, len(due), len(due)) for _ in range(DRAWS)]
     drawn = {name: np.array([_area(due[one], said[one]) for one in rows]) for name, said in found.items()}
@@ -33,8 +33,8 @@ def areas(learned: Learned, test: Recording) -> list[str]:
 
 def gains(learned: Learned, test: Recording) -> list[str]:
     """Return a row for each larger model: how often it alone is right, the cheapest not, and how well that is known."""
-    right, confidence = test.right("top1"), test.confidences("top1", learned.temperatures)[:, 0]
-    chances = learned.policies[NAME].readout.chances(inputs_in(test.table("top1", learned.temperatures)))
+    right, confidence = test.right, test.confidences(learned.temperatures)[:, 0]
+    chances = learned.policies[NAME].readout.chances(inputs_in(test.table(learned.temperatures)))
     rows = []
     for place, name in list(enumerate(test.models))[1:]:
         gain = right[:, place] & ~right[:, 0]
@@ -51,8 +51,8 @@ def _said(learned: Learned, test: Recording) -> dict[str, NDArray[np.float64]]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    fit, known = learned.train, learned.train.right("top1")[:, 0]
-    read, due = (inputs_in(one.table("top1", learned.temperatures)) for one in (fit, test))
+    fit, known = learned.train, learned.train.right[:, 0]
+    read, due = (inputs_in(one.table(learned.temperatures)) for one in (fit, test))
     scaled = StandardScaler().fit(read)
     line = LogisticRegression(C=0.1, max_iter=2000).fit(scaled.transform(read)[:, :STATISTICS], known)
     found = {
@@ -65,7 +65,7 @@ def _said(learned: Learned, test: Recording) -> dict[str, NDArray[np.float64]]:
     ):
         trees = HistGradientBoostingClassifier(max_iter=150, learning_rate=0.05, random_state=0)
         found[name] = trees.fit(read[:, columns], known).predict_proba(due[:, columns])[:, 1]
-    found["the model's own confidence"] = test.confidences("top1", learned.temperatures)[:, 0].astype(np.float64)
+    found["the model's own confidence"] = test.confidences(learned.temperatures)[:, 0].astype(np.float64)
     for name, (named, make) in readers().items():
         columns_of = [NAMES.index(feature) for feature in named]
         scaling = fit_scaling(fit.features[:, columns_of])

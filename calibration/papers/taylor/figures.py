@@ -56,7 +56,7 @@ def _figure_8(shown: Shown, *, geometric: bool) -> list[str]:
     """Return a row for each model, policy and the oracle."""
     study, n = shown.study, len(shown.study.right)
     costs, answers = study.costs_ms, study.recording.logits.argmax(axis=2)
-    top5, best = study.recording.right("top5"), int(study.right.mean(axis=0).argmax())
+    top5, best = study.recording.among(5), int(study.right.mean(axis=0).argmax())
     oracle = np.where(study.right, costs, np.inf).argmin(axis=1)
     listed = {model: (np.full(n, place), costs[place]) for place, model in enumerate(study.recording.models)}
     listed["the oracle"] = oracle, costs[oracle]
@@ -89,7 +89,7 @@ def _claims(shown: Shown) -> list[str]:
     right, costs = study.right, study.costs_ms
     best, some = int(right.mean(axis=0).argmax()), right.any(axis=1)
     optimum = np.where(right, costs, np.inf).argmin(axis=1)
-    top5, rows_of = study.recording.right("top5"), np.arange(len(right))
+    top5, rows_of = study.recording.among(5), np.arange(len(right))
 
     def row(claim: str, paper: str, of: Callable[[str, Seen], str]) -> str:
         return f"{claim} | {paper} | " + " | ".join(of(name, seen) for name, seen in shown.seen.items())
@@ -132,7 +132,7 @@ def _claims(shown: Shown) -> list[str]:
 
 def _table_1(study: Study) -> list[str]:
     """Return the first test image that all get right, one beyond the cheapest, and one for the largest alone."""
-    top1, top5, models = study.test.right("top1"), study.test.right("top5"), study.test.models
+    top1, top5, models = study.test.right, study.test.among(5), study.test.models
     m = len(models)
     from_model = [(top1 == (np.arange(m) >= first)).all(axis=1) for first in (0, m // 2, m - 1)]
     rows = []

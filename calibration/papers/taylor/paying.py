@@ -60,7 +60,7 @@ def _effects(shown: Shown) -> list[str]:
         parts = [(f"{len(study.right)}, held out", lift_of(found.column, study.right))]
         for kind in sorted(set(study.kinds)):
             of_kind = study.kinds == kind
-            added = lift_of(other.column[of_kind], study.test.right("top1")[of_kind])
+            added = lift_of(other.column[of_kind], study.test.right[of_kind])
             parts.append((f"{of_kind.sum()}, {kind}", added))
         for words, added in parts:
             shows = 1.96 * 100 * added.std(ddof=1) / len(added) ** 0.5
@@ -108,12 +108,12 @@ def _correlations(study: Study) -> list[str]:
 def _alike(study: Study) -> list[str]:
     """Return what the two largest models give alone and averaged, and all together at best."""
     temperatures = fit_temperatures(study.recording)
-    right, models = study.test.right("top1"), study.test.models
+    right, models = study.test.right, study.test.models
     logs = [
         log_softmax(logits.astype(np.float32), temperatures[model])
         for model, logits in zip(models[-2:], study.test.logits[-2:], strict=True)
     ]
-    both = is_right(np.mean(logs, axis=0), study.test.classes, "top1")
+    both = is_right(np.mean(logs, axis=0), study.test.classes)
     best = int(study.right.mean(axis=0).argmax())
     rows = [f"{models[place]} | {100 * right[:, place].mean():.2f} | " for place in (-2, -1)]
     gain = points(both.astype(float) - right[:, best])

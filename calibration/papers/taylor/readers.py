@@ -85,7 +85,7 @@ class Trials:
     def row(self, way: str, wish: Wish, images: str, rows: NDArray[np.bool_]) -> str:
         """Return a row: what a way gives on some of the images, with 95 % intervals."""
         study = self._study
-        right = (study.right if images == "fit" else study.test.right("top1"))[rows]
+        right = (study.right if images == "fit" else study.test.right)[rows]
         seen = self._seen(way, wish, images).of(rows)
         mean_ms, correct = float(seen.time_ms.mean()), seen.correct.astype(float)
         beside = self._seen("cascade", within(mean_ms, "its time"), images).of(rows)
@@ -126,7 +126,7 @@ def areas(study: Study) -> dict[str, list[str]]:
     for held, train, others in study.folds:
         for name, reader in READERS.items():
             likely[name][held] = reader(train, others, NAMES)
-    confidence = study.recording.confidences("top1", fit_temperatures(study.recording)).astype(np.float64)
+    confidence = study.recording.confidences(fit_temperatures(study.recording)).astype(np.float64)
     models, best = study.recording.models, int(right.mean(axis=0).argmax())
     gains = right[:, best] & ~right[:, 0]
     found: dict[str, list[str]] = {}

@@ -43,7 +43,7 @@ def resolution(study: Study, work: Path, photos: Path | None) -> Iterator[str]:
     known = {size: features_at(study.recording.paths, decode_px, px) for size, px in SIZES_PX.items()}
     for kind, images in judged.items():
         seen = {size: features_at(images.paths, decode_px, px) for size, px in SIZES_PX.items()}
-        truth = images.right("top1")[:, 0]
+        truth = images.right[:, 0]
         rows = _told(study, known, seen, truth)
         if kind in FULL:
             rows += _learned(seen, truth)

@@ -40,7 +40,7 @@ class Study:
         self.recording, self.test = (replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit, test))
         groups = self.recording.groups
         self.fold_of = assign_folds(np.arange(len(self.recording.classes)) if groups is None else groups, FOLDS, SEED)
-        self.right, self.costs_ms = self.recording.right("top1"), self.recording.costs("time")
+        self.right, self.costs_ms = self.recording.right, self.recording.costs("time")
 
     def on_a_tx2(self) -> Study:
         """The same with the times of five models on a TX2, by rank, and slower features: derived."""
@@ -63,7 +63,7 @@ class Study:
     @cached_property
     def planned(self) -> Planned:
         """What `jetsel calibrate` selects for the chain."""
-        return make_plan(self.recording, self.fold_of, "top1", THETA_POINTS, self.clock)
+        return make_plan(self.recording, self.fold_of, THETA_POINTS, self.clock)
 
     @property
     def plan(self) -> ChainPlan:

@@ -119,8 +119,8 @@ class Trial:
 
     def __init__(self, way: Way, fit: Recording, folds: Folds, test: Recording) -> None:
         self.way, self._fit, self._folds, self._test = way, fit, folds, test
-        self._right, self._costs_ms = fit.right("top1"), fit.costs("time")
-        _, self._rival = best_single(fit, "top1")
+        self._right, self._costs_ms = fit.right, fit.costs("time")
+        _, self._rival = best_single(fit)
 
     def held_out(self, wish: Wish) -> Seen:
         """What it gives on each image, learned on the other folds, at the point that those chose."""
@@ -142,7 +142,7 @@ class Trial:
         return wish.chosen([one.of(rows) for one in self._outcomes], self._rival.of(rows))
 
     def _seen(self, point: Point, recording: Recording, words: tuple[str, ...]) -> Seen:
-        right = recording.right("top1")
+        right = recording.right
         correct = right[np.arange(len(right)), answering(point.ran)]
         return Seen(point.ran, point.in_doubt, correct, point.ran @ self._costs_ms + self.way.features_ms, words)
 

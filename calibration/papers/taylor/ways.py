@@ -35,7 +35,7 @@ def cascade() -> Way:
 
     def tried(train: Recording, held: Recording) -> list[Point]:
         table, cascades = _cascades(train)
-        outputs = held.table("top1", dict(zip(train.models, table.temperatures, strict=True))).outputs(averaged=False)
+        outputs = held.table(dict(zip(train.models, table.temperatures, strict=True))).outputs(averaged=False)
         ran = [judge(fitted, outputs)[1] for fitted in cascades]
         return [Point(one, np.zeros(len(one), bool)) for one in ran]
 
@@ -59,7 +59,7 @@ def chain(plan: ChainPlan, name: str = "chain") -> Way:
     """
 
     def tried(train: Recording, held: Recording) -> list[Point]:
-        right, costs = train.right("top1"), train.costs("time")
+        right, costs = train.right, train.costs("time")
         links, _ = select_models(right, costs, train.models, plan.theta_points)
         columns = [train.models.index(model) for model in links][: PAPER_LINKS if name == NAME else None]
         votes = right[:, columns] if name == "chain-right" else optimum_votes(right[:, columns], costs[columns])
@@ -81,7 +81,7 @@ def skipping(plan: ChainPlan) -> Way:
     def tried(train: Recording, held: Recording) -> list[Point]:
         table, cascades = _cascades(train)
         temperatures = dict(zip(train.models, table.temperatures, strict=True))
-        outputs, others = table.outputs(averaged=False), held.table("top1", temperatures).outputs(averaged=False)
+        outputs, others = table.outputs(averaged=False), held.table(temperatures).outputs(averaged=False)
         near = _nearest(train, held, plan.features, SKIP_K)
         points = []
         for fitted in cascades:
@@ -146,7 +146,7 @@ READERS: dict[str, Reader] = {"boosted trees": boosted, "logistic regression": l
 @lru_cache(maxsize=16)
 def _cascades(train: Recording) -> tuple[Table, list[Fitted]]:
     """Return what was learned from, and the cascade for each budget; the same for both policies that have cascades."""
-    table = train.table("top1", fit_temperatures(train))
+    table = train.table(fit_temperatures(train))
     return table, table.cascades
 
 
@@ -155,7 +155,7 @@ def _predicted(
 ) -> NDArray[np.float64]:
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    known, right = _columns(train, features), train.right("top1")
+    known, right = _columns(train, features), train.right
     scaling = fit_scaling(known)
     x, others = scaling.apply(known), scaling.apply(_columns(held, features))
     likely = np.zeros((len(others), right.shape[1]))

@@ -17,7 +17,6 @@ from jetsel.calibrate.record.replay import Run
 from jetsel.policies.kind import ChainPlan, Kind
 from jetsel.policies.registry import USUAL
 from jetsel.premodel.cascades import log_softmax
-from jetsel.wire import Criterion
 
 LOWEST, HIGHEST = 0.05, 20.0
 PRECISION = 1e-4
@@ -51,14 +50,13 @@ def fit_temperature(logits: NDArray[np.float32], classes: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What one set of photographs taught these kinds of policy under one criterion.
+    """What one set of photographs taught these kinds of policy.
 
     policies: by name, in each policy's own form, None for nothing.
     """
 
     kinds: Sequence[Kind]
     train: Recording
-    criterion: Criterion
     plan: ChainPlan
     temperatures: Mapping[str, float]
     policies: Mapping[str, Any]
@@ -66,15 +64,14 @@ class Learned:
 
 def learn(
     train: Recording,
-    criterion: Criterion,
     plan: ChainPlan,
     temperatures: Mapping[str, float],
     kinds: Sequence[Kind] = USUAL,
 ) -> Learned:
     """Fit what has a closed set of photographs to be fitted on; the rest is weighed when it is tried."""
-    table = train.table(criterion, temperatures)
+    table = train.table(temperatures)
     taught = {kind.name: kind.learn(table, plan) for kind in kinds}
-    return Learned(kinds, train, criterion, plan, temperatures, taught)
+    return Learned(kinds, train, plan, temperatures, taught)
 
 
 def fit_temperatures(recording: Recording) -> dict[str, float]:
@@ -102,7 +99,7 @@ def try_out(kind: Kind, learned: Learned, held: Recording) -> list[Outcomes]:
 
     return [
         Outcomes(one.correct, one.ran @ held.costs("time"), energy_mj(one.ran))
-        for one in kind.tried(taught, held.table(learned.criterion, learned.temperatures))
+        for one in kind.tried(taught, held.table(learned.temperatures))
     ]
 
 
@@ -122,22 +119,17 @@ class Identity:
     features_px: int
 
 
-def assemble(
-    identity: Identity, learned: Mapping[Criterion, Learned], chosen: Mapping[Criterion, Chosen]
-) -> Calibration:
-    """Return the calibration of every criterion in `learned`, all learned from the same photographs.
+def assemble(identity: Identity, learned: Learned, chosen: Chosen) -> Calibration:
+    """Return the calibration of what was learned, at the chosen operating points.
 
     What comparison decides is not in it yet: default_policy, because, figures and the facts of energy.
     """
-    first = next(iter(learned.values()))
-    train, plan = first.train, first.plan
-    parts = {}
-    for kind in first.kinds:
-        taught = {criterion: one.policies[kind.name] for criterion, one in learned.items()}
-        if all(one is not None for one in taught.values()):
-            parts[kind.name] = kind.fitted(
-                taught, {criterion: chosen[criterion].get(kind.name) for criterion in taught}
-            )
+    train, plan = learned.train, learned.plan
+    parts = {
+        kind.name: kind.fitted(taught, chosen.get(kind.name))
+        for kind in learned.kinds
+        if (taught := learned.policies[kind.name]) is not None
+    }
     return Calibration(
         family=identity.family,
         labels_sha256=identity.labels_sha256,
@@ -147,21 +139,21 @@ def assemble(
         features_px=identity.features_px,
         features=plan.features,
         k=min(plan.k, len(train.classes)),
-        temperatures=dict(first.temperatures),
+        temperatures=dict(learned.temperatures),
         costs_ms=dict(train.costs_ms),
         energies_mj=dict(train.energies_mj or {}),
         objective=train.objective,
-        default_policy=dict.fromkeys(learned, "cascade"),
+        default_policy="cascade",
         because="not compared yet",
         figures={},
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        right={criterion: one.train.right(criterion) for criterion, one in learned.items()},
+        right=train.right,
         parts=parts,
     )
 
 
 def expected(recording: Recording, run: Run, calibration: Calibration) -> Expected:
-    """Return the distributions. run: of the default policy under top1, on the photographs of the recording."""
+    """Return the distributions. run: of the default policy, on the photographs of the recording."""
     confidences = {}
     for place, model in enumerate(recording.models):
         reached = run.ran[:, place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,8 @@ from jetsel.calibrate.record.replay import Run, Scores, replay_all
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
 from jetsel.policies.kind import ChainPlan, Kind
-from jetsel.policies.registry import CRITERIA, USUAL, catalogue
+from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import Soundness
-from jetsel.wire import Criterion
 
 Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out photographs
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
@@ -29,7 +28,7 @@ Progress = Callable[[str, int, int], None]  # what is being done, steps done, st
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """What cross-validation gave for one criterion.
+    """What cross-validation gave.
 
     runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. front: the same of
     the front's points. points: the same for every operating point that was tried. chosen: what all photographs decide.
@@ -46,39 +45,35 @@ def cross_validate(
     fold_of: NDArray[np.int64],
     near: Neighbourhood,
     plan: ChainPlan,
-    goals: Mapping[Criterion, Goal],
+    goal: Goal,
     identity: Identity,
     progress: Progress,
     kinds: Sequence[Kind] = USUAL,
-) -> dict[Criterion, CrossValidated]:
-    """Return what each policy of these kinds gives on photographs that nothing of it was fitted on, by criterion."""
+) -> CrossValidated:
+    """Return what each policy of these kinds gives on photographs that nothing of it was fitted on."""
     folds = np.unique(fold_of)
-    steps = 2 * len(folds) * len(CRITERIA)
-    learned: dict[Criterion, list[Learned]] = {criterion: [] for criterion in CRITERIA}
+    steps = 2 * len(folds)
+    learned: list[Learned] = []
     for fold in folds:
+        progress("learning", len(learned), steps)
         train = recording.take(np.flatnonzero(fold_of != fold))
-        temperatures = fit_temperatures(train)
-        for criterion in CRITERIA:
-            progress("learning", sum(map(len, learned.values())), steps)
-            learned[criterion].append(learn(train, criterion, plan, temperatures, kinds))
-    found = {}
-    for number, criterion in enumerate(CRITERIA):
-        progress("replaying", (len(CRITERIA) + number) * len(folds), steps)
-        found[criterion] = _one_criterion(recording, fold_of, near, learned[criterion], goals[criterion], identity)
+        learned.append(learn(train, plan, fit_temperatures(train), kinds))
+    progress("replaying", len(folds), steps)
+    found = _replayed(recording, fold_of, near, learned, goal, identity)
     progress("replaying", steps, steps)
     return found
 
 
-def best_single(recording: Recording, criterion: Criterion) -> tuple[str, Outcomes]:
+def best_single(recording: Recording) -> tuple[str, Outcomes]:
     """The most accurate model, of equals the cheapest, and what it gives."""
-    right = recording.right(criterion)
+    right = recording.right
     column = int(np.lexsort((recording.costs(), -right.mean(axis=0)))[0])
     model = recording.models[column]
     energy_mj = np.full(len(right), recording.costs("energy")[column]) if recording.knows_energy else None
     return model, Outcomes(right[:, column], np.full(len(right), recording.costs_ms[model]), energy_mj)
 
 
-def _one_criterion(
+def _replayed(
     recording: Recording,
     fold_of: NDArray[np.int64],
     near: Neighbourhood,
@@ -86,13 +81,12 @@ def _one_criterion(
     goal: Goal,
     identity: Identity,
 ) -> CrossValidated:
-    criterion = learned[0].criterion
     rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
     order = np.argsort(np.concatenate(rows_of))  # where each photograph stands in the folds put one after the other
     points = _points(learned, [recording.take(rows) for rows in rows_of], order)
-    _, rival = best_single(recording, criterion)
-    chain_right = _chain_right(recording, criterion, near, learned[0].plan.theta_points)
-    last_right = recording.right(criterion)[:, -1]
+    _, rival = best_single(recording)
+    chain_right = _chain_right(recording, near, learned[0].plan.theta_points)
+    last_right = recording.right[:, -1]
     on_front = front_places(points["cascade"], recording.objective)
 
     def chosen(rows: NDArray[np.bool_]) -> dict[str, Any]:
@@ -107,10 +101,10 @@ def _one_criterion(
     for rows, one in zip(rows_of, learned, strict=True):
         held_out = np.zeros(len(fold_of), bool)
         held_out[rows] = True
-        calibration = assemble(identity, {criterion: one}, {criterion: chosen(~held_out)})
-        for policy in catalogue(recording.models, calibration, one.kinds)[criterion].values():
+        calibration = assemble(identity, one, chosen(~held_out))
+        for policy in catalogue(recording.models, calibration, one.kinds).values():
             last = recording.models[-1]
-            run = replay_all(policy, recording, rows, criterion, calibration.temperatures, last)
+            run = replay_all(policy, recording, rows, calibration.temperatures, last)
             runs.setdefault(policy.name, []).append(run)
     everywhere = chosen(np.ones(len(fold_of), bool))
     joined = {name: joined_runs(parts, order) for name, parts in runs.items()}
@@ -132,11 +126,9 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
     return found[::-1]
 
 
-def _chain_right(
-    recording: Recording, criterion: Criterion, near: Neighbourhood, theta_points: float
-) -> NDArray[np.bool_]:
+def _chain_right(recording: Recording, near: Neighbourhood, theta_points: float) -> NDArray[np.bool_]:
     """Whether what the chain chooses by these neighbours is right, (n,); in doubt the last model of all answers."""
-    right, costs = recording.right(criterion), recording.costs()
+    right, costs = recording.right, recording.costs()
     links, _ = premodel.select_models(right, costs, recording.models, theta_points)
     columns = [recording.models.index(model) for model in links]
     votes = premodel.optimum_votes(right[:, columns], costs[columns])

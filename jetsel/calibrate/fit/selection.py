@@ -18,7 +18,6 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import TimeFeatures
 from jetsel.policies.kind import ChainPlan
 from jetsel.premodel import optimum_votes, select_models
-from jetsel.wire import Criterion
 
 TRIED = (1, 3, 5, 7, 9, 15, 21, 31)
 """Numbers of neighbours; the paper has 5 (section 3.3)."""
@@ -219,18 +218,17 @@ class Planned:
 def make_plan(
     recording: Recording,
     fold_of: NDArray[np.int64],
-    criterion: Criterion,
     theta_points: float,
     features_ms: TimeFeatures,
 ) -> Planned:
-    """Select features and k for the chain under one criterion, on at most 2,000 images drawn at random.
+    """Select features and k for the chain, on at most 2,000 images drawn at random.
 
     Both are selected once and not in each fold: what the chain gives in cross-validation is therefore, if anything, a
     little too good. The judgement is not: it is of images that had no part in the selection.
     """
     rows = sample(len(fold_of), SEED)
     seen, folds = recording.take(rows), fold_of[rows]
-    right, costs = seen.right(criterion), seen.costs()
+    right, costs = seen.right, seen.costs()
     links, _ = select_models(right, costs, seen.models, theta_points)
     chain = [seen.models.index(model) for model in links]
     last = len(seen.models) - 1

@@ -1,4 +1,4 @@
-"""One criterion's comparison for the report: results, bounds, models, chain, and what they mean in sentences."""
+"""The comparison for the report: results, bounds, models, chain, and what they mean in sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import joined
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.registry import KINDS
-from jetsel.wire import Criterion
 
 LEARNED = tuple(kind.name for kind in KINDS)
 
@@ -25,44 +24,41 @@ def sentences(
     bounds: Mapping[str, Result],
     best_single: str,
     chain: FittedChain,
-    criterion: Criterion,
     labels_from: str | None,
 ) -> list[str]:
-    """Return the findings of one criterion, the most useful first.
+    """Return the findings, the most useful first.
 
     labels_from: the model whose answers stood for labels; then what is right is what agrees with it.
     """
-    said = [_beside_single(policies[name], best_single, criterion) for name in LEARNED if name in policies]
-    better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"], criterion)]
+    said = [_beside_single(policies[name], best_single) for name in LEARNED if name in policies]
+    better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"])]
     if better:
         said.append(f"{joined(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain.")
-    said += _beside_coin([policies[name] for name in LEARNED if name in policies], criterion)
+    said += _beside_coin([policies[name] for name in LEARNED if name in policies])
     single, oracle = bounds["best single"], bounds["oracle"]
     said.append(
-        f"A perfect choice of the cheapest correct model would be right on {100 * oracle.share(criterion):.1f} % "
-        f"in {_costs(oracle)}; {best_single} alone is right on {100 * single.share(criterion):.1f} % "
+        f"A perfect choice of the cheapest correct model would be right on {100 * oracle.top1:.1f} % "
+        f"in {_costs(oracle)}; {best_single} alone is right on {100 * single.top1:.1f} % "
         f"in {_costs(single)}."
     )
-    said.append(_chooser(chain))
-    if chain.lift is not None:
-        said.append(_lift(chain.lift))
+    said += [_chooser(chain), _lift(chain.lift)]
     if labels_from is not None:
         said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
     return said
 
 
-def _beside_coin(results: list[Result], criterion: Criterion) -> list[str]:
+def _beside_coin(results: list[Result]) -> list[str]:
     """Which policies know anything of a photograph: those that beat models dealt at random in the same mean time."""
-    gains = [(result.name, result.points_over_coin(criterion)) for result in results]
+    gains = [(result.name, result.points_over_coin) for result in results]
     listed = [f"{name} {points:+.1f}" for name, points in gains if points is not None]
     return [f"Points of accuracy against a random mix of two models at equal cost: {joined(listed)}."] if listed else []
 
 
-def _beside_single(result: Result, best_single: str, criterion: Criterion) -> str:
+def _beside_single(result: Result, best_single: str) -> str:
     if result.always is not None:
         return f"{always_in_words(result)}."
     against = result.vs_best_single
-    gained = against.points(criterion)
+    gained = against.points
     said = [
         _saving(
             against.time_ratio,
@@ -114,22 +110,20 @@ def _lift(lift: Lift) -> str:
     return f"The premodel adds nothing here, so chain is not offered: {gives}."
 
 
-def _dominates(result: Result, other: Result, criterion: Criterion) -> bool:
+def _dominates(result: Result, other: Result) -> bool:
     faster = result.time_ms.mean < other.time_ms.mean
-    return result.name != other.name and faster and result.share(criterion) > other.share(criterion)
+    return result.name != other.name and faster and result.top1 > other.top1
 
 
-def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> Comparison:
-    """Return everything about one criterion.
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift) -> Comparison:
+    """Return everything that is compared.
 
-    draft: what was fitted on all photographs, not decided on yet. lift: of the chain, under the criterion that decides.
+    draft: what was fitted on all photographs, not decided on yet. lift: what the chain's features add.
     """
-    recording, criterion = judge.recording, judge.criterion
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
     chain = _chain(judge, tried, draft, lift)
     return Comparison(
-        criterion=criterion,
         best_single=judge.best_single,
         policies=results,
         bounds=bounds,
@@ -139,24 +133,24 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift
             for way, points in tried.points.items()
             for one in points
         ),
-        reliability=reliability(recording, criterion, draft.temperatures),
-        sentences=sentences(results, bounds, judge.best_single, chain, criterion, draft.labels_from),
+        reliability=reliability(judge.recording, draft.temperatures),
+        sentences=sentences(results, bounds, judge.best_single, chain, draft.labels_from),
     )
 
 
-def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift | None) -> FittedChain:
+def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift) -> FittedChain:
     """What the premodel was fitted to, what it costs, and below what cost one can pay.
 
     One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
     go on from it, and on no other.
     """
     recording, spent_ms = judge.recording, judge.chooser_ms(tried.runs["chain"])
-    first, *later = draft.parts["cascade"].facts[judge.criterion]
-    confidence = recording.confidences(judge.criterion, draft.temperatures)[:, recording.models.index(first.model)]
+    first, *later = draft.parts["cascade"].facts
+    confidence = recording.confidences(draft.temperatures)[:, recording.models.index(first.model)]
     goes_on = float((confidence < first.threshold).mean()) if later else 0.0
     return FittedChain(
         k=draft.k,
-        links=list(draft.parts["chain"].facts[judge.criterion].models),
+        links=list(draft.parts["chain"].facts.models),
         chooser_ms=spent_ms,
         chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
         pays_below_ms=goes_on * recording.costs_ms[first.model],
@@ -167,11 +161,11 @@ def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift |
 BINS = 15
 
 
-def reliability(recording: Recording, criterion: Criterion, temperatures: Mapping[str, float]) -> list[Reliability]:
+def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list[Reliability]:
     """Return the error of each model's confidences over the whole recording."""
-    right = recording.right(criterion)
-    before = recording.confidences(criterion, dict.fromkeys(recording.models, 1.0))
-    after = recording.confidences(criterion, temperatures)
+    right = recording.right
+    before = recording.confidences(dict.fromkeys(recording.models, 1.0))
+    after = recording.confidences(temperatures)
     found = []
     for i, model in enumerate(recording.models):
         errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]

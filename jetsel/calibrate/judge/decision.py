@@ -13,16 +13,13 @@ from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.kind import Kind
-from jetsel.policies.registry import CRITERIA, USUAL, catalogue, no_such
+from jetsel.policies.registry import USUAL, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
-from jetsel.wire import Criterion
-
-TOP = 5  # answers of top5, which tells nothing of fewer classes
 
 
 @dataclass(frozen=True, eq=False)
 class InstallRequest:
-    """What the owner asked for. decides: the criterion by which installing is decided.
+    """What the owner asked for.
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
@@ -34,7 +31,6 @@ class InstallRequest:
     names: tuple[str, ...]
 
     goal: Goal = field(default_factory=Goal)
-    decides: Criterion = "top1"
     theta_points: float = 0.5
     in_use: Incumbent | None = None
     policy: str | None = None
@@ -44,21 +40,16 @@ class InstallRequest:
     wrong_at_most: float | None = None
     kinds: Sequence[Kind] = USUAL
 
-    @property
-    def has_top5(self) -> bool:
-        """Whether the family has enough classes for top5 to mean something."""
-        return len(self.names) > TOP
-
 
 @dataclass(frozen=True, eq=False)
 class InstallDecision:
     """What is to be installed, and why.
 
-    defaults: the policy of each criterion. outcomes: what the winner of the criterion that decides gives, held out.
+    winner: the policy. outcomes: what it gives, held out.
     rival, rival_run: what it was compared with. is_better: whether it is to replace that; always if nobody chose it.
     """
 
-    defaults: dict[Criterion, str]
+    winner: str
     outcomes: Outcomes
     rival: str
     rival_run: Run
@@ -69,42 +60,28 @@ class InstallDecision:
 def decide(
     order: InstallRequest,
     loaded: LoadedRecording,
-    tried: Mapping[Criterion, CrossValidated],
-    judges: Mapping[Criterion, Judge],
-    goals: Mapping[Criterion, Goal],
+    tried: CrossValidated,
+    judge: Judge,
     withheld: Sequence[str],
 ) -> InstallDecision:
-    """Choose each criterion's default, and compare that of the deciding one with what is in use.
+    """Choose the default policy, and compare it with what is in use.
 
     withheld: policies that are not offered. Raises CalibrationError if the owner asks for a policy that is not there.
     """
-    judge, runs = judges[order.decides], tried[order.decides].runs
-    in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried[order.decides])
+    in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried)
     incumbent = judge.outcomes(in_use[1]) if in_use and order.in_use and order.in_use.is_chosen else None
-    winners = {
-        criterion: _winner(
-            _without(tried[criterion], withheld),
-            judges[criterion],
-            goals[criterion],
-            incumbent if criterion == order.decides else None,
-        )
-        for criterion in CRITERIA
-    }
-    reference = winners[order.decides].reference
+    winner = _winner(_without(tried, withheld), judge, order.goal, incumbent)
+    reference = winner.reference
     if order.policy is not None:
-        winners[order.decides] = _named(order.policy, tried[order.decides], judge, reference)
-    if not order.has_top5:
-        winners["top5"] = winners["top1"]
-    winner = winners[order.decides]
-    rival, rival_run = in_use or (reference, runs[reference])
+        winner = _named(order.policy, tried, judge, reference)
+    rival, rival_run = in_use or (reference, tried.runs[reference])
     is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
-    defaults = {criterion: one.name for criterion, one in winners.items()}
-    return InstallDecision(defaults, winner.outcomes, rival, rival_run, is_better, verdict)
+    return InstallDecision(winner.name, winner.outcomes, rival, rival_run, is_better, verdict)
 
 
 @dataclass(frozen=True, eq=False)
 class _Winner:
-    """The policy to install for one criterion, what it gives, and the single model that it was judged by.
+    """The policy to install, what it gives, and the single model that it was judged by.
 
     said: of another one that comes nearest to taking that model's place, and why it does not; None if one does.
     """
@@ -165,9 +142,9 @@ def _run_of(in_use: Incumbent, judge: Judge, tried: CrossValidated) -> tuple[str
     if calibration is None:
         return name, tried.runs[name]
     recording = judge.recording
-    policy = catalogue(recording.models, calibration)[judge.criterion][name]
+    policy = catalogue(recording.models, calibration)[name]
     rows = range(len(recording.classes))
-    run = replay_all(policy, recording, rows, judge.criterion, calibration.temperatures, recording.models[-1])
+    run = replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
     return f"the {name} of {calibration.created}", run
 
 
@@ -175,11 +152,11 @@ def _verdict(
     order: InstallRequest, loaded: LoadedRecording, winner: _Winner, rival: str, outcomes: Outcomes
 ) -> tuple[bool, str]:
     """Whether the winner is to be installed, and the sentence that says why and on which images."""
-    under = f"{order.decides}, on held-out images"
+    under = "on held-out images"
     if loaded.learned:
         trained = f"on images of which {loaded.learned_share} were used to train the models"
         effect = "all accuracies are too high" if loaded.learned >= 0.01 else "accuracies are a little too high"
-        under = f"{order.decides}, {trained}: {effect}"
+        under = f"{trained}: {effect}"
     if loaded.labels_from is not None:
         under += f"; right means agreement with {loaded.labels_from}"
     is_chosen = order.in_use is not None and order.in_use.is_chosen

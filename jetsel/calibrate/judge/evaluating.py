@@ -20,7 +20,6 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
 from jetsel.policies.policy import Policy
 from jetsel.policies.registry import catalogue, no_such
-from jetsel.wire import Criterion
 
 
 class Evaluation(NamedTuple):
@@ -34,7 +33,6 @@ class Evaluation(NamedTuple):
 def evaluate(
     recording: Recording,
     calibration: Calibration | None,
-    criterion: Criterion,
     policies: Mapping[str, Policy],
     features_ms: TimeFeatures,
     energy_reason: str | None = None,
@@ -47,14 +45,14 @@ def evaluate(
     objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
     recording = replace(recording, objective=objective)
     rows = range(len(recording.classes))
-    judge = Judge(recording, criterion, features_ms, energy_reason=energy_reason)
+    judge = Judge(recording, features_ms, energy_reason=energy_reason)
     known = {} if calibration is None else calibration.temperatures
     temperatures = {model: known.get(model, 1.0) for model in recording.models}
-    promises = {} if calibration is None else calibration.promises.get(criterion, {})
+    promises = {} if calibration is None else calibration.promises
     promises = {name: one for name, one in promises.items() if name in policies}
     results, checks = {}, []
     for name, policy in policies.items():
-        run = replay_all(policy, recording, rows, criterion, temperatures, recording.models[-1])
+        run = replay_all(policy, recording, rows, temperatures, recording.models[-1])
         results[name] = judge.result(name, run)
         if name in promises:
             checks += check_promises(name, promises[name], run, ~judge.outcomes(run).correct, recording.groups)
@@ -95,14 +93,13 @@ def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | No
 def asked(
     models: Sequence[str],
     calibration: Calibration | None,
-    criterion: Criterion,
     wanted: Sequence[str],
 ) -> dict[str, Policy]:
     """Return the policies with these names, all for none.
 
     Raises UnknownPolicyError for one that is not.
     """
-    policies = catalogue(models, calibration)[criterion]
+    policies = catalogue(models, calibration)
     unknown = [name for name in wanted if name not in policies]
     if unknown:
         raise UnknownPolicyError(f"the family has {no_such(unknown[0], policies)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from jetsel.artefact.promise import Promises
-from jetsel.wire import Criterion
 
 
 class Interval(Struct, frozen=True):
@@ -26,21 +25,16 @@ class Spread(Struct, frozen=True):
 class PolicyDifference(Struct, frozen=True):
     """A policy beside a rival: right answers in points (of a hundred), time and energy as its own over the rival's."""
 
-    top1_points: float
-    top5_points: float
+    points: float
     time_ratio: float
     energy_ratio: float | None = None
-
-    def points(self, criterion: Criterion) -> float:
-        """Those under the criterion."""
-        return self.top1_points if criterion == "top1" else self.top5_points
 
 
 class Result(Struct, frozen=True, kw_only=True):
     """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
 
     precision, recall, f1: macro averages over the classes (section 4.2). coin: what the best mix of two single models
-    would be right on (by the same criterion) in the same mean time, None if no model is as fast: a policy that does not
+    would be right on in the same mean time, None if no model is as fast: a policy that does not
     beat it knows nothing of the photographs.
     """
 
@@ -63,17 +57,10 @@ class Result(Struct, frozen=True, kw_only=True):
     vs_best_single: PolicyDifference
     vs_oracle: PolicyDifference
 
-    def share(self, criterion: Criterion) -> float:
-        """The share that is right under the criterion."""
-        return self.top1 if criterion == "top1" else self.top5
-
-    def interval(self, criterion: Criterion) -> Interval:
-        """The interval of that share."""
-        return self.top1_interval if criterion == "top1" else self.top5_interval
-
-    def points_over_coin(self, criterion: Criterion) -> float | None:
+    @property
+    def points_over_coin(self) -> float | None:
         """The points over the best mix of two single models in the same mean time; None if none is as fast."""
-        return None if self.coin is None else 100 * (self.share(criterion) - self.coin)
+        return None if self.coin is None else 100 * (self.top1 - self.coin)
 
 
 class Reliability(Struct, frozen=True):
@@ -107,8 +94,8 @@ class FittedChain(Struct, frozen=True):
     links: list[str]
     chooser_ms: float  # features and choice
     pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
+    lift: Lift
     chooser_mj: float | None = None  # features and choice, above idle power
-    lift: Lift | None = None  # None for the criterion that does not decide
 
 
 class Guess(Struct, frozen=True):
@@ -135,9 +122,8 @@ class ImageSample(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Everything about one criterion. `bounds` holds cheapest, best single, random and oracle; policies the rest."""
+    """All policies on the same images. `bounds` holds cheapest, best single, random and oracle; policies the rest."""
 
-    criterion: Criterion
     best_single: str
     policies: dict[str, Result]
     bounds: dict[str, Result]
@@ -248,14 +234,12 @@ class Findings(Struct, frozen=True, kw_only=True):
     energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval
     energy_reason: str | None = None
     identities: dict[str, str]
-    decides: str  # the criterion by which it was decided whether to install
-    defaults: dict[str, str]  # criterion -> the policy that answers unless a request says otherwise
-    winner: str  # the default of the criterion that decides
+    winner: str  # the policy that answers unless a request says otherwise
     rival: str
     installed: bool
     verdict: str  # why it was installed or not, one sentence
     features: list[str]  # of the premodel
-    comparisons: dict[str, Comparison]  # by criterion
+    comparison: Comparison
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None
     promises: PromiseFindings | None = None

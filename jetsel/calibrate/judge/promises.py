@@ -25,7 +25,6 @@ from jetsel.calibrate.judge.learn_then_test import (
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.registry import catalogue
-from jetsel.wire import Criterion
 
 AIMING_FOLDS = 2
 """Of ten: on these early refusal is aimed; the other eight test the promise. So of five unknown images one helps to
@@ -91,17 +90,12 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
     )
 
 
-def replay_unknown(
-    recording: Recording, unknown: Recording, draft: Calibration, criterion: Criterion
-) -> dict[str, Run]:
+def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration) -> dict[str, Run]:
     """Replay every policy, by name, on images of nothing that the family knows, as fitted on the whole recording."""
     unknown = aligned(unknown, recording)
     rows, last = range(len(unknown.classes)), recording.models[-1]
-    policies = catalogue(recording.models, draft)[criterion]
-    return {
-        name: replay_all(policy, unknown, rows, criterion, draft.temperatures, last)
-        for name, policy in policies.items()
-    }
+    policies = catalogue(recording.models, draft)
+    return {name: replay_all(policy, unknown, rows, draft.temperatures, last) for name, policy in policies.items()}
 
 
 def promises_by_policy(

@@ -25,21 +25,19 @@ from jetsel.calibrate.judge.findings import (
 from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
-from jetsel.wire import Criterion
 
 RANDOM_SEED = 2018
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """What every result is judged against: one recording, one criterion.
+    """What every result is judged against: one recording.
 
     features_ms: of extracting the features of these names. choice_factor: how much slower than here a choice is on the
     machine that the times are of. energy_reason: why energies are unknown, if they are.
     """
 
     recording: Recording
-    criterion: Criterion
     features_ms: TimeFeatures
     choice_factor: float = 1.0
     energy_reason: str | None = None
@@ -47,11 +45,11 @@ class Judge:
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """Which model is right on which photograph, (n, m)."""
-        return self.recording.right(self.criterion)
+        return self.recording.right
 
     def outcomes(self, run: Run) -> Outcomes:
-        """Right or wrong by the criterion, and the whole time and energy: models, choice and features."""
-        return Outcomes(self._correct(run, self.criterion), self.time_ms(run), self.energy_mj(run))
+        """Right or wrong, and the whole time and energy: models, choice and features."""
+        return Outcomes(self._correct(run), self.time_ms(run), self.energy_mj(run))
 
     def time_ms(self, run: Run) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""
@@ -74,16 +72,16 @@ class Judge:
 
     def result(self, name: str, run: Run) -> Result:
         """Describe one policy."""
-        top1, top5 = self._correct(run, "top1"), self._correct(run, "top5")
+        top1 = self._correct(run)
         groups, time_ms = self.recording.groups, self.time_ms(run)
         precision, recall, f1 = macro(self.recording.classes, run.answered)
         energy_mj = self.energy_mj(run)
         return Result(
             name=name,
             top1=float(top1.mean()),
-            top5=float(top5.mean()),
+            top5=float(run.is_top5.mean()),
             top1_interval=share_interval(top1, groups),
-            top5_interval=share_interval(top5, groups),
+            top5_interval=share_interval(run.is_top5, groups),
             precision=precision,
             recall=recall,
             f1=f1,
@@ -125,7 +123,7 @@ class Judge:
     @cached_property
     def best_single(self) -> str:
         """The most accurate model on these photographs, of equals the cheapest."""
-        return best_single(self.recording, self.criterion)[0]
+        return best_single(self.recording)[0]
 
     @cached_property
     def _single(self) -> Run:
@@ -139,26 +137,23 @@ class Judge:
 
     def _of_columns(self, columns: NDArray[np.int64]) -> Run:
         logits = self.recording.logits[columns, np.arange(len(columns))]
-        top5 = self.recording.right("top5")[np.arange(len(columns)), columns]
+        top5 = self.recording.among(5)[np.arange(len(columns)), columns]
         costs = self.recording.costs("time")
         ran = np.zeros((len(columns), len(costs)), bool)
         ran[np.arange(len(columns)), columns] = True
         doubt = np.zeros(len(columns), bool)
         return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
 
-    def _correct(self, run: Run, criterion: Criterion) -> NDArray[np.bool_]:
-        correct: NDArray[np.bool_] = run.is_top5 if criterion == "top5" else run.answered == self.recording.classes
+    def _correct(self, run: Run) -> NDArray[np.bool_]:
+        correct: NDArray[np.bool_] = run.answered == self.recording.classes
         return correct
 
     def _against(self, run: Run, rival: Run) -> PolicyDifference:
-        points = {
-            criterion: 100 * float(self._correct(run, criterion).mean() - self._correct(rival, criterion).mean())
-            for criterion in ("top1", "top5")
-        }
+        points = 100 * float(self._correct(run).mean() - self._correct(rival).mean())
         ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
         ours, theirs = self.energy_mj(run), self.energy_mj(rival)
         of_energy = None if ours is None or theirs is None else float(ours.mean() / theirs.mean())
-        return PolicyDifference(points["top1"], points["top5"], ratio, of_energy)
+        return PolicyDifference(points, ratio, of_energy)
 
 
 def _spread(values: NDArray[np.float64]) -> Spread:
@@ -210,7 +205,7 @@ def _sample(
     rows = np.flatnonzero(are_meant)
     spread = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).astype(np.int64)].tolist()
     some = recording.take(np.array(spread, np.int64))
-    first, confidence = some.logits.argmax(axis=2), some.confidences("top1", temperatures)
+    first, confidence = some.logits.argmax(axis=2), some.confidences(temperatures)
     images = []
     for place, row in enumerate(spread):
         guesses = {

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from jetsel.artefact.promise import Missing, Promises
 from jetsel.calibrate.judge.findings import Interval
-from jetsel.wire import Criterion
 
 SPACE = "\u00a0"  # does not break: a number stays with its unit
 UNKNOWN = "unknown"
@@ -117,7 +116,6 @@ class Words(Struct, frozen=True):
         """The verb: 'is right', or 'agrees with m'."""
         return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
 
-    def score(self, criterion: Criterion) -> str:
-        """What is counted under a criterion: 'Top-1 accuracy', or 'Top-1 agreement with m'."""
-        name = "Top-1" if criterion == "top1" else "Top-5"
-        return f"{name} accuracy" if self.labels_from is None else f"{name} agreement with {self.labels_from}"
+    def score(self, first: int) -> str:
+        """What is counted among this number of first answers: 'Top-1 accuracy', or 'Top-1 agreement with m'."""
+        return f"Top-{first} {'accuracy' if self.labels_from is None else f'agreement with {self.labels_from}'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,7 +18,6 @@ from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
 from jetsel.premodel import is_right
 from jetsel.runtime.infer import predict
-from jetsel.wire import Criterion
 
 Objective = Literal["time", "energy"]
 """What is to be saved: the cheapest model is the one that takes least of it."""
@@ -100,40 +100,42 @@ class Recording:
         """The named features of one photograph, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
 
-    def right(self, criterion: Criterion) -> NDArray[np.bool_]:
-        """Which model was right on which photograph, (n, m): the class is the first, or among the first five.
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Which model was right on which photograph, (n, m): its first answer is the class."""
+        return self.among(1)
+
+    def among(self, first: int) -> NDArray[np.bool_]:
+        """Whether the class is among this number of each model's first answers, (n, m).
 
         Of equal logits the lower class number stands first, as in answers.
         """
-        return np.stack([is_right(logits, self.classes, criterion) for logits in self.logits], axis=1)
+        return np.stack([is_right(logits, self.classes, first) for logits in self.logits], axis=1)
 
-    def confidences(self, criterion: Criterion, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
+    def confidences(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Each model's confidence in each photograph, (n, m) float32; the driver's own formula, all at once."""
         columns = []
         for model, logits in zip(self.models, self.logits, strict=True):
             scaled = logits.astype(np.float32) / np.float32(temperatures[model])
             odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-            odds /= odds.sum(axis=1, keepdims=True)
-            first = 1 if criterion == "top1" else min(5, odds.shape[1])
-            columns.append(np.partition(odds, -first)[:, -first:].sum(axis=1))
+            columns.append(odds.max(axis=1) / odds.sum(axis=1))
         return np.stack(columns, axis=1)
 
-    def prediction(self, model: str, photograph: int, criterion: Criterion, temperature: float) -> Prediction:
+    def prediction(self, model: str, photograph: int, temperature: float) -> Prediction:
         """What the model said of one photograph, as the driver would hand it to a policy."""
         logits = self.logits[self.models.index(model), photograph].astype(np.float32)
         cheapest = model == self.models[0] and self.embeddings is not None
         embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
-        return predict(model, logits, temperature, criterion, embedding)
+        return predict(model, logits, temperature, embedding)
 
-    def table(self, criterion: Criterion, temperatures: Mapping[str, float]) -> Table:
+    def table(self, temperatures: Mapping[str, float]) -> Table:
         """The same as what a policy is fitted on, or tried on."""
         return Table(
             models=self.models,
-            criterion=criterion,
             logits=tuple(self.logits),
             temperatures=[temperatures[model] for model in self.models],
             classes=self.classes,
-            right=self.right(criterion),
+            right=self.right,
             costs=self.costs(),
             features=self.features,
             feature_names=self.feature_names,

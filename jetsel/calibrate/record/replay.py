@@ -15,7 +15,6 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
 from jetsel.policies.policy import Run as Asked
-from jetsel.wire import Criterion
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
 """Names of features -> the milliseconds that extracting them takes on one photograph; the same at each call."""
@@ -42,7 +41,6 @@ def replay(
     policy: Policy,
     recording: Recording,
     photograph: int,
-    criterion: Criterion,
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> Replayed:
@@ -65,9 +63,7 @@ def replay(
             looks.append((float(log_odds(policy.answer(seen).confidence)), models_ms))
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
-        predictions = tuple(
-            recording.prediction(model, photograph, criterion, temperatures[model]) for model in moved.models
-        )
+        predictions = tuple(recording.prediction(model, photograph, temperatures[model]) for model in moved.models)
         seen += predictions
 
 
@@ -140,7 +136,6 @@ def replay_all(
     policy: Policy,
     recording: Recording,
     photographs: Iterable[int],
-    criterion: Criterion,
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> Run:
@@ -152,7 +147,7 @@ def replay_all(
     ran = np.zeros((len(rows), len(column)), bool)
     replayed = []
     for place, photograph in enumerate(rows):
-        one = replay(policy, recording, photograph, criterion, temperatures, fallback)
+        one = replay(policy, recording, photograph, temperatures, fallback)
         replayed.append(one)
         models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
         ran[place, [column[model] for model in one.ran]] = True

@@ -40,7 +40,7 @@ def statuses(findings: Findings) -> dict[str, str]:
 
 def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
     """What is in use, and the candidate or what was in use before: status, figures, and those to compare with."""
-    comparison, current = findings.comparisons[findings.decides], findings.current
+    comparison, current = findings.comparison, findings.current
     results = comparison.policies if current is None else comparison.policies | {current.name: current}
     shown = sorted(statuses(findings).items(), key=lambda item: item[1] not in ("in use", "in use now"))
     is_other = current is not None and current.name != findings.winner
@@ -49,14 +49,14 @@ def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
 
 def gist(findings: Findings, words: Words) -> Table:
     """The first table: each policy in the few numbers that decide."""
-    comparison = findings.comparisons[findings.decides]
-    criterion, results = comparison.criterion, ordered(comparison)
+    comparison = findings.comparison
+    results = ordered(comparison)
     against = f"compared with {short(comparison.best_single)}"
     columns: Columns = {
-        f"{words.score(criterion)}, %": lambda r: (percent(r.share(criterion)), interval(r.interval(criterion))),
+        f"{words.score(1)}, %": lambda r: (percent(r.top1), interval(r.top1_interval)),
         "Mean time, ms": lambda r: significant(r.time_ms.mean),
         "Mean energy, mJ": lambda r: significant(None if r.energy_mj is None else r.energy_mj.mean),
-        f"Points, {against}": lambda r: signed(r.vs_best_single.points(criterion)),
+        f"Points, {against}": lambda r: signed(r.vs_best_single.points),
         f"Time, {against}": lambda r: change(r.vs_best_single.time_ratio),
     }
     if unmeasured(results) is not None:
@@ -85,7 +85,7 @@ def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
     results = ordered(comparison)
     has_top5 = any(result.top5 < 1 for result in results.values())
     contents = {
-        "answers": (f"How often each policy {words.is_right}", _answers(comparison, words, has_top5=has_top5)),
+        "answers": (f"How often each policy {words.is_right}", _answers(words, has_top5=has_top5)),
         "costs": ("Time and energy", _costs(results)),
         "runs": ("Share of the images that each model ran on, %", _runs(results)),
     }
@@ -93,7 +93,7 @@ def policy_tables(comparison: Comparison, words: Words) -> list[Table]:
         "Policies": [result for name, result in results.items() if name in comparison.policies],
         "Bounds": [result for name, result in results.items() if name in comparison.bounds],
     }
-    return [_table(f"{comparison.criterion}-{key}", *content, groups) for key, content in contents.items()]
+    return [_table(key, *content, groups) for key, content in contents.items()]
 
 
 def _table(
@@ -103,17 +103,16 @@ def _table(
     return Table(key, caption, ["Policy", *columns], rows, marks=marks)
 
 
-def _answers(comparison: Comparison, words: Words, *, has_top5: bool) -> Columns:
-    criterion = comparison.criterion
-    top5: Columns = {f"{words.score('top5')}, %": lambda r: (percent(r.top5), interval(r.top5_interval))}
+def _answers(words: Words, *, has_top5: bool) -> Columns:
+    top5: Columns = {f"{words.score(5)}, %": lambda r: (percent(r.top5), interval(r.top5_interval))}
     return {
-        f"{words.score('top1')}, %": lambda r: (percent(r.top1), interval(r.top1_interval)),
+        f"{words.score(1)}, %": lambda r: (percent(r.top1), interval(r.top1_interval)),
         **(top5 if has_top5 else {}),
         "Precision, %": lambda r: percent(r.precision),
         "Recall, %": lambda r: percent(r.recall),
         "F1, %": lambda r: percent(r.f1),
-        "Points against the best single": lambda r: signed(r.vs_best_single.points(criterion)),
-        "Points against a random mix": lambda r: signed(r.points_over_coin(criterion)),
+        "Points against the best single": lambda r: signed(r.vs_best_single.points),
+        "Points against a random mix": lambda r: signed(r.points_over_coin),
         "Fallback, %": lambda r: percent(r.in_doubt),
     }
 
@@ -164,7 +163,7 @@ def chooser(comparison: Comparison) -> Table:
         share = chain.chooser_mj / spent.energy_mj.mean
         rows["Share of the chain's energy (Taylor et al.: 11 %)"] = in_percent(share)
     listed = [[name, value] for name, value in rows.items()]
-    return Table(f"{comparison.criterion}-chooser", "What the choice costs", ["What", "Value"], {"": listed}, (1,))
+    return Table("chooser", "What the choice costs", ["What", "Value"], {"": listed}, (1,))
 
 
 def reliability(comparison: Comparison) -> Table:
@@ -175,7 +174,7 @@ def reliability(comparison: Comparison) -> Table:
     ]
     columns = ["Model", "Temperature", "Error before, points", "Error after, points"]
     caption = "Difference between each model's confidence and its share of right answers (expected calibration error)"
-    return Table(f"{comparison.criterion}-reliability", caption, columns, {"": rows})
+    return Table("reliability", caption, columns, {"": rows})
 
 
 Point = tuple[float, float]  # mean time in ms, score in hundredths
@@ -191,14 +190,14 @@ def points_of(findings: Findings, comparison: Comparison) -> dict[str, Point]:
     if findings.current is not None:
         found = found | {findings.current.name: findings.current}
     left_out = comparison.bounds.keys() - {"oracle"}
-    points = {n: (r.time_ms.mean, 100 * r.share(comparison.criterion)) for n, r in found.items() if n not in left_out}
+    points = {n: (r.time_ms.mean, 100 * r.top1) for n, r in found.items() if n not in left_out}
     return dict(sorted(points.items(), key=lambda item: item[1]))
 
 
 def trade_off(findings: Findings, words: Words) -> ChartFigure:
     """Accuracy against time: every policy by its name, and the front of all operating points that were tried."""
-    comparison = findings.comparisons[findings.decides]
-    score, points, marks = words.score(comparison.criterion), points_of(findings, comparison), statuses(findings)
+    comparison = findings.comparison
+    score, points, marks = words.score(1), points_of(findings, comparison), statuses(findings)
     best = [name for *_, name in undominated((*points[name], name) for name in points if name in comparison.policies)]
     finding = f"Best policies for their time: {joined([short(name) for name in best])}."
     series: dict[str, list[Point]] = {kind: [] for kind in KINDS}

@@ -138,11 +138,10 @@ class Estimates:
             ]
 
 
-def best_mj(calibration: Calibration) -> dict[str, float | None]:
-    """Return by criterion the energy of the best single model.
+def best_mj(calibration: Calibration) -> float | None:
+    """Return the energy of the best single model, None if it is not known.
 
     That is the one that was right most often on the calibration photographs, of equals the cheapest.
     """
     models = tuple(calibration.identities)
-    best = {criterion: models[int(right.mean(axis=0).argmax())] for criterion, right in calibration.right.items()}
-    return {criterion: calibration.energies_mj.get(model) for criterion, model in best.items()}
+    return calibration.energies_mj.get(models[int(calibration.right.mean(axis=0).argmax())])

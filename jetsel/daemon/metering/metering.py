@@ -57,7 +57,7 @@ class Metering:
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
-        self._best_mj: dict[str, dict[str, float | None]] = {}
+        self._best_mj: dict[str, float | None] = {}
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -106,7 +106,7 @@ class Metering:
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""
-        best = self._best_mj.get(family.name, {}).get(answer.criterion)
+        best = self._best_mj.get(family.name)
         self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
 
     def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:

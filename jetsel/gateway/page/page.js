@@ -152,7 +152,7 @@ function showFront(status) {
     at("front-words").textContent = "Without a calibration there is nothing to compare. Make one with: jetsel calibrate IMAGES";
     return none("front");
   }
-  const used = family.default_policy.top1;
+  const used = family.default_policy;
   at("front-words").textContent = `Measured on held-out images of its calibration. Default: ${used}; ${family.because}.`;
   const kind = (isUsed, name, size, symbol, tone) => { // the names of the others would overlap: they appear under the pointer
     const chosen = points.filter((one) => (one.policy === used) === isUsed);
@@ -302,7 +302,7 @@ function showChoices(status) {
   fill(at("family"), status.families.map((one) => [one.name, `${one.name}, ${one.classes} classes`]));
   if (!at("family").dataset.touched && status.default_family) at("family").value = status.default_family;
   const family = status.families.find((one) => one.name === at("family").value);
-  if (family) fill(at("policy"), [["", `the default: ${family.default_policy.top1}`], ...family.policies.map((name) => [name, name.replace("single:", "only ")])]);
+  if (family) fill(at("policy"), [["", `the default: ${family.default_policy}`], ...family.policies.map((name) => [name, name.replace("single:", "only ")])]);
 }
 
 function isPromise(level) {

@@ -65,7 +65,7 @@ def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
     assert family.fallback == "s"
     assert "rejected" not in str(family.calibration), "it was made with all models, and serves without some"
     assert "not served" in family.because
-    assert here.classify(PICTURES[0]).policy == family.default_policy["top1"]
+    assert here.classify(PICTURES[0]).policy == family.default_policy
 
 
 def _answers(client: jetsel.Client) -> bool:

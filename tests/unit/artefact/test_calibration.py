@@ -27,7 +27,7 @@ def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
     # All three are right on the second photograph: the optimum is the fastest, or the most frugal.
     chosen = []
     for one in (msgspec.structs.replace(calibration, k=1), msgspec.structs.replace(by_energy, k=1)):
-        chain = catalogue(list(one.identities), one)["top1"]["chain"]
+        chain = catalogue(list(one.identities), one)["chain"]
         assert isinstance(chain, ChainPolicy)
         chosen.append(chain.chain.choose(np.array([3.0, -1.0], np.float32)).model)
     assert chosen == ["small", "middle"]
@@ -39,20 +39,19 @@ def read_as_policies(calibration: Calibration) -> None:
     catalogue(list(calibration.identities), calibration)
 
 
-def rungs(*top1: Rung) -> Part:
-    return Part({"top1": top1})
+def rungs(*rungs: Rung) -> Part:
+    return Part(rungs)
 
 
-def links(*top1: str, **changed: NDArray[np.float32]) -> Part:
-    return Part({"top1": Links(top1)}, TWO | changed)
+def links(*models: str, **changed: NDArray[np.float32]) -> Part:
+    return Part(Links(models), TWO | changed)
 
 
 @pytest.mark.parametrize(
     ("name", "part", "reason"),
     [
-        ("cascade", rungs(Rung("small", 0.5)), "the last rung of top1 must accept all"),
+        ("cascade", rungs(Rung("small", 0.5)), "the last rung must accept all"),
         ("cascade", rungs(Rung("tiny", 0.0)), "'tiny' is not in list"),
-        ("cascade", Part({"top3": (Rung("small", 0.0),)}), "a criterion that 'right' does not contain"),
         ("chain", links("small", "small"), "without duplicates"),
         ("chain", links("small", minimum=np.full(2, 99, np.float32)), "above its maximum"),
     ],
@@ -69,8 +68,7 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
     [
         ({"costs_ms": {"small": 1.0, "middle": 2.0, "huge": 3.0}}, "costs_ms"),
         ({"k": 5}, "chain: k is 5"),
-        ({"default_policy": {"top1": "chain"}}, "default_policy must name exactly"),
-        ({"right": {"top1": np.zeros((4, 3), bool), "top5": np.zeros((4, 2), bool)}}, r"right\['top5'\] must be"),
+        ({"right": np.zeros((4, 2), bool)}, r"right must be \(images, 3\), not \(4, 2\)"),
         ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),
         ({"objective": "energy"}, "energy is its objective, and energies_mj names no model"),
     ],
@@ -104,7 +102,7 @@ def test_as_plain_values_one_other_value_in_an_array_shows(
     plain = as_plain(calibration)
     assert tuple(plain) == calibration.__struct_fields__
     assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == calibration.temperatures
-    right = calibration.right | {"top1": calibration.right["top1"].copy()}
+    right = calibration.right.copy()
     assert as_plain(msgspec.structs.replace(calibration, right=right)) == plain
-    right["top1"][0, 0] = False
+    right[0, 0] = False
     assert as_plain(msgspec.structs.replace(calibration, right=right)) != plain

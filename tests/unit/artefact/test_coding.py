@@ -20,7 +20,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
-from jetsel.policies.registry import CRITERIA, KIND
+from jetsel.policies.registry import KIND
 from tests.unit.policies.animals import PARTS
 
 
@@ -42,7 +42,8 @@ def forge(folder: Path, put: dict[str, Any] | None = None, **changes: Any) -> No
 
 
 def arrays_of(calibration: Calibration) -> list[dict[str, Any]]:
-    return [calibration.right, *(dict(calibration.parts[name].arrays) for name in sorted(calibration.parts))]
+    parts = calibration.parts
+    return [{"right": calibration.right}, *(dict(parts[name].arrays) for name in sorted(parts))]
 
 
 def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> None:
@@ -164,10 +165,9 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
     assert (found.models, found.costs_ms, found.is_scaled) == (MODELS, {"small": 2.0, "large": 3.0}, True)
     assert fit_temperatures(found) == {"small": 1.0, "large": 1.0}
     assert np.array_equal(found.features, whole.features)
-    for criterion in CRITERIA:
-        assert (found.right(criterion) != whole.right(criterion)).mean() < 0.01
-        sure = found.confidences(criterion, {"small": 1.0, "large": 1.0})
-        assert sure == pytest.approx(whole.confidences(criterion, temperatures), abs=0.02)
+    assert (found.right != whole.right).mean() < 0.01
+    sure = found.confidences({"small": 1.0, "large": 1.0})
+    assert sure == pytest.approx(whole.confidences(temperatures), abs=0.02)
     (alone,) = read_condensed(tmp_path, {"large": 3.0}).logits
     assert np.array_equal(alone, found.logits[1])
 

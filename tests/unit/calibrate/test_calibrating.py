@@ -22,7 +22,7 @@ from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.front import POINT
-from jetsel.policies.registry import CRITERIA, USUAL, catalogue
+from jetsel.policies.registry import USUAL, catalogue
 from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
@@ -72,7 +72,7 @@ def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(fo
     assert findings.rival == "single:l"
     assert found.is_better
     assert findings.verdict.startswith(f"{findings.winner} is the best choice. Compared with single:l, it takes ")
-    winner = findings.comparisons["top1"].policies[findings.winner]
+    winner = findings.comparison.policies[findings.winner]
     assert winner.time_ms.mean < 0.75 * COSTS_MS["l"]
     assert winner.vs_best_single.time_ratio == pytest.approx(winner.time_ms.mean / COSTS_MS["l"], rel=0.01)
 
@@ -83,15 +83,14 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert findings.left_out == LEFT_OUT
     assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
-    assert set(findings.comparisons) == set(CRITERIA)
     assert NAMES[0] in findings.features
-    for comparison in findings.comparisons.values():
-        others = {kind.name for kind in USUAL} - {FRONT}  # which has operating points
-        assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
-        assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
-        assert comparison.sentences
-        assert [one.model for one in comparison.reliability] == list(COSTS_MS)
-    assert findings.comparisons["top1"].best_single == "l"
+    comparison = findings.comparison
+    others = {kind.name for kind in USUAL} - {FRONT}  # which has operating points
+    assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
+    assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
+    assert comparison.sentences
+    assert [one.model for one in comparison.reliability] == list(COSTS_MS)
+    assert comparison.best_single == "l"
     assert findings.differing.total >= len(findings.differing.images) > 0
     assert findings.current is None  # nothing is in use
 
@@ -101,16 +100,15 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     found_again = read(tmp_path / "stored")
     check(found_again, "d" * 64, HASHES, table_hash(), 64)
     policies = catalogue(tuple(COSTS_MS), found_again)
-    for criterion in CRITERIA:
-        assert found_again.default_policy[criterion] in policies[criterion]
-        points = {name for name in policies[criterion] if name.startswith(POINT)}
-        assert set(policies[criterion]) - points == set(found.findings.comparisons[criterion].policies)
-        assert points
-        assert all(name in found_again.figures[criterion] for name in points)
+    assert found_again.default_policy in policies
+    points = {name for name in policies if name.startswith(POINT)}
+    assert set(policies) - points == set(found.findings.comparison.policies)
+    assert points
+    assert points <= found_again.figures.keys()
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
     assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features))
-    chosen = found_again.figures["top1"][found.findings.winner]
-    assert chosen["mean_ms"] == found.findings.comparisons["top1"].policies[found.findings.winner].time_ms.mean
+    chosen = found_again.figures[found.findings.winner]
+    assert chosen["mean_ms"] == found.findings.comparison.policies[found.findings.winner].time_ms.mean
 
 
 @pytest.mark.slow
@@ -129,7 +127,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     order = dataclasses.replace(ORDER, in_use=Incumbent("single:l"))
     found = calibrated(dataclasses.replace(loaded, recording=equal), order)
     assert (found.findings.winner, found.findings.rival, found.is_better) == ("single:s", "single:l", True)
-    assert found.findings.current == found.findings.comparisons["top1"].policies["single:l"]
+    assert found.findings.current == found.findings.comparison.policies["single:l"]
     assert found.findings.verdict.startswith(
         "single:s is a better choice than single:l, the policy in use: it takes 90 % less time"
     )
@@ -138,7 +136,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
 def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_one(found: Calibrated) -> None:
     in_use = Incumbent(found.findings.winner, found.calibration)
     few = calibrated(drawn(200), dataclasses.replace(ORDER, in_use=in_use))
-    policies = few.findings.comparisons["top1"].policies
+    policies = few.findings.comparison.policies
     assert not few.is_better
     assert few.findings.current is not None
     assert policies[few.findings.winner].time_ms.mean <= 1.05 * few.findings.current.time_ms.mean
@@ -147,7 +145,7 @@ def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_
 
 def test_the_policy_that_is_asked_for_becomes_the_default() -> None:
     found = calibrated(drawn(200), dataclasses.replace(ORDER, policy="single:m"))
-    assert (found.findings.winner, found.calibration.default_policy["top1"]) == ("single:m", "single:m")
+    assert (found.findings.winner, found.calibration.default_policy) == ("single:m", "single:m")
     with pytest.raises(CalibrationError, match="--policy: the family has no policy 'climb'; it has single:s"):
         calibrated(drawn(200), dataclasses.replace(ORDER, policy="climb"))
 
@@ -161,7 +159,7 @@ def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     assert one.findings.verdict.startswith("no policy is shown to be a better choice than single:s")
     assert "right means agreement with s" in one.findings.verdict
     assert (one.findings.labels_from, one.calibration.labels_from) == ("s", "s")
-    assert "agrees with s's" in one.findings.comparisons["top5"].sentences[0]
+    assert "agrees with s's" in one.findings.comparison.sentences[0]
 
 
 def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accuracy_in_less_time() -> None:
@@ -176,7 +174,7 @@ def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accu
     found = calibrated(dataclasses.replace(loaded, recording=two))
     assert NAMES[0] in found.calibration.features
     assert "chain" in found.calibration.parts
-    chain, best = (found.findings.comparisons["top1"].policies[name] for name in ("chain", "single:l"))
+    chain, best = (found.findings.comparison.policies[name] for name in ("chain", "single:l"))
     assert chain.top1 > best.top1 - 0.01
     assert chain.time_ms.mean < 0.7 * best.time_ms.mean
 
@@ -188,11 +186,11 @@ def test_a_chain_whose_features_say_nothing_is_shown_and_not_offered() -> None:
     blind = dataclasses.replace(loaded, recording=dataclasses.replace(loaded.recording, features=noise))
     found = calibrated(blind)
     assert "chain" not in found.calibration.parts
-    comparison = found.findings.comparisons["top1"]
+    comparison = found.findings.comparison
     assert "chain" in comparison.policies
     assert any("adds nothing here" in sentence for sentence in comparison.sentences)
     named = calibrated(blind, dataclasses.replace(ORDER, policy="chain"))
-    assert named.calibration.default_policy["top1"] == "chain"  # an owner who names it has it
+    assert named.calibration.default_policy == "chain"  # an owner who names it has it
 
 
 def test_a_goal_of_energy_without_energies_is_refused() -> None:
@@ -201,26 +199,13 @@ def test_a_goal_of_energy_without_energies_is_refused() -> None:
             calibrated(drawn(60), dataclasses.replace(ORDER, goal=goal))
 
 
-def test_of_five_classes_there_is_no_top_five() -> None:
-    loaded = drawn(200)
-    five = dataclasses.replace(
-        loaded.recording, logits=loaded.recording.logits[..., :5], classes=np.minimum(loaded.recording.classes, 4)
-    )
-    order = dataclasses.replace(ORDER, names=ORDER.names[:5])
-    found = calibrated(dataclasses.replace(loaded, recording=five), order)
-    assert list(found.findings.comparisons) == ["top1"]
-    assert found.calibration.default_policy["top5"] == found.calibration.default_policy["top1"]
-    with pytest.raises(CalibrationError, match=r"--criterion top5: the family has only 5 classes, .*; use top1"):
-        calibrated(loaded, dataclasses.replace(order, decides="top5"))
-
-
 @pytest.mark.slow
 def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
     least, most = COSTS_MS["m"], COSTS_MS["l"]
     within = calibrated(
         drawn(200), dataclasses.replace(ORDER, goal=Goal(max_time_ms=most / 2), in_use=Incumbent("single:l"))
     )
-    result = within.findings.comparisons["top1"].policies[within.findings.winner]
+    result = within.findings.comparison.policies[within.findings.winner]
     assert within.is_allowed
     assert within.is_better
     assert result.time_ms.mean <= most / 2
@@ -249,9 +234,9 @@ def test_a_calibration_by_energy_is_stored_read_back_and_chooses_by_energy(tmp_p
     assert found_again.energies_mj == found_again.costs == {"s": 40.0, "m": 4.0, "l": 50.0}
     assert found_again.energies_half_mj == {"s": 1.0, "m": 0.1, "l": 2.0}
     assert found_again.costs_ms == COSTS_MS
-    assert found_again.figures["top1"]["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
+    assert found_again.figures["single:m"]["mean_mj"] == pytest.approx(4.0, abs=0.05)
     loaded = metered(drawn())
-    policy = catalogue(tuple(COSTS_MS), found_again)["top1"]["cascade"]
+    policy = catalogue(tuple(COSTS_MS), found_again)["cascade"]
     rows = range(100)
-    ran = replay_all(policy, loaded.recording, rows, "top1", found_again.temperatures, "l").ran.mean(axis=0)
+    ran = replay_all(policy, loaded.recording, rows, found_again.temperatures, "l").ran.mean(axis=0)
     assert ran[0] == 0  # what is easy m gets right as well, for a tenth of the energy

@@ -65,7 +65,7 @@ def test_the_history_is_listed_with_what_is_in_use_and_what_is_refused(config: P
         "number": 1,
         "is_current": False,
         "created": "June",
-        "default_policy": {"top1": "cascade", "top5": "single:s"},
+        "default_policy": "cascade",
         "photographs": 6,
         "labels_from": None,
         "refused": None,
@@ -77,7 +77,7 @@ def test_the_history_is_listed_with_what_is_in_use_and_what_is_refused(config: P
     assert rows[2]["created"] == "July"
     assert "made for other models: other labels" in rows[2]["refused"]
     printed = run(config, "list")
-    for words in ("family cats", "not used", "June", "top1 cascade", "0 (shipped)", str(config.parent / "owners")):
+    for words in ("family cats", "not used", "June", "cascade", "0 (shipped)", str(config.parent / "owners")):
         assert words in printed
 
 
@@ -96,8 +96,9 @@ def test_one_is_shown_with_all_it_says(config: Path) -> None:
         "float32 (6, 2)",
     ):
         assert words in printed
-    assert "shipped with the models, of May" in run(config, "show", "0")
-    assert "its report: none" in run(config, "show", "0")
+    shipped = " ".join(run(config, "show", "0").split())  # a title may be wrapped
+    assert "shipped with the models, of May" in shipped
+    assert "its report: none" in shipped
 
 
 def test_the_way_back_says_what_is_used_now_and_that_no_daemon_listens(config: Path) -> None:

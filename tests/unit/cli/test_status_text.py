@@ -49,13 +49,11 @@ def test_load_counts_from_the_status_before() -> None:
 
 def test_a_family_names_its_policy_its_models_and_why_one_is_unavailable() -> None:
     lines = family_lines(FAMILY)
-    assert "policy: cascade for top1, single:m for top5" in lines[0]
+    assert "policy: cascade (it does best)" in lines[0]
     assert [part.split(": ")[1] for part in lines[1].split(";")] == ["m", "none"]
     assert lines[-2:] == ["  ready on onnxruntime: m (7 runs)", "  big is unavailable: out of memory"]
-    changes = {"default_policy": {"top1": "cascade", "top5": "cascade"}, "fallback": None, "calibration": "number 3"}
-    alike = family_lines(replace(FAMILY, **changes, objective="time"))
-    assert "policy: cascade (it does best)" in alike[0]
-    assert [part.split(": ")[1] for part in alike[1].split(";")] == ["refuse", "number 3 (to save time)"]
+    other = family_lines(replace(FAMILY, fallback=None, calibration="number 3", objective="time"))
+    assert [part.split(": ")[1] for part in other[1].split(";")] == ["refuse", "number 3 (to save time)"]
 
 
 def test_a_default_promise_that_no_calibration_keeps_has_its_repair() -> None:

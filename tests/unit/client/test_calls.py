@@ -30,7 +30,7 @@ def failing(times: int, code: str, retry: bool) -> Script:
 def test_every_setting_of_a_call_is_in_its_request(path: Path, connect: Connect) -> None:
     with Peer(path, daemon_like) as peer:
         given: dict[str, Any] = {"family": "f", "top_k": 2, "policy": "cascade", "deadline_ms": 5e4}
-        given |= {"criterion": "top5", "on_doubt": "refuse", "explain": True}
+        given |= {"on_doubt": "refuse", "explain": True}
         found = connect(peer.endpoint).classify(b"image", **given)
         request = peer.seen[0].request
         assert isinstance(request, wire.Classify)

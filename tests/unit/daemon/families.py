@@ -14,7 +14,6 @@ from jetsel.artefact.coding import save
 from jetsel.features import table_hash
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import Links
-from jetsel.policies.registry import CRITERIA
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -96,13 +95,13 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {
-            "chain": Part(dict.fromkeys(CRITERIA, Links(tuple(names))), POINTS),
-            "cascade": Part(dict.fromkeys(CRITERIA, (Rung(names[0], 0.75), Rung(names[-1], 0.0)))),
+            "chain": Part(Links(tuple(names)), POINTS),
+            "cascade": Part((Rung(names[0], 0.75), Rung(names[-1], 0.0))),
         },
-        "default_policy": {"top1": "cascade", "top5": f"single:{names[0]}"},
+        "default_policy": "cascade",
         "because": "the cascade did best",
         "figures": {},
         "created": "2026-11-20",
-        "right": dict.fromkeys(("top1", "top5"), right),
+        "right": right,
     }
     return Calibration(**{**fields, **changes})  # type: ignore[arg-type]

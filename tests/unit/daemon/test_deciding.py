@@ -61,6 +61,6 @@ def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(fol
 def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder)
-    point = family.policies["top1"]["single:m"]
+    point = family.policies["single:m"]
     assert "led from cascade to this operating point" in why(family, asked(), point)
-    assert why(family, asked(), family.policies["top1"]["cascade"]) == family.because
+    assert why(family, asked(), family.policies["cascade"]) == family.because

@@ -86,7 +86,6 @@ def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_i
     for _ in range(FEWEST):
         drift.answered("cascade", said(0.55), 0)
         drift.answered("single:xl", said(0.1, "xl"), 0)
-        drift.answered("cascade", msgspec.structs.replace(said(0.1), criterion="top5"), 0)
     low, unseen = drift.status().confidences
     assert (low.model, low.answers, low.calibrated, low.is_significant) == ("xs", FEWEST, 0.7, True)
     assert low.seen == pytest.approx(0.55)

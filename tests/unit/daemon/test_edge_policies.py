@@ -11,7 +11,6 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Edge, EdgeModel
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.front import points_here
-from jetsel.policies.registry import CRITERIA
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer
@@ -23,31 +22,26 @@ ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 
 
 @pytest.fixture
 def calibration(tmp_path: Path) -> Calibration:
-    figures = {
-        criterion: {
-            name: {criterion: one, "mean_ms": 2.0, "mean_mj": 7.0, "runs": {}} for name, one in ACCURACIES.items()
-        }
-        for criterion in CRITERIA
-    }
+    figures = {name: {"top1": one, "mean_ms": 2.0, "mean_mj": 7.0, "runs": {}} for name, one in ACCURACIES.items()}
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     made = calibration_of(folder, "cats", figures=figures)
-    return replace(made, parts={**made.parts, "multiplexer": multiplexer(3, *CRITERIA)})
+    return replace(made, parts={**made.parts, "multiplexer": multiplexer(3)})
 
 
 def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
+    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)
     assert "multiplexer" in offered
-    points = points_here("top1", offered, calibration, ["s", "m", "l"])
+    points = points_here(offered, calibration, ["s", "m", "l"])
     assert {point.policy.name: point.accuracy for point in points} == ACCURACIES
-    timed = deadline_policy("top1", offered, calibration, ["s", "m", "l"], THERE, EDGE)
+    timed = deadline_policy(offered, calibration, ["s", "m", "l"], THERE, EDGE)
     assert timed is not None
     assert [point.policy.name for point in timed.singles.points] == ["single:l", "single:m", "single:s"]
     assert [(point.policy.name, point.accuracy) for point in timed.edge.points] == [("edge:l", 0.9), ("edge:m", 0.6)]
 
 
 def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)["top1"]
-    made = requirements_policy("top1", offered, calibration, ["s", "m"], THERE, EDGE, None)
+    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)
+    made = requirements_policy(offered, calibration, ["s", "m"], THERE, EDGE, None)
     points = [*made.front.points, *made.edge.points]
     assert {point.policy.name: (point.accuracy, point.calibrated_ms, point.energy_mj) for point in points} == {
         "single:s": (0.5, 2.0, 7.0),
@@ -56,13 +50,13 @@ def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_
         "edge:m": (0.6, None, 0.0),
     }, "the cascade and the chain need l, which is not here"
     sure = replace(EDGE, allow="low-confidence")
-    first = requirements_policy("top1", offered, calibration, ["s"], THERE[:1], sure, None)
+    first = requirements_policy(offered, calibration, ["s"], THERE[:1], sure, None)
     points = [*first.front.points, *first.edge.points]
     assert [(point.policy.models, point.energy_mj) for point in points] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
 
 
 def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
-    made = requirements_policy("top1", {}, None, ["s", "m"], ["edge:l"], EDGE, "no calibration")
+    made = requirements_policy({}, None, ["s", "m"], ["edge:l"], EDGE, "no calibration")
     assert [(point.policy.name, point.accuracy) for point in (*made.front.points, *made.edge.points)] == [
         ("single:s", None),
         ("single:m", None),

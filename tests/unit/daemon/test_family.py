@@ -31,8 +31,8 @@ def served(folder: Path, **sections: Any) -> ServedFamily:
 
 def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:
     family = served(folder)
-    assert family.default_policy == {"top1": "single:l", "top5": "single:l"}
-    assert list(family.policies["top1"]) == list(family.policies["top5"]) == SINGLES
+    assert family.default_policy == "single:l"
+    assert list(family.policies) == SINGLES
     assert (family.fallback, family.on_doubt) == ("l", "use")
     assert {queue.temperature for queue in family.driver.queues.values()} == {1.0}
     assert "without a calibration" in family.because
@@ -42,25 +42,25 @@ def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) ->
 def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     made = calibrate(folder, "cats")
     family = served(folder)
-    assert list(family.policies["top1"]) == [*SINGLES, "chain", "cascade"]
-    assert family.default_policy == {"top1": "cascade", "top5": "single:s"}
+    assert list(family.policies) == [*SINGLES, "chain", "cascade"]
+    assert family.default_policy == "cascade"
     assert family.because == "the cascade did best"
     assert {name: queue.temperature for name, queue in family.driver.queues.items()} == dict(made.temperatures)
     assert str(family.in_use) == "shipped with the models, of 2026-11-20"
-    assert family.policies["top1"]["cascade"].models == ("s", "l")
+    assert family.policies["cascade"].models == ("s", "l")
 
 
 def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))
-    assert family.default_policy == {"top1": "chain", "top5": "chain"}
+    assert family.default_policy == "chain"
     assert family.because == "it is set in the configuration"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
     assert family_status(family, 0, 0).fallback is None, "in doubt it refuses"
 
 
 FIGURES = {
-    name: {"top1": accuracy, "top5": 1.0, "mean_ms": ms, "mean_mj": mj, "runs": {}}
+    name: {"top1": accuracy, "mean_ms": ms, "mean_mj": mj, "runs": {}}
     for name, accuracy, ms, mj in (
         ("cascade", 0.9, 3.0, 60.0),
         ("single:m", 0.8, 2.0, None),
@@ -71,13 +71,12 @@ FIGURES = {
 
 @pytest.fixture
 def adaptive(folder: Path) -> ServedFamily:
-    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
+    calibrate(folder, "cats", figures=FIGURES)
     return served(folder, policy=Policy(latency_target_ms=100.0))
 
 
 def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
-    adaptive.points_used["top1"].answered("single:m", is_cheapest=True)
-    adaptive.points_used["top5"].answered("single:s", is_cheapest=False)
+    adaptive.points_used.answered("single:m", is_cheapest=True)
     front = family_status(adaptive, 0, 0).front
     assert front is not None
     assert [msgspec.structs.astuple(point) for point in front.points] == [
@@ -89,7 +88,7 @@ def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFami
 
 
 def test_a_default_below_the_least_accuracy_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    calibrate(folder, "cats", figures={"top1": FIGURES, "top5": {}})
+    calibrate(folder, "cats", figures=FIGURES)
     served(folder, policy=Policy(latency_target_ms=100.0, least_accuracy=0.99))
     assert "least_accuracy is 0.99" in caplog.text
 
@@ -98,5 +97,5 @@ def test_status_has_no_operating_points_if_another_policy_stands_in_or_there_is_
     adaptive: ServedFamily, folder: Path
 ) -> None:
     assert family_status(served(folder), 0, 0).front is None
-    adaptive.default_policy["top1"] = "single:m"
+    adaptive.default_policy = "single:m"
     assert family_status(adaptive, 0, 0).front is None

@@ -31,10 +31,8 @@ from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family
 
 FIGURES = {
-    "top1": {
-        name: {"top1": accuracy, "top5": 1.0, "mean_ms": ms, "mean_mj": None, "runs": {}}
-        for name, accuracy, ms in (("single:s", 0.7, 1.0), ("single:l", 0.9, 3.0), ("cascade", 0.89, 2.0))
-    }
+    name: {"top1": accuracy, "mean_ms": ms, "mean_mj": None, "runs": {}}
+    for name, accuracy, ms in (("single:s", 0.7, 1.0), ("single:l", 0.9, 3.0), ("cascade", 0.89, 2.0))
 }
 
 
@@ -42,7 +40,7 @@ def promises(answered: float, *, level: float = 0.05) -> Promises:
     return Promises((Promise(level, 1.5, (), answered, 0.03),), (Missing(0.01, 900),), 300)
 
 
-KEPT = {"top1": {"cascade": promises(0.8), "single:l": promises(0.85)}}
+KEPT = {"cascade": promises(0.8), "single:l": promises(0.85)}
 
 
 def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> ServedFamily:
@@ -54,7 +52,7 @@ def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> Serv
 
 def wrapped(family: ServedFamily, **fields: Any) -> Any:
     request = Classify(1, "a", **fields)
-    return family.promises.wrap(policy_for(family, request), request.criterion, request.wrong_at_most)
+    return family.promises.wrap(policy_for(family, request), request.wrong_at_most)
 
 
 def test_the_request_goes_before_the_family_and_that_before_the_configuration(tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_the_request_goes_before_the_family_and_that_before_the_configuration(tm
     lacking = served(tmp_path, config)
     with pytest.raises(RequirementsError, match=r"the lowest level that is calibrated is 0.01"):
         wrapped(lacking)
-    cascade = lacking.policies["top1"]["cascade"]
+    cascade = lacking.policies["cascade"]
     assert "calibrated is 0.01" in (lacking.promises.missing(cascade) or ""), "the log says it at the start"
     assert family.promises.missing(cascade) is None
     assert family_status(family, 0, 0).wrong_at_most == 0.05
@@ -78,7 +76,7 @@ def test_what_cannot_be_promised_says_why(tmp_path: Path) -> None:
         wrapped(family, wrong_at_most=0.01)
     with pytest.raises(RequirementsError, match="single:s was not calibrated for it; cascade and single:l were"):
         wrapped(family, model="s", wrong_at_most=0.05)
-    with pytest.raises(RequirementsError, match="no promises for top1: jetsel calibrate IMAGES"):
+    with pytest.raises(RequirementsError, match="has no promises: jetsel calibrate IMAGES"):
         wrapped(served(tmp_path, promises={}), wrong_at_most=0.05)
 
 
@@ -90,9 +88,9 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     assert [point.policy.name for point in points] == ["single:l", "cascade"]
     assert points[0].accuracy == 0.9, "what the promises answer was seen by the images that tested them"
     assert all(isinstance(policy, WithPromise) for policy in (*(point.policy for point in points), timed.otherwise))
-    asked = family.policies["top1"]["deadline"]
+    asked = family.policies["deadline"]
     assert isinstance(asked, Deadline)
-    may_send = family.promises.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), "top1", 0.05)
+    may_send = family.promises.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), 0.05)
     assert isinstance(may_send, Deadline)
     assert may_send.edge == Front(), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
@@ -106,13 +104,13 @@ def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none
     costs_ms = (3.0, 2.0, 1.0)
     found = [Point(way, 0.9, ms, {way.models[0]: 1.0}, 0.0, None) for way, ms in zip(ways, costs_ms, strict=True)]
     family, front = served(tmp_path), Front(tuple(found), 2)
-    kept = family.promises.wrap_front(front, "top1", 0.05)
+    kept = family.promises.wrap_front(front, 0.05)
     assert [point.policy.name for point in kept.points] == ["single:l", "cascade"]
     assert all(isinstance(point.policy, WithPromise) for point in kept.points)
     assert kept.floor == 1, "load leads to the cheapest that is left"
-    assert family.promises.wrap_front(front, "top1", 1.0) is front
+    assert family.promises.wrap_front(front, 1.0) is front
     with pytest.raises(RequirementsError, match="about 600 more images"):
-        family.promises.wrap_front(front, "top1", 0.01)
+        family.promises.wrap_front(front, 0.01)
 
 
 def test_many_more_doubts_than_calibrated_are_drift() -> None:

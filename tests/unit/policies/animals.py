@@ -8,9 +8,7 @@ from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.cascade import Rung
 from jetsel.policies.chain import Links
 from jetsel.policies.multiplexer import Priced, fit_readout, inputs_of
-from jetsel.policies.registry import CRITERIA
 from jetsel.premodel import Soundness
-from jetsel.wire import Criterion
 
 TWO = {
     "minimum": np.array([2.0, -1.0], np.float32),
@@ -19,7 +17,7 @@ TWO = {
 }
 
 
-def multiplexer(models: int, *criteria: Criterion, width: int = 0) -> Part:
+def multiplexer(models: int, width: int = 0) -> Part:
     """A multiplexer of this many models that was fitted on eight random answers.
 
     width: of the embeddings, 0 for none.
@@ -27,16 +25,15 @@ def multiplexer(models: int, *criteria: Criterion, width: int = 0) -> Part:
     draw = np.random.default_rng(1)
     inputs = inputs_of(np.full((8, 2), 0.5, np.float32), np.zeros((8, width), np.float32))
     readout, _ = fit_readout(inputs, draw.random((8, models)) < 0.5)
-    named = {f"{criterion}.{name}": array for criterion in criteria for name, array in readout.weights.items()}
-    return Part({criterion: Priced(0.125) for criterion in criteria}, named)
+    return Part(Priced(0.125), readout.weights)
 
 
 PARTS = {
-    "chain": Part({"top1": Links(("large", "small"), Soundness(0.5, ((0.25, 0.75),)))}, TWO),
-    "cascade": Part({"top1": (Rung("small", 0.25), Rung("large", 0.0))}),
-    "cascade-averaged": Part({"top5": (Rung("large", 0.0),)}),
-    "front": Part({"top1": ((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),))}),
-    "multiplexer": multiplexer(3, "top1"),
+    "chain": Part(Links(("large", "small"), Soundness(0.5, ((0.25, 0.75),))), TWO),
+    "cascade": Part((Rung("small", 0.25), Rung("large", 0.0))),
+    "cascade-averaged": Part((Rung("large", 0.0),)),
+    "front": Part(((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),))),
+    "multiplexer": multiplexer(3),
 }
 
 
@@ -53,16 +50,13 @@ def animals() -> Calibration:
         k=3,
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
         costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
-        right={
-            "top1": np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
-            "top5": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
-        },
+        right=np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
         parts={
-            "chain": Part(dict.fromkeys(CRITERIA, Links(("small", "middle", "large"))), TWO),
-            "cascade": Part({"top1": (Rung("small", 0.75), Rung("large", 0.0)), "top5": (Rung("middle", 0.0),)}),
+            "chain": Part(Links(("small", "middle", "large")), TWO),
+            "cascade": Part((Rung("small", 0.75), Rung("large", 0.0))),
         },
-        default_policy={"top1": "cascade", "top5": "single:middle"},
+        default_policy="cascade",
         because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",
-        figures={"top1": {"cascade": {"top1": 0.75, "time_ms": 1.2, "energy_mj": None}}},
+        figures={"cascade": {"top1": 0.75, "time_ms": 1.2, "energy_mj": None}},
         created="2026-11-20",
     )

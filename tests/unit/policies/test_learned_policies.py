@@ -25,7 +25,7 @@ def said(model: str, *probabilities: float, embedding: float | None = None) -> P
     return Prediction(model, np.array(probabilities, np.float32), max(probabilities), features)
 
 
-AVERAGED = AveragedCascade("cascade-averaged", rungs_of(["s", "m", "l"], [0.8, 0.7]), "top1")
+AVERAGED = AveragedCascade("cascade-averaged", rungs_of(["s", "m", "l"], [0.8, 0.7]))
 
 
 def test_the_mean_is_that_of_the_scaled_logits() -> None:
@@ -34,12 +34,6 @@ def test_the_mean_is_that_of_the_scaled_logits() -> None:
     assert mean.model == "l"
     assert mean.probabilities == pytest.approx([0.4, 0.6])
     assert mean.confidence == pytest.approx(0.6)
-
-
-def test_the_mean_under_top5_is_as_sure_as_its_five_largest() -> None:
-    flat = [1 / 8] * 8
-    top5 = AveragedCascade("cascade-averaged", AVERAGED.rungs, "top5")
-    assert top5.answer([said("s", *flat), said("l", *flat)]).confidence == pytest.approx(5 / 8)
 
 
 def test_an_averaged_cascade_stops_when_those_that_ran_are_sure_together() -> None:

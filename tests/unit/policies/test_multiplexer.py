@@ -29,7 +29,7 @@ PHOTO = Evidence(None, "m")
 
 
 def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width() -> None:
-    policy = MultiplexerKind().make(multiplexer(3, "top1"), animals())["top1"]["multiplexer"]
+    policy = MultiplexerKind().make(multiplexer(3), animals())["multiplexer"]
     assert isinstance(policy, CheapestFirst)
     assert policy.chances(Prediction("small", np.full(5, 0.2, np.float32), 0.2)).shape == (3,)
     wide = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.zeros(2, np.float32))
@@ -42,8 +42,8 @@ def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width
 
 def test_a_multiplexer_of_other_models_or_without_its_arrays_is_refused() -> None:
     with pytest.raises(CalibrationError, match="multiplexer: it predicts for 2 models, and the calibration has 3"):
-        catalogue(["small"], msgspec.structs.replace(animals(), parts={"multiplexer": multiplexer(2, "top1")}))
-    without = replace(multiplexer(3, "top1"), arrays={})
+        catalogue(["small"], msgspec.structs.replace(animals(), parts={"multiplexer": multiplexer(2)}))
+    without = replace(multiplexer(3), arrays={})
     with pytest.raises(CalibrationError, match="multiplexer: "):
         catalogue(["small"], msgspec.structs.replace(animals(), parts={"multiplexer": without}))
 

@@ -19,7 +19,7 @@ EVEN = dict.fromkeys(COSTS_MS, 1.0)
 
 
 def outputs(recording: Recording, *, averaged: bool = False) -> Outputs:
-    return recording.table("top1", EVEN).outputs(averaged=averaged)
+    return recording.table(EVEN).outputs(averaged=averaged)
 
 
 @pytest.mark.parametrize("averaged", [False, True])
@@ -27,13 +27,13 @@ def outputs(recording: Recording, *, averaged: bool = False) -> Outputs:
 def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: list[float]) -> None:
     found = drawn(seed)
     policy = (
-        AveragedCascade("a", rungs_of(found.models, thresholds), "top1")
+        AveragedCascade("a", rungs_of(found.models, thresholds))
         if averaged
         else Cascade("c", rungs_of(found.models, thresholds))
     )
     correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), outputs(found, averaged=averaged))
     for photograph in range(len(found.classes)):
-        replayed = replay(policy, found, photograph, "top1", EVEN, "l")
+        replayed = replay(policy, found, photograph, EVEN, "l")
         assert replayed.decision is not None
         assert (replayed.decision.seen.label == found.classes[photograph]) == correct[photograph]
         assert replayed.models_ms == ran[photograph] @ found.costs()

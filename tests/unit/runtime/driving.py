@@ -12,7 +12,7 @@ from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy
 from jetsel.runtime import Batch, Driver, ModelQueue, RequestRun
 from jetsel.runtime.model_times import SORT_EVERY
-from jetsel.wire import Classify, Criterion
+from jetsel.wire import Classify
 
 
 class TableEngine:
@@ -74,10 +74,8 @@ class Asked:
 
     is_counted, has_promise, photograph, file = True, False, None, None
 
-    def __init__(
-        self, deadline_s: float | None = None, criterion: Criterion = "top1", pixels: NDArray[np.float32] = PIXELS
-    ) -> None:
-        self.message, self.deadline_s, self.pixels = Classify(1, "", criterion=criterion), deadline_s, pixels
+    def __init__(self, deadline_s: float | None = None, pixels: NDArray[np.float32] = PIXELS) -> None:
+        self.message, self.deadline_s, self.pixels = Classify(1, ""), deadline_s, pixels
 
     def model_input(self, _: str) -> NDArray[np.float32]:
         return self.pixels

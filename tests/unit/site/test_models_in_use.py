@@ -16,8 +16,8 @@ def in_use(folder: Path, default: str | None) -> frozenset[str]:
     return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).models_in_use()
 
 
-def test_they_are_those_of_the_policies_that_answer_by_default(tmp_path: Path) -> None:
-    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent("top1").calibration
+def test_they_are_those_of_the_policy_that_answers_by_default(tmp_path: Path) -> None:
+    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent().calibration
     assert calibration is not None
     assert in_use(tmp_path, "single:m") == {"m"}
     shipped = in_use(tmp_path, None)

@@ -10,6 +10,6 @@ def answer(
 ) -> Answer:
     stages = Stages(queue=0, decode=0, features=None, choice=0, inference=[5.0], total=5.0)
     return Answer(
-        1, "a", "pets", f"{wnid}, a synonym", wnid, probability, [], "xs", "cascade", "top1", "it is sure", in_doubt,
+        1, "a", "pets", f"{wnid}, a synonym", wnid, probability, [], "xs", "cascade", "it is sure", in_doubt,
         False, [], stages, None, "not calibrated", 160, 120, wrong_at_most=wrong_at_most,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from jetsel.calibrate.record.replay import replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.front import NAME as FRONT
 from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import CRITERIA, KIND, KINDS, catalogue
+from jetsel.policies.registry import KIND, KINDS, catalogue
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
@@ -28,7 +28,6 @@ from tests.unit.calibrate.recorded import (
 
 FOLDS = 4
 PLAN = ChainPlan(("contrast", "hue1"), k=5, features_ms=0.5)
-GOALS = dict.fromkeys(CRITERIA, Goal())
 HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
 IDENTITY = Identity("drawn", "d" * 64, HASHES, "t", 64, 4096)
 
@@ -40,21 +39,21 @@ def recorded(photographs: int = 120) -> Recording:
 
 
 def parted(recording: Recording) -> tuple[Learned, Recording]:
-    """What three quarters taught under top1, and the fourth that it has not seen."""
+    """What three quarters taught, and the fourth that it has not seen."""
     rows = np.arange(len(recording.classes))
     train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
-    return learn(train, "top1", PLAN, fit_temperatures(train), KINDS), held
+    return learn(train, PLAN, fit_temperatures(train), KINDS), held
 
 
 def put_together(learned: Learned, **places: int) -> Calibration:
     chosen: dict[str, Any] = dict.fromkeys((kind.name for kind in KINDS if kind.name != "chain"), 0)
-    return assemble(IDENTITY, {"top1": learned}, {"top1": chosen | {FRONT: [0]} | places})
+    return assemble(IDENTITY, learned, chosen | {FRONT: [0]} | places)
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     """What the policy gives, its features included and the choice left out."""
-    policy = catalogue([], calibration)["top1"][name]
-    run = replay_all(policy, held, range(len(held.classes)), "top1", calibration.temperatures, held.models[-1])
+    policy = catalogue([], calibration)[name]
+    run = replay_all(policy, held, range(len(held.classes)), calibration.temperatures, held.models[-1])
     features_ms = PLAN.features_ms * bool(run.features)
     energy_mj = run.ran @ held.costs("energy") + features_ms * CHOOSER_W if held.knows_energy else None
     return Outcomes(run.answered == held.classes, run.models_ms + features_ms, energy_mj)
@@ -96,10 +95,10 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
             fold_of,
             nearest_in_other_folds(recording.features, fold_of, PLAN.k),
             PLAN,
-            GOALS,
+            Goal(),
             IDENTITY,
             lambda *_: None,
-        )["top1"]
+        )
         for classes in (recording.classes, shuffled)
     )
     for way, points in one.points.items():
@@ -117,7 +116,7 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
 def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
     recording = recorded(40)
     same = dataclasses.replace(recording, logits=np.stack([recording.logits[0], *2 * [recording.logits[2]]]))
-    model, outcomes = best_single(same, "top1")
+    model, outcomes = best_single(same)
     assert model == "m"
     np.testing.assert_array_equal(outcomes.time_ms, np.full(40, 3.0))
 

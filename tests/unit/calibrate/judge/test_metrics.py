@@ -77,7 +77,7 @@ def test_the_calibration_error_by_hand() -> None:
 def test_the_error_of_a_model_before_and_after_its_temperature() -> None:
     # Four times a probability of 0.8, three of them right. Odds of 4 become, at temperature 2, odds of 2.
     recording = of_two_classes([margin(0.8)] * 4, [margin(0.6)] * 4, classes=[0, 0, 0, 1])
-    first, second = reliability(recording, "top1", {"s": 2.0, "m": 1.0})
+    first, second = reliability(recording, {"s": 2.0, "m": 1.0})
     assert (first.model, first.temperature, second.model, second.temperature) == ("s", 2.0, "m", 1.0)
     assert (first.error_before, first.error_after) == pytest.approx((0.05, 0.75 - 2 / 3), abs=1e-6)
     assert second.error_before == second.error_after == pytest.approx(0.15)

@@ -120,7 +120,7 @@ def promise(level: float, threshold: float) -> Promise:
 
 def test_a_promise_is_broken_if_the_whole_interval_is_above_its_level() -> None:
     recording = of_two_classes(MARGINS, classes=[1, *[0] * 19, *[1] * 20])  # 1 of the sure ones is wrong, and the rest
-    run = replay_all(Single("s"), recording, range(40), "top1", {"s": 1.0}, "s")
+    run = replay_all(Single("s"), recording, range(40), {"s": 1.0}, "s")
     kept = (promise(0.01, 9.0), promise(0.02, 3.0), promise(0.2, 0.5))
     found = check_promises("single:s", Promises(kept, (), 40), run, recording.classes == 1, None)
     assert [(one.policy, one.wrong_at_most, one.is_kept) for one in found] == [

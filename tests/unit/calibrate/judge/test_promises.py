@@ -37,11 +37,11 @@ def found() -> Calibrated:
 
 def test_each_policy_promises_what_new_images_keep(found: Calibrated) -> None:
     calibration, new = found.calibration, _new(2000)
-    policies = catalogue(tuple(COSTS_MS), calibration)["top1"]
+    policies = catalogue(tuple(COSTS_MS), calibration)
     checked = 0
     for name in ("cascade", "single:l"):
-        promises = calibration.promises["top1"][name]
-        run = replay_all(policies[name], new, range(len(new.classes)), "top1", calibration.temperatures, None)
+        promises = calibration.promises[name]
+        run = replay_all(policies[name], new, range(len(new.classes)), calibration.temperatures, None)
         for one in promises.kept:
             given = is_given(run, one)
             # The promise may be broken by one calibration in ten, and by little: two standard errors are let pass.
@@ -67,7 +67,7 @@ def _new(images: int) -> Recording:
 def test_unknown_images_are_refused(found: Calibrated) -> None:
     assert found.findings.promises is not None
     assert found.findings.promises.unknown_images == 200
-    promises = found.calibration.promises["top1"]["cascade-averaged"]
+    promises = found.calibration.promises["cascade-averaged"]
     for promise in promises.kept:
         assert promise.unknown_refused is not None
         assert promise.unknown_refused > 0.6, "a quarter of all images is unknown, and each answer to one is wrong"
@@ -78,7 +78,7 @@ def test_without_unknown_images_nothing_is_said_of_them_and_the_promises_are_sto
     found = calibrate(drawn(150), IDENTITY, ORDER, of_features, lambda *_: None)
     assert found.findings.promises is not None
     assert found.findings.promises.unknown_images == 0
-    assert all(one.unknown_refused is None for one in found.calibration.promises["top1"]["single:l"].kept)
+    assert all(one.unknown_refused is None for one in found.calibration.promises["single:l"].kept)
     save(found.calibration, tmp_path)
     assert read(tmp_path).promises == found.calibration.promises
     shares = [share for share, _ in found.findings.promises.curves["single:l"]]

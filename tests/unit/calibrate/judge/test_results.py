@@ -11,7 +11,6 @@ from jetsel.calibrate.judge.findings import ClassFinding
 from jetsel.calibrate.judge.results import Judge, differing, mistakes
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run
-from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
@@ -35,8 +34,8 @@ def features_ms(names: tuple[str, ...]) -> float:
     return {("contrast",): 2.0, ("contrast", "hue1"): 7.0}[names]
 
 
-def judge(recording: Recording = SIX, criterion: Criterion = "top1") -> Judge:
-    return Judge(recording, criterion, features_ms, energy_reason="no sensor here")
+def judge(recording: Recording = SIX) -> Judge:
+    return Judge(recording, features_ms, energy_reason="no sensor here")
 
 
 def of(models: list[str], features: tuple[str, ...] = ("contrast",)) -> Run:
@@ -70,10 +69,9 @@ def test_a_policy_by_hand() -> None:
 def test_the_ratios_by_hand() -> None:
     found = judge().result("chain", of(CHOSEN))
     # Both l alone, in 10 ms, and the oracle, in 1, 1, 3, 1, 3 and 1, are right on five.
-    assert found.vs_best_single.top1_points == pytest.approx(-100 / 6)
-    assert found.vs_best_single.top5_points == 0.0
+    assert found.vs_best_single.points == pytest.approx(-100 / 6)
     assert found.vs_best_single.time_ratio == pytest.approx((28 / 6 + 2.5) / 10)
-    assert found.vs_oracle.top1_points == pytest.approx(-100 / 6)
+    assert found.vs_oracle.points == pytest.approx(-100 / 6)
     assert found.vs_oracle.time_ratio == pytest.approx((28 / 6 + 2.5) / (10 / 6))
     assert found.vs_best_single.energy_ratio is None
 
@@ -112,22 +110,13 @@ def test_the_bounds_by_hand() -> None:
 
 def test_the_random_bound_draws_evenly_and_answers_as_who_was_drawn() -> None:
     many = drawn(1, photographs=3000)
-    bound = Judge(many, "top1", features_ms)
+    bound = Judge(many, features_ms)
     run = bound.random()
     assert (run.ran.sum(axis=1) == 1).all()
     assert run.ran.mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.04)
-    assert (run.answered == many.classes).tolist() == many.right("top1")[run.ran].tolist()
-    assert run.is_top5.tolist() == many.right("top5")[run.ran].tolist()
+    assert (run.answered == many.classes).tolist() == many.right[run.ran].tolist()
+    assert run.is_top5.tolist() == many.among(5)[run.ran].tolist()
     assert run.models_ms.tolist() == np.array([1.0, 3.0, 10.0])[run.ran.argmax(axis=1)].tolist()
-
-
-def test_under_top5_the_first_five_count() -> None:
-    # Of two classes all are right: the optimum is always s.
-    five = judge(criterion="top5")
-    found = five.result("chain", of(CHOSEN))
-    assert five.outcomes(of(CHOSEN)).correct.all()
-    assert (found.top1, found.top5) == (pytest.approx(4 / 6), 1.0)
-    assert five.bounds()["oracle"].time_ms.mean == 1.0
 
 
 METERED = dataclasses.replace(SIX, energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W)

@@ -113,7 +113,7 @@ def test_labels_from_a_model_are_its_own_first_answers(copy: Path) -> None:
     assert len(load(copy, BOTH).recording.classes) == 6
     loaded = load(copy, BOTH, labels_from="s")
     assert loaded.labels_from == "s"
-    assert loaded.recording.right("top1")[:, 1].tolist() == [True] * 7
+    assert loaded.recording.right[:, 1].tolist() == [True] * 7
     assert np.array_equal(loaded.recording.classes, loaded.recording.logits[1].argmax(axis=1))
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from jetsel.calibrate.record.recording import Recording
 from jetsel.runtime.infer import predict
-from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import drawn
 
 TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}
@@ -21,7 +20,7 @@ def recording(logits: list[list[list[float]]], classes: list[int]) -> Recording:
     )
 
 
-def test_right_by_hand_under_both_criteria() -> None:
+def test_right_by_hand() -> None:
     found = recording(
         [
             [[9, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5]],
@@ -29,26 +28,25 @@ def test_right_by_hand_under_both_criteria() -> None:
         ],
         [0, 1, 5],
     )
-    assert found.right("top1").tolist() == [[True, False], [False, False], [False, False]]
-    assert found.right("top5").tolist() == [[True, True], [False, True], [True, False]]
+    assert found.right.tolist() == [[True, False], [False, False], [False, False]]
+    assert found.among(5).tolist() == [[True, True], [False, True], [True, False]]
 
 
 def test_of_equal_logits_the_lower_class_stands_first_as_in_answers() -> None:
     found = recording([[[1, 1, 0]] * 3 + [[2, 2, 2]]], [0, 1, 2, 2])
-    assert found.right("top1")[:, 0].tolist() == [True, False, False, False]
+    assert found.right[:, 0].tolist() == [True, False, False, False]
     six = recording([[[1] * 6, [1] * 6]], [4, 5])
-    assert six.right("top5")[:, 0].tolist() == [True, False]
+    assert six.among(5)[:, 0].tolist() == [True, False]
 
 
-@pytest.mark.parametrize("criterion", ["top1", "top5"])
-def test_confidences_are_the_driver_s(criterion: Criterion) -> None:
+def test_confidences_are_the_driver_s() -> None:
     found = drawn(2)
-    table = found.confidences(criterion, TEMPERATURES)
+    table = found.confidences(TEMPERATURES)
     assert table.shape == (30, 3)
     for i in range(30):
         for column, model in enumerate(found.models):
-            said = predict(model, found.logits[column, i], TEMPERATURES[model], criterion)
+            said = predict(model, found.logits[column, i], TEMPERATURES[model])
             assert table[i, column] == pytest.approx(said.confidence, abs=1e-6)
-            again = found.prediction(model, i, criterion, TEMPERATURES[model])
+            again = found.prediction(model, i, TEMPERATURES[model])
             assert (again.model, again.confidence) == (model, said.confidence)
             assert np.array_equal(again.probabilities, said.probabilities)

@@ -19,7 +19,6 @@ from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from jetsel.wire import Criterion
 from tests.unit.calibrate.recorded import COSTS_MS, drawn, of_two_classes
 from tests.unit.premodel.fitted import fit_chain
 from tests.unit.runtime.driving import Asked, TableEngine, finish
@@ -40,9 +39,7 @@ class RecordedEngine(TableEngine):
         return Output(self._logits[batch[:, 0, 0, 0].astype(int)], None, None)
 
 
-def driven(
-    policy: Policy, recording: Recording, photograph: int, criterion: Criterion, fallback: str | None
-) -> RequestRun:
+def driven(policy: Policy, recording: Recording, photograph: int, fallback: str | None) -> RequestRun:
     """The photograph under the policy, by the driver."""
     queues = {
         model: ModelQueue(model, RecordedEngine(model, logits), TEMPERATURES[model])
@@ -50,20 +47,20 @@ def driven(
     }
     features = recording.features_of(photograph, policy.features) if policy.features else None
     number = np.full((1, 1, 1, 1), photograph, np.float32)
-    run = RequestRun(features, fallback, policy=policy, request=Asked(criterion=criterion, pixels=number))
+    run = RequestRun(features, fallback, policy=policy, request=Asked(pixels=number))
     finish(Driver(queues), run)
     return run
 
 
 def chain(recording: Recording) -> ChainPolicy:
-    right, costs = recording.right("top1"), list(COSTS_MS.values())
+    right, costs = recording.right, list(COSTS_MS.values())
     fitted = fit_chain(recording.models, recording.features, right, costs, 3)
     return ChainPolicy("chain", fitted, recording.feature_names)
 
 
-@pytest.mark.parametrize(("kind", "criterion"), [("single", "top1"), ("cascade", "top5"), ("chain", "top1")])
+@pytest.mark.parametrize("kind", ["single", "cascade", "chain"])
 @given(seed=st.integers(0, 1000), thresholds=st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed: int, thresholds: list[float]) -> None:
+def test_a_replay_is_what_the_driver_does(kind: str, seed: int, thresholds: list[float]) -> None:
     recording = drawn(seed, photographs=12)
     policy = {
         "single": Single("m"),
@@ -71,8 +68,8 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
         "chain": chain(recording),
     }[kind]
     for photograph in range(12):
-        again = replay(policy, recording, photograph, criterion, TEMPERATURES, "l")
-        run = driven(policy, recording, photograph, criterion, "l")
+        again = replay(policy, recording, photograph, TEMPERATURES, "l")
+        run = driven(policy, recording, photograph, "l")
         assert isinstance(run.outcome, Decision)
         assert again.decision is not None
         assert again.ran == tuple(run.model for run in run.ran)
@@ -84,7 +81,7 @@ def test_a_replay_is_what_the_driver_does(kind: str, criterion: Criterion, seed:
 
 
 def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run:
-    return replay_all(policy, recording, range(len(recording.classes)), "top1", EVEN, fallback)
+    return replay_all(policy, recording, range(len(recording.classes)), EVEN, fallback)
 
 
 def doubtful() -> tuple[ChainPolicy, Recording]:
@@ -92,7 +89,7 @@ def doubtful() -> tuple[ChainPolicy, Recording]:
     recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
     features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
     told = dataclasses.replace(recording, features=features)
-    fitted = fit_chain(told.models, features, told.right("top1"), [1.0, 3.0], 1)
+    fitted = fit_chain(told.models, features, told.right, [1.0, 3.0], 1)
     return ChainPolicy("chain", fitted, ("contrast",)), told
 
 
@@ -105,9 +102,9 @@ def test_a_chain_in_doubt_by_hand() -> None:
 
 def test_a_refusal_is_no_answer_and_runs_nothing() -> None:
     policy, recording = doubtful()
-    refused = replay(policy, recording, 5, "top1", EVEN, None)
+    refused = replay(policy, recording, 5, EVEN, None)
     assert (refused.decision, refused.ran, refused.models_ms) == (None, (), 0.0)
-    assert isinstance(driven(policy, recording, 5, "top1", None).outcome, InDoubtError)
+    assert isinstance(driven(policy, recording, 5, None).outcome, InDoubtError)
     found = run(policy, recording, None)
     assert found.answered.tolist()[4:] == [-1, -1]
     assert found.is_top5.tolist()[4:] == [False, False]

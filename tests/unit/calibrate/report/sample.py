@@ -16,6 +16,7 @@ from jetsel.calibrate.judge.findings import (
     ImageFinding,
     ImageSample,
     Interval,
+    Lift,
     Mistakes,
     PolicyDifference,
     PromiseFindings,
@@ -25,7 +26,6 @@ from jetsel.calibrate.judge.findings import (
     Spread,
 )
 from jetsel.image import Limits
-from jetsel.wire import Criterion
 
 LIMITS = Limits(max_bytes=16_000_000, max_pixels=50_000_000)
 HOSTILE = "</title><script>alert('x')</script>\"'&<svg onload=alert(1)>{0}\udc80\x00"
@@ -47,6 +47,7 @@ BOUNDS = {
     "random": (0.564, 0.810, 1.44),
     "oracle": (0.748, 0.912, 0.88),
 }
+LIFT = Lift(points=1.5, error_points=0.4, cost_points=0.3, doubt=0.02, offered=True)
 
 
 def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = True) -> Result:
@@ -67,25 +68,19 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
         runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
         in_doubt=0.031,
         coin=None if ms < 0.21 else top1 - 0.01,
-        vs_best_single=PolicyDifference(
-            100 * (top1 - 0.633), 100 * (top5 - 0.853), ms / 3.87, ms / 3.87 if energy else None
-        ),
-        vs_oracle=PolicyDifference(
-            100 * (top1 - 0.748), 100 * (top5 - 0.912), ms / 0.88, ms / 0.88 if energy else None
-        ),
+        vs_best_single=PolicyDifference(100 * (top1 - 0.633), ms / 3.87, ms / 3.87 if energy else None),
+        vs_oracle=PolicyDifference(100 * (top1 - 0.748), ms / 0.88, ms / 0.88 if energy else None),
     )
 
 
-def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
-    """Everything about one criterion: ten policies, four bounds."""
-    best = 0.646 if criterion == "top1" else 0.864
+def comparison(*, energy: bool = True) -> Comparison:
+    """Ten policies, four bounds."""
     return Comparison(
-        criterion=criterion,
         best_single="xl",
         policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
-        chain=FittedChain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115),
-        front=[(0.3 + 0.12 * i, best - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
+        chain=FittedChain(k=9, links=["xs", "xl", "m"], chooser_ms=0.148, pays_below_ms=0.115, lift=LIFT),
+        front=[(0.3 + 0.12 * i, 0.646 - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
         reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
         sentences=[
             "On your images, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
@@ -96,10 +91,8 @@ def comparison(criterion: Criterion, *, energy: bool = True) -> Comparison:
 
 
 def findings(*, labels_from: str | None = None, noisy: str | None = None, energy: bool = True) -> Findings:
-    """A whole calibration of the starter family under both criteria."""
+    """A whole calibration of the starter family."""
     return Findings(
-        decides="top1",
-        defaults={"top1": "cascade-averaged", "top5": "cascade-averaged"},
         family="starter",
         created="2026-11-21",
         photographs=8000,
@@ -119,7 +112,7 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         installed=True,
         verdict="cascade-averaged was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
         features=["n_keypoints", "avg_brightness", "contrast"],
-        comparisons={"top1": comparison("top1", energy=energy), "top5": comparison("top5", energy=energy)},
+        comparison=comparison(energy=energy),
         differing=ImageSample(310, images("differing", ["tabby cat", "Egyptian cat", "tabby cat"])),
         mistakes=Mistakes(
             "cascade-averaged",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jetsel.daemon.metering.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
-from jetsel.wire import Criterion, Ran
+from jetsel.wire import Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family
 
@@ -24,13 +24,12 @@ def ran(*models: str) -> list[Ran]:
     return [Ran(model, "", 0.9, 5.0, 1) for model in models]
 
 
-def answer(policy: str, energy_mj: float | None, *models: str, criterion: Criterion = "top1") -> Any:
+def answer(policy: str, energy_mj: float | None, *models: str) -> Any:
     return SimpleNamespace(
         family="cats",
         policy=policy,
         energy_mj=energy_mj,
         ran=ran(*models),
-        criterion=criterion,
         out_of_conditions=[] if energy_mj else ["another power mode"],
     )
 
@@ -66,7 +65,7 @@ def test_a_run_that_nobody_waited_for_counts_too() -> None:
 
 def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
     made, sums = calibration(tmp_path, **ENERGIES), Estimates()
-    best = best_mj(made)["top1"]
+    best = best_mj(made)
     assert best in (10.0, 40.0)
     sums.add(answer("chain", 12.0, "s"), True, made, best)
     sums.add(answer("chain", 52.0, "s", "l"), True, made, best)
