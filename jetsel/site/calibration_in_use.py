@@ -114,8 +114,8 @@ def operating_points(calibration: Calibration) -> list[OperatingPoint]:
 def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
     told = event("calibration-refused", family=family)
     if found and found.calibration and found.number == installed.SHIPPED and (found.directory / ANSWERS).is_file():
-        words = "the calibration that ships with family %s is for other models: the first start fits it to these"
-        log.info(words, family, extra=told)
+        words = "the calibration that ships with family %s is for other models: the start or `%s` fits it to these"
+        log.info(words, family, "jetsel calibrate --retime", extra=told)
     else:
         log.error("calibration of family %s is not used: %s", family, reason, extra=told)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_
 from pathlib import Path
@@ -59,7 +59,9 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     names = [model.manifest.name for model in found.models]
     notes = notes_of(pull.values, first.directory, first.manifest.family, names)
     if found.removed:
-        notes.append(f"calibrations that were made with {', '.join(found.removed)} will be rejected")
+        notes.append(
+            f"calibrations that were made with {', '.join(found.removed)} will be rejected: jetsel calibrate --retime"
+        )
     _print(found, notes, json=json)
 
 
@@ -69,10 +71,10 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
 
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
-    families = scan(folders).families.values()
-    known = [model for one in families if pull.family in (None, one.name) for model in one.models]
+    families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
+        known = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
         there = [_there(known, rung) for rung in pair]
         are_both = all(model is not None and model.manifest.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
@@ -83,7 +85,7 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     return pulled
 
 
-def _take_faster(pair: RungPair, known: list[Model], pull: Pull, pulled: Pulled) -> None:
+def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
     """Add the rung that is faster here, unless it is there already, and remove the other one."""
     from jetsel.cli.models.precision import choose
     from jetsel.zoo.placing import take_out
@@ -124,13 +126,13 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(known: list[Model], rung: Rung) -> Model | None:
+def _there(known: Sequence[Model], rung: Rung) -> Model | None:
     """The very same model, if it was added before."""
     model = _namesake(known, rung)
     return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
 
 
-def _namesake(known: list[Model], rung: Rung) -> Model | None:
+def _namesake(known: Sequence[Model], rung: Rung) -> Model | None:
     """The model of this name and these weights, perhaps in 8 bits for another backend; one with a head is another."""
     same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
     return next(

@@ -288,6 +288,14 @@ def test_both_precisions_are_pulled_where_that_is_asked_for_and_stay_until_they_
     assert (replaced.added, replaced.removed, _names(own)) == (["small-int8"], ["small"], {"small-int8"})
 
 
+def test_a_pull_leaves_another_family_of_the_same_models_as_it_is(own: Path, labels: Path, tmp_path: Path) -> None:
+    pull = partial(_pulled, tmp_path, labels)
+    pull(family="zoo", both=True)
+    pull(family="drinks")
+    assert (pull(family="drinks", replace=True).removed, _names(own)) == ([], {"small", "small-int8"})
+    assert {name: len(family.models) for name, family in scan([own]).families.items()} == {"zoo": 2, "drinks": 1}
+
+
 def test_what_another_machine_chose_is_chosen_anew(own: Path, labels: Path, tmp_path: Path) -> None:
     (model,) = _pulled(tmp_path, labels).models
     elsewhere = PrecisionChoice(float_ms=2.0, int8_ms=1.0, machine="a board of last year")

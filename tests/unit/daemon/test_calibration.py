@@ -131,7 +131,7 @@ def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_t
     assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
     without, with_answers = caplog.records
     assert (without.levelname, with_answers.levelname) == ("ERROR", "INFO")
-    assert "is for other models: the first start fits it" in with_answers.getMessage()
+    assert "`jetsel calibrate --retime` fits it to these" in with_answers.getMessage()
 
 
 @pytest.mark.parametrize(
