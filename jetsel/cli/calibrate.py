@@ -208,6 +208,7 @@ def _outcome(found: Calibrated, done: Installation, daemon: ReloadOutcome | None
         raise CalibrationError(f"{report}: {fault.strerror}: {what}; name another file with --report") from fault
     return {
         **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
+        "best_single": found.findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
         "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.message,
@@ -279,7 +280,6 @@ def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
         f"ms per image on this machine: {times}",
-        *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
         f"{calibration.default_policy} answers by default: {calibration.because}",
         f"installed as number {number}; to undo: jetsel calibration rollback",
     ]
@@ -289,7 +289,6 @@ def _retimed(calibration: Calibration, number: int, daemon: str | None) -> dict[
     """Return what --json prints. daemon: what it did about it."""
     return {
         "costs_ms": calibration.costs_ms,
-        "not_offered": calibration.not_offered,
         "default_policy": calibration.default_policy,
         "verdict": calibration.because,
         "installed": number,
