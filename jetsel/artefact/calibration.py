@@ -72,8 +72,7 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     feature_table: Name  # hash of the table of features that these were computed with
     decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that the photographs were decoded for
     features_px: Annotated[int, Meta(ge=1)]  # the pixels of a photograph that features see at most
-    features: tuple[Name, ...]  # those that `chain` reads, in vector order
-    k: Annotated[int, Meta(ge=1)]  # neighbours that `chain` asks
+    photographs: Annotated[int, Meta(ge=1)]  # how many it was made from
     temperatures: dict[Name, Positive]  # model -> what divides its logits
     costs_ms: dict[Name, Positive]  # model -> its measured mean latency when the votes were made
     default_policy: Name  # 'cascade', 'chain', 'single:<model>', ...
@@ -115,15 +114,9 @@ class Part:
 
 
 class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
-    """One family's calibration; n calibration photographs, m models."""
+    """One family's calibration."""
 
-    right: NDArray[np.bool_]  # (n, m), which model was right on which photograph, in the models' order
     parts: dict[str, Part] = {}  # policy -> what was fitted for it; one that is not here is not offered
-
-    @property
-    def photographs(self) -> int:
-        """How many it was made from."""
-        return len(self.right)
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:
@@ -183,14 +176,11 @@ def verify(calibration: Calibration) -> None:
     """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
     models = tuple(calibration.identities)
     _require(len(models) > 0, "it names no model")
-    _require(0 < len(calibration.features) == len(set(calibration.features)), "it needs features without duplicates")
     _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
     _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
     for part in ("energies_mj", "energies_half_mj"):
         _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
     _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-    shape = calibration.right.shape
-    _require(shape[1:] == (len(models),), f"right must be (images, {len(models)}), not {shape}")
 
 
 def _require(holds: bool, otherwise: str) -> None:

@@ -51,7 +51,7 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
 def encode(calibration: Calibration) -> dict[str, bytes]:
     """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
     verify(calibration)
-    arrays: dict[str, NDArray[Any]] = {"right": calibration.right}
+    arrays: dict[str, NDArray[Any]] = {}
     for policy, part in calibration.parts.items():
         arrays |= {f"{policy}.{name}": array for name, array in part.arrays.items()}
     packed = pack(arrays)
@@ -141,7 +141,6 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         groups.setdefault(group, {})[member] = array
     return Calibration(
         **{name: getattr(body.facts, name) for name in CalibrationFacts.__struct_fields__},
-        right=arrays["right"],
         parts={
             policy: Part(msgspec.convert(facts, FACTS[policy]), groups.get(policy, {}))
             for policy, facts in body.parts.items()

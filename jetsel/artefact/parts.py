@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from jetsel.premodel import Soundness
-
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     """One rung of a cascade: its answer is taken if its confidence reaches the threshold; the last rung's is 0.0."""
@@ -25,11 +23,18 @@ class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
     front: tuple[tuple[Rung, ...], ...]
 
 
-class Links(Struct, frozen=True, forbid_unknown_fields=True):
-    """The chain's models in the order of Algorithm 1, and what its distances say."""
+class Paths(Struct, frozen=True, forbid_unknown_fields=True):
+    """The paths of a chain, the features in which neighbours are near, and how many of them are asked.
 
-    models: tuple[str, ...]
-    soundness: Soundness = Soundness()
+    price: of the most expensive model's cost, in shares of right answers. prices: of other operating points, the most
+    expensive point first.
+    """
+
+    paths: tuple[tuple[Rung, ...], ...]
+    features: Annotated[tuple[str, ...], Meta(min_length=1)]
+    k: Annotated[int, Meta(ge=1)]
+    price: Annotated[float, Meta(ge=0)]
+    prices: tuple[Annotated[float, Meta(ge=0)], ...] = ()
 
 
 class Priced(Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,7 +45,7 @@ class Priced(Struct, frozen=True, forbid_unknown_fields=True):
 
 FACTS: Mapping[str, Any] = MappingProxyType(
     {
-        "chain": Links,
+        "chain": Paths,
         "cascade": Cascades,
         "multiplexer": Priced,
     }

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
-from jetsel.calibrate.fit.assemble import Identity, assemble, expected, fit_temperatures, learn
+from jetsel.calibrate.fit.assemble import Identity, assemble, expected, learn
 from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.calibrate.fit.goal import Outcomes
-from jetsel.calibrate.fit.selection import make_plan
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.comparing import compared
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
-from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, Lift, PromiseFindings
+from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, PromiseFindings
 from jetsel.calibrate.judge.promises import Split, promise_findings, promises_by_policy, replay_unknown
 from jetsel.calibrate.judge.results import Judge, differing, mistakes
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
+from jetsel.policies.chain import NAME as CHAIN
 
 FOLDS = 10  # section 4.2
 SEED = 2018
@@ -67,9 +67,10 @@ def calibrate(
     fitted = _fit(loaded, identity, order, features_ms, progress)
     recording, tried, draft = fitted.recording, fitted.tried, fitted.draft
     judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
-    comparison = compared(judge, tried, draft, fitted.lift)
     # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
-    withheld = () if fitted.lift.offered else ("chain",)
+    is_offered = order.offers_chain or order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
+    withheld = () if is_offered else (CHAIN,)
+    comparison = compared(judge, tried, draft, is_offered=is_offered)
     decision = decide(order, loaded, tried, judge, withheld)
     progress("testing promises", 0, 1)
     promises = _promises(fitted, judge, decision.winner, withheld, unknown, order)
@@ -112,7 +113,7 @@ def _decided(
         rival=decision.rival,
         energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
         energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=comparison.chain.chooser_mj or None,
+        chooser_energy_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
         machine=dict(order.machine),
     )
 
@@ -139,11 +140,9 @@ def _promises(
     strange = {} if unknown is None else replay_unknown(fitted.recording, unknown, fitted.draft)
     tried = fitted.tried
     rivals = {name: run for name, run in tried.runs.items() if name not in withheld}
-    runs = rivals | tried.front
-    # Each point that differs from the others on these images may have been chosen.
-    points = sum(len({point.correct.tobytes() for point in points}) for points in tried.points.values())
+    runs = rivals | {name: run for name, run in tried.front.items() if not name.startswith(tuple(withheld))}
     wrong = {name: ~judge.outcomes(run).correct for name, run in runs.items()}
-    found = promises_by_policy(runs, wrong, split, strange, default, len(rivals) + points)
+    found = promises_by_policy(runs, wrong, split, strange, default, len(rivals))
     if order.wrong_at_most is not None:
         try:
             found[default].at(order.wrong_at_most)
@@ -173,14 +172,13 @@ def _promise_findings(
 class _Fitted:
     """What cross-validation gives, and the calibration that is fitted on all images and not decided on yet.
 
-    fold_of: (n,), the fold of each image. lift: what the chain's features add.
+    fold_of: (n,), the fold of each image.
     """
 
     recording: Recording
     fold_of: NDArray[np.int64]
     tried: CrossValidated
     draft: Calibration
-    lift: Lift
 
 
 def _fit(
@@ -191,18 +189,15 @@ def _fit(
     recording = replace(loaded.recording, objective=order.goal.objective)
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
-    progress("choosing features", 0, 1)
-    planned = make_plan(recording, fold_of, order.theta_points, features_ms)
-    plan, judged = planned.plan, planned.judgement
-    offers_chain = judged.adds or order.offers_chain or order.policy == "chain"
-    lift = Lift(100 * judged.lift, 100 * judged.error, 100 * judged.cost, judged.doubt, offers_chain)
-    columns = [recording.feature_names.index(name) for name in plan.features]
-    near = nearest_in_other_folds(recording.features[:, columns], fold_of, plan.k)
-    tried = cross_validate(recording, fold_of, near, plan, order.goal, identity, progress, order.kinds)
+    progress("reading the recording", 0, 1)
+    table = recording.table(fit_temperatures(recording))
+    tried = cross_validate(recording, table, fold_of, order.goal, identity, features_ms, progress, order.kinds)
     progress("fitting on all images", 0, 1)
-    learned = learn(recording, plan, fit_temperatures(recording), order.kinds)
-    draft = msgspec.structs.replace(assemble(identity, learned, tried.chosen), labels_from=loaded.labels_from)
-    return _Fitted(recording, fold_of, tried, draft, lift)
+    learned = learn(table, order.kinds)
+    draft = msgspec.structs.replace(
+        assemble(identity, recording, learned, tried.chosen), labels_from=loaded.labels_from
+    )
+    return _Fitted(recording, fold_of, tried, draft)
 
 
 def _findings(
@@ -233,7 +228,6 @@ def _findings(
         rival=calibration.rival or "",
         installed=False,
         verdict=calibration.because,
-        features=list(calibration.features),
         comparison=comparison,
         differing=others,
     )

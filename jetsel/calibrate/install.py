@@ -148,7 +148,6 @@ def fit(
     job: Job,
     loaded: LoadedRecording,
     goal: Goal,
-    theta_points: float,
     in_use: Incumbent | None,
     policy: str | None,
     progress: Callable[[str, int, int], None],
@@ -165,7 +164,6 @@ def fit(
     order = InstallRequest(
         names=tuple(family.labels.names),
         goal=goal,
-        theta_points=theta_points,
         in_use=in_use,
         policy=policy,
         machine=machine_of(job.config.power, loaded.times.conditions),

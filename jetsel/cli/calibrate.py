@@ -80,11 +80,8 @@ def calibrate(
             metavar="POINTS",
             min=0,
             max=100,
-            help="Points of accuracy that a policy may lose if it halves the cost; less if it saves less.",
+            help="Points of accuracy that a policy may lose.",
         ),
-    ] = 0.5,
-    theta: Annotated[
-        float, typer.Option(min=0, help="Points of accuracy that a model must add to become part of the chain.")
     ] = 0.5,
     unknown: Annotated[
         Path | None,
@@ -167,7 +164,7 @@ def calibrate(
                 strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
         in_use = calibrations.incumbent()
-        found = fit(job, loaded, goal, theta, in_use, policy, output.step, strange, wrong_at_most, also)
+        found = fit(job, loaded, goal, in_use, policy, output.step, strange, wrong_at_most, also)
     command = shlex.join(["jetsel", *sys.argv[1:]])
     is_asked_for = policy is not None or wrong_at_most is not None
     done = install(calibrations, loaded, found, command, force=force or is_asked_for)

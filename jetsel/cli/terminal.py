@@ -172,13 +172,11 @@ OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energ
 
 
 def in_words(findings: Findings) -> list[str]:
-    """Return what was found, what the chain was fitted to and what is promised."""
+    """Return what was found and what is promised."""
     from jetsel.calibrate.judge.words import promises_in_words
 
     comparison = findings.comparison
-    links = " -> ".join(comparison.chain.links)
-    fitted = f"chain: {links}; k = {comparison.chain.k}; features: {', '.join(findings.features)}."
-    said = [*comparison.sentences, fitted]
+    said = list(comparison.sentences)
     if findings.promises is not None:
         said.append(promises_in_words(*next(iter(findings.promises.by_policy.items()))))
     found = findings.doubtful

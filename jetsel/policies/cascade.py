@@ -10,7 +10,7 @@ import numpy as np
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.artefact.parts import Cascades, Rung
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint, columns
+from jetsel.policies.kind import Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.premodel.cascades import Fitted, judge
 
@@ -22,6 +22,13 @@ LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still
 def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
     """Return the rungs of these models, cheapest first; thresholds: of all but the last."""
     return tuple(Rung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
+
+
+def check_rungs(name: str, rungs: Sequence[Rung], calibration: Calibration) -> None:
+    """Raise ValueError unless the last rung accepts all, and each is a model of the calibration."""
+    if not rungs or rungs[-1].threshold != 0.0:
+        raise ValueError(f"the last rung of {name} must accept all")
+    columns([rung.model for rung in rungs], calibration)
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,15 @@ class Cascade:
         """The model that always runs."""
         return self.models[:1]
 
+    def __str__(self) -> str:
+        return " then ".join(self.models)
+
     def __call__(self, photo: Evidence) -> Steps:
-        """Run models until those that ran are sure; an unavailable one is passed over."""
-        why = "first rung"
+        """Climb from the first model."""
+        return self.climb("first rung")
+
+    def climb(self, why: str) -> Steps:
+        """Run models until those that ran are sure; an unavailable one is passed over. why: the first one runs."""
         predictions: list[Prediction] = []
         for rung in self.rungs:
             last = rung is self.rungs[-1]
@@ -116,11 +129,11 @@ class Learned:
 
 
 class CascadeKind(Kind):
-    """Learned is a cascade for each budget; one of them is `cascade`, others are the front: `cascade:1`, `cascade:2`..."""
+    """Learned is a cascade for each budget; one of them is `cascade`, others are its front: `cascade:1` and so on."""
 
     name = NAME
 
-    def learn(self, train: Table, _plan: ChainPlan) -> Learned:
+    def learn(self, train: Table) -> Learned:
         """Fit models and threshold for each budget."""
         return Learned(train.models, train.cascades)
 
@@ -138,7 +151,5 @@ class CascadeKind(Kind):
         """Return all of them; the last rung of each must accept all, and each rung be a model of the calibration."""
         named = {NAME: part.facts.cascade} | {f"{POINT}{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
         for name, rungs in named.items():
-            if not rungs or rungs[-1].threshold != 0.0:
-                raise ValueError(f"the last rung of {name} must accept all")
-            columns([rung.model for rung in rungs], calibration)
+            check_rungs(name, rungs, calibration)
         return {name: Cascade(name, rungs) for name, rungs in named.items()}

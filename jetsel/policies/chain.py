@@ -1,107 +1,167 @@
-"""The premodel of Taylor et al. as a policy: features in, one model chosen before any has run."""
+"""The premodel of Taylor et al. as a policy: the neighbours of an image choose the path that answers it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Part
-from jetsel.artefact.parts import Links
-from jetsel.base.errors import InDoubtError
-from jetsel.policies.kind import ChainPlan, Kind, Table, columns
-from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
-from jetsel.premodel import (
-    Chain,
-    Choice,
-    Neighbours,
-    Scaling,
-    Soundness,
-    fit_scaling,
-    optimum_votes,
-    select_models,
-)
+from jetsel.artefact.parts import Paths, Rung
+from jetsel.base.errors import ModelUnavailableError
+from jetsel.features import PAPER_SEVEN
+from jetsel.policies.cascade import Cascade, check_rungs, rungs_of
+from jetsel.policies.kind import Kind, Table, columns
+from jetsel.policies.policy import Decision, Evidence, Policy, Steps
+from jetsel.premodel import Chain, Neighbours, Scaling, fit_scaling, worthiest
+from jetsel.premodel.paths import PRICES, PathTable, select_paths
+
+NAME = "chain"
+SAMPLE, SAMPLE_K = 1000, 101  # images whose neighbours say which paths are worth keeping, and how many neighbours
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChainPolicy:
-    """Runs the one model that the chain of nearest-neighbour links names (sections 3.1 and 3.3)."""
+    """Runs the path whose share of right answers among the neighbours, less the price of its cost, is largest."""
 
     name: str
     chain: Chain
+    paths: tuple[Cascade, ...]
+    price: float
     features: tuple[str, ...]
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may choose."""
-        return self.chain.models
+        """Every model that it may run."""
+        return tuple(dict.fromkeys(model for path in self.paths for model in path.models))
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Any of its models may be the one."""
-        return self.models
+        """The models that a path begins with."""
+        return tuple(dict.fromkeys(path.models[0] for path in self.paths))
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Choose, run, answer. No link's vote, or a chosen model that is unavailable, leaves it to the fallback."""
+        """Choose a path and follow it; the next best one if none of its models is available."""
         assert photo.features is not None
-        choice = self.chain.choose(photo.features)
-        if choice.model is not None:
-            votes = choice.votes[self.models.index(choice.model)]
-            because = f"{votes} of {self.chain.k} neighbours vote for {choice.model}{_confidence_words(choice)}"
-            seen, because = yield from run_or_fall_back(choice.model, because, photo.fallback)
-            return Decision(seen, because, distance=choice.distance)
-        far = f"the nearest known images are {choice.distance:.3f} away, too far to be trusted"
-        because = f"in doubt: {far if choice.is_far else 'no neighbours vote for any model'}"
-        if photo.fallback is None:
-            raise InDoubtError(f'{because}: send "on_doubt": "use" for the fallback model\'s answer')
-        (seen,) = yield Run((photo.fallback,), because)
-        return Decision(seen, f"{because}; {photo.fallback} is the fallback", in_doubt=True, distance=choice.distance)
+        reading = self.chain.read(photo.features)
+        usual = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
+        failed: set[str] = set()
+        why: ModelUnavailableError | None = None
+        for place in np.argsort(-(reading.right - self.price * reading.cost), kind="stable").tolist():
+            path = self.paths[place]
+            if failed.intersection(path.models):
+                continue
+            try:
+                decision = yield from path.climb(self._because(reading.right, place, usual))
+            except ModelUnavailableError as error:
+                failed.update(path.models)
+                why = error
+                continue
+            return Decision(decision.seen, decision.because, distance=reading.distance)
+        assert why is not None
+        raise why
 
-
-def _confidence_words(choice: Choice) -> str:
-    """What calibration knows of choices at this distance (section 6)."""
-    return "" if choice.confidence is None else f"; such choices were right {100 * choice.confidence:.0f} % of the time"
+    def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
+        """Say what the neighbours say of the path, and of the one that is best on all images."""
+        counts = np.rint(right * self.chain.k).astype(int)
+        said = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
+        return said if place == usual else f"{said}, {self.paths[usual]} on {counts[usual]}"
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The links, and the photographs' features (n, f)."""
+    """The paths of some images, and the images' features, (n, f) by name."""
 
-    links: tuple[str, ...]
+    models: tuple[str, ...]
+    table: PathTable
     features: NDArray[np.float32]
+    feature_names: tuple[str, ...]
+
+    def of(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """Return the named features, (n, names)."""
+        return self.features[:, [self.feature_names.index(name) for name in names]]
+
+
+@dataclass(frozen=True)
+class ChosenReading:
+    """How the neighbours are read, and at which places of PRICES. front: those of other points, the dearest first."""
+
+    features: tuple[str, ...]
+    k: int
+    place: int
+    front: tuple[int, ...]
 
 
 class ChainKind(Kind):
-    """Learned are links and features; chosen is the soundness. Its points are the photographs' scaled features."""
+    """Learned are paths and features; one price is `chain`, others are its front: `chain:1`, `chain:2` and so on."""
 
-    name = "chain"
+    name = NAME
 
-    def learn(self, train: Table, plan: ChainPlan) -> Learned | None:
-        """Select the models (Algorithm 1)."""
-        links, _ = select_models(train.right, train.costs, train.models, plan.theta_points)
-        return Learned(links, train.of(plan.features))
+    def learn(self, train: Table) -> Learned | None:
+        """Select the paths, by neighbours in the paper's seven features; None if there is only one model."""
+        if len(train.models) < 2:
+            return None
+        seven = [name for name in PAPER_SEVEN if name in train.feature_names] or train.feature_names
+        scaled = fit_scaling(train.of(seven)).apply(train.of(seven))
+        rows = np.linspace(0, len(scaled) - 1, min(SAMPLE, len(scaled))).astype(int)
+        near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_K, len(scaled)))
+        return Learned(train.models, select_paths(train.outputs, near), train.features, train.feature_names)
 
-    def fitted(self, learned: Learned, chosen: Any) -> Part:
-        """Store the scaled features, the links, and what held-out photographs told of distances."""
-        scaling = fit_scaling(learned.features)
-        arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(learned.features)}
-        return Part(Links(learned.links, chosen or Soundness()), arrays)
+    def fitted(self, learned: Learned, chosen: ChosenReading) -> Part:
+        """Store the paths, the scaled features, and what each path gave on each image."""
+        known = learned.of(chosen.features)
+        scaling = fit_scaling(known)
+        rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
+        paths = tuple(
+            rungs_of(names, path.thresholds[:-1]) for names, path in zip(rungs, learned.table.paths, strict=True)
+        )
+        facts = Paths(
+            paths,
+            chosen.features,
+            min(chosen.k, len(known)),
+            float(PRICES[chosen.place]),
+            tuple(PRICES[list(chosen.front)].tolist()),
+        )
+        arrays = {
+            "minimum": scaling.minimum,
+            "maximum": scaling.maximum,
+            "points": scaling.apply(known),
+            "right": learned.table.right,
+            "goes_on": learned.table.ran.sum(axis=2) > 1,
+        }
+        return Part(facts, arrays)
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """Return the policy; each photograph votes for its optimum among the links."""
+        """All points share the neighbours."""
+        facts: Paths = part.facts
+        for rungs in facts.paths:
+            check_rungs(self.name, rungs, calibration)
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
         near = Neighbours(part.arrays["points"])
-        features, k = self.asks(calibration)
-        if near.points.shape[1] != len(features):
-            raise ValueError(f"its points have {near.points.shape[1]} features, not {len(features)}")
-        links: Links = part.facts
-        linked = columns(links.models, calibration)
-        votes = optimum_votes(calibration.right[:, linked], calibration.cost_array[linked])
-        chain = Chain(links.models, votes, near, scaling, k, links.soundness)
-        return {self.name: ChainPolicy(self.name, chain, features)}
+        if near.points.shape[1] != len(facts.features) or part.arrays["goes_on"].shape[1] != len(facts.paths):
+            raise ValueError(f"its points have {near.points.shape[1]} features, not {len(facts.features)}")
+        costs, largest = calibration.cost_array, calibration.cost_array.max()
+        cost = np.stack(
+            [
+                _cost(rungs, part.arrays["goes_on"][:, place], costs, calibration)
+                for place, rungs in enumerate(facts.paths)
+            ],
+            axis=1,
+        )
+        chain = Chain(near, scaling, part.arrays["right"], cost, facts.k)
+        paths = tuple(Cascade(self.name, rungs) for rungs in facts.paths)
+        prices = {self.name: facts.price} | {f"{self.name}:{n}": price for n, price in enumerate(facts.prices, 1)}
+        return {
+            name: ChainPolicy(name, chain, paths, price / largest, facts.features) for name, price in prices.items()
+        }
 
-    def asks(self, calibration: Calibration) -> tuple[tuple[str, ...], int]:
-        """Return the features in which neighbours are near, and how many of them are asked."""
-        return calibration.features, calibration.k
+
+def _cost(
+    rungs: Sequence[Rung], goes_on: NDArray[np.bool_], costs: NDArray[np.float64], calibration: Calibration
+) -> NDArray[np.float32]:
+    """Return what a path costs on each image, (n,)."""
+    first, *later = costs[columns([rung.model for rung in rungs], calibration)].tolist()
+    cost: NDArray[np.float32] = (first + goes_on * sum(later)).astype(np.float32)
+    return cost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
 from jetsel.premodel.cascades import Fitted, Outputs, fit_cascades, log_softmax
-
-
-@dataclass(frozen=True)
-class ChainPlan:
-    """What is decided once, before anything is learned. theta_points: of Algorithm 1; k: the chain's neighbours."""
-
-    features: tuple[str, ...]
-    k: int
-    theta_points: float = 0.5
-    features_ms: float = 0.0  # of extracting these features
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +39,20 @@ class Table:
     def of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """The named features, (n, names) float32. Raises ValueError if one is not in the table."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """Return the same of some images; what was computed of all is not computed again."""
+        some = replace(
+            self,
+            logits=[one[rows] for one in self.logits],
+            classes=self.classes[rows],
+            right=self.right[rows],
+            features=self.features[rows],
+            embeddings=None if self.embeddings is None else self.embeddings[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+        some.__dict__["outputs"] = self.outputs.take(rows)
+        return some
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -80,7 +84,7 @@ class Kind(ABC):
     name: str
 
     @abstractmethod
-    def learn(self, train: Table, plan: ChainPlan) -> Any:
+    def learn(self, train: Table) -> Any:
         """Return what these photographs teach, in a form of the policy's own; None if it cannot be learned."""
 
     def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:

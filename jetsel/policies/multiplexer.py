@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.artefact.parts import Priced
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
+from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
 from jetsel.premodel import worthiest
 
@@ -241,7 +241,7 @@ class MultiplexerKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table, _plan: ChainPlan) -> Learned | None:
+    def learn(self, train: Table) -> Learned | None:
         """Fit the network; None if there is only one model."""
         if len(train.models) < 2:
             return None

@@ -8,11 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.premodel.algorithm1 import is_right
-
 QUANTILES = np.linspace(0.01, 0.99, 99)  # of the first model's confidences: the thresholds that are tried
 BUDGETS = np.geomspace(0.05, 1.2, 80)
 """Mean times or energies, as shares of the most expensive model's: each 4 % above the one before."""
+
+
+def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], first: int = 1) -> NDArray[np.bool_]:
+    """Whether the class of each image is among the first (one, or several) of (n, c) logits: (n,).
+
+    Of equal logits the lower class number stands first, as in answers.
+    """
+    column = classes[:, None]
+    true = np.take_along_axis(logits, column, axis=1)
+    lower = np.arange(logits.shape[1]) < column
+    above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
+    right: NDArray[np.bool_] = np.less(above, first)
+    return right
 
 
 class Outputs:
@@ -38,6 +49,22 @@ class Outputs:
                 logs = log_softmax(np.mean([self._log_odds[column] for column in ran], axis=0), 1.0)
             self._of[ran] = np.exp(logs).max(axis=1), is_right(logs, self.classes)
         return self._of[ran]
+
+    def take(self, rows: NDArray[np.int64]) -> Outputs:
+        """Return the same of some images."""
+        return _SomeOutputs(self, rows)
+
+
+class _SomeOutputs(Outputs):
+    """Outputs of some images, which are computed once for all."""
+
+    def __init__(self, whole: Outputs, rows: NDArray[np.int64]) -> None:
+        super().__init__((), whole.classes[rows], whole.costs)
+        self._whole, self._rows = whole, rows
+
+    def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        confidence, right = self._whole.of(ran)
+        return confidence[self._rows], right[self._rows]
 
 
 @dataclass(frozen=True)

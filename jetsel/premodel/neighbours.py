@@ -121,11 +121,11 @@ class Neighbours:
         return np.flatnonzero(scores <= bound)
 
 
-def worthiest(chances: NDArray[np.float64], costs: NDArray[np.float64], price: float) -> NDArray[np.int64]:
-    """The model of the largest chance less the price of what it costs: one for each row.
+def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:
+    """The model, or path, of the largest chance less the price of what it costs: one for each row.
 
-    chances: (..., models), how likely each is right. costs: (models,), ms or mJ, 0 for one that has run already. price:
-    how much chance one of these must buy. Of equals the first. Returns (...,) int64.
+    chances: (..., models), how likely each is right. costs: (models,) or (..., models), ms or mJ, 0 for one that has
+    run already. price: how much chance one of these must buy. Of equals the first. Returns (...,) int64.
     """
     worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
     return worth

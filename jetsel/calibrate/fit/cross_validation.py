@@ -1,28 +1,27 @@
-"""Every policy, learned in turn from all folds but one and replayed on that one; how sound the chain is."""
+"""Every policy, learned in turn from all folds but one and replayed on that one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel import premodel
-from jetsel.calibrate.fit.assemble import Chosen, Identity, Learned, assemble, fit_temperatures, learn, try_out
-from jetsel.calibrate.fit.features import chosen_right
-from jetsel.calibrate.fit.folds import Neighbourhood
+from jetsel.calibrate.fit.assemble import Chosen, Identity, Learned, assemble, learn, try_out
+from jetsel.calibrate.fit.chain import Lift, TriedReading, choose_reading, features_costs, joined, try_readings
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import Run, Scores, replay_all
+from jetsel.calibrate.record.replay import Run, Scores, TimeFeatures, replay_all
 from jetsel.policies.cascade import NAME as CASCADE
-from jetsel.policies.cascade import POINT, ChosenPoints
-from jetsel.policies.kind import ChainPlan, Kind
+from jetsel.policies.cascade import ChosenPoints
+from jetsel.policies.chain import NAME as CHAIN
+from jetsel.policies.chain import ChosenReading
+from jetsel.policies.kind import Kind, Table
 from jetsel.policies.registry import USUAL, catalogue
-from jetsel.premodel import Soundness
 
-Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out photographs
+Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out images
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
 
 
@@ -30,38 +29,55 @@ Progress = Callable[[str, int, int], None]  # what is being done, steps done, st
 class CrossValidated:
     """What cross-validation gave.
 
-    runs: policy -> its outcome on every photograph, each under a calibration that had not seen it. front: the same of
-    the front's points. points: the same for every operating point that was tried. chosen: what all photographs decide.
+    runs: policy -> its outcome on every image, each fitted on images of which it was none. front: the same of the
+    fronts' points. points: the same for every operating point that was tried. chosen: what these images decide of each
+    policy. lift: what the chain's neighbours add, None if there are too few images or models.
     """
 
     runs: dict[str, Run]
     front: dict[str, Run]
     points: Points
     chosen: Chosen
+    lift: Lift | None
 
 
 def cross_validate(
     recording: Recording,
+    table: Table,
     fold_of: NDArray[np.int64],
-    near: Neighbourhood,
-    plan: ChainPlan,
     goal: Goal,
     identity: Identity,
+    features_ms: TimeFeatures,
     progress: Progress,
     kinds: Sequence[Kind] = USUAL,
 ) -> CrossValidated:
-    """Return what each policy of these kinds gives on photographs that nothing of it was fitted on."""
-    folds = np.unique(fold_of)
-    steps = 2 * len(folds)
+    """Return what each policy of these kinds gives on images that nothing of it was fitted on.
+
+    table: of the recording. The temperatures alone, one number a model, are those of all images.
+    """
+    rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
+    order = np.argsort(np.concatenate(rows_of))  # where each image stands in the folds put one after the other
     learned: list[Learned] = []
-    for fold in folds:
-        progress("learning", len(learned), steps)
-        train = recording.take(np.flatnonzero(fold_of != fold))
-        learned.append(learn(train, plan, fit_temperatures(train), kinds))
-    progress("replaying", len(folds), steps)
-    found = _replayed(recording, fold_of, near, learned, goal, identity)
-    progress("replaying", steps, steps)
-    return found
+    for rows in rows_of:
+        progress("learning", len(learned), 2 * len(rows_of))
+        learned.append(learn(table.take(np.setdiff1d(np.arange(len(fold_of)), rows)), kinds))
+    held = [table.take(rows) for rows in rows_of]
+    points = _points(recording, learned, held, order)
+    lift, chain_points = _read(recording, learned, held, order, features_ms)
+    chosen = dict.fromkeys(kind.name for kind in kinds if kind.name != CHAIN) | _choose(
+        recording, points | chain_points, goal, lift
+    )
+    runs: dict[str, list[Run]] = {}
+    for done, (rows, one) in enumerate(zip(rows_of, learned, strict=True)):
+        progress("replaying", len(rows_of) + done, 2 * len(rows_of))
+        calibration = assemble(identity, recording, one, chosen)
+        for policy in catalogue(recording.models, calibration, one.kinds).values():
+            run = replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
+            runs.setdefault(policy.name, []).append(run)
+    progress("replaying", 2 * len(rows_of), 2 * len(rows_of))
+    whole = {name: joined_runs(parts, order) for name, parts in runs.items()}
+    front = {name: whole.pop(name) for name in list(whole) if name.startswith((f"{CASCADE}:", f"{CHAIN}:"))}
+    return CrossValidated(whole, front, points | chain_points, chosen, lift)
 
 
 def best_single(recording: Recording) -> str:
@@ -69,45 +85,76 @@ def best_single(recording: Recording) -> str:
     return recording.models[int(np.lexsort((recording.costs(), -recording.right.mean(axis=0)))[0])]
 
 
-def _alone(recording: Recording, model: str) -> Outcomes:
-    """Return what one model alone gives."""
-    column, n = recording.models.index(model), len(recording.classes)
-    energy_mj = np.full(n, recording.costs("energy")[column]) if recording.knows_energy else None
-    return Outcomes(recording.right[:, column], np.full(n, recording.costs_ms[model]), energy_mj)
+def _points(
+    recording: Recording, learned: Sequence[Learned], held: Sequence[Table], order: NDArray[np.int64]
+) -> Points:
+    """Return the operating points of each policy that has several, at the places of their images."""
+    points: Points = {}
+    for kind in learned[0].kinds:
+        tried = [try_out(kind, one, images) for one, images in zip(learned, held, strict=True)]
+        if all(tried):
+            points[kind.name] = [
+                outcomes_of(
+                    recording,
+                    np.concatenate([part.correct for part in parts])[order],
+                    np.concatenate([part.ran for part in parts])[order],
+                )
+                for parts in zip(*tried, strict=True)
+            ]
+    return points
 
 
-def _replayed(
+def outcomes_of(
+    recording: Recording, correct: NDArray[np.bool_], ran: NDArray[np.bool_], chooser_ms: float = 0.0
+) -> Outcomes:
+    """Return right or wrong, (n,), with the time and energy of what ran, (n, m), and of choosing."""
+    energy_mj = None
+    if recording.knows_energy:
+        energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
+    return Outcomes(correct, ran @ recording.costs("time") + chooser_ms, energy_mj)
+
+
+def _read(
     recording: Recording,
-    fold_of: NDArray[np.int64],
-    near: Neighbourhood,
     learned: Sequence[Learned],
-    goal: Goal,
-    identity: Identity,
-) -> CrossValidated:
-    rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
-    order = np.argsort(np.concatenate(rows_of))  # where each photograph stands in the folds put one after the other
-    points = _points(learned, [recording.take(rows) for rows in rows_of], order)
-    chosen = _choose(recording, near, learned[0].plan, points, goal)
-    runs: dict[str, list[Run]] = {}
-    for rows, one in zip(rows_of, learned, strict=True):
-        calibration = assemble(identity, one, chosen)
-        for policy in catalogue(recording.models, calibration, one.kinds).values():
-            last = recording.models[-1]
-            run = replay_all(policy, recording, rows, calibration.temperatures, last)
-            runs.setdefault(policy.name, []).append(run)
-    joined = {name: joined_runs(parts, order) for name, parts in runs.items()}
-    front = {name: joined.pop(name) for name in list(joined) if name.startswith(POINT)}
-    return CrossValidated(joined, front, points, chosen)
+    held: Sequence[Table],
+    order: NDArray[np.int64],
+    features_ms: TimeFeatures,
+) -> tuple[Lift | None, Points]:
+    """Return what the best reading of neighbours adds, and its operating points."""
+    taught = [taught for one in learned if (taught := one.policies.get(CHAIN)) is not None]
+    if len(taught) < len(learned):
+        return None, {}
+    tried = joined([try_readings(one, images) for one, images in zip(taught, held, strict=True)], order)
+    per_ms = recording.chooser_mj(1.0) if recording.objective == "energy" else 1.0
+    lift = choose_reading(tried, recording.costs(), features_costs(list(tried), features_ms, per_ms))
+    if lift is None:
+        return None, {}
+    found: TriedReading = tried[lift.reading]
+    chooser_ms = features_ms(lift.reading.features)
+    columns = range(found.right.shape[1])
+    return lift, {
+        CHAIN: [outcomes_of(recording, found.right[:, one], found.ran[:, one], chooser_ms) for one in columns]
+    }
 
 
-def _choose(recording: Recording, near: Neighbourhood, plan: ChainPlan, points: Points, goal: Goal) -> dict[str, Any]:
+def _choose(recording: Recording, points: Points, goal: Goal, lift: Lift | None) -> Mapping[str, Any]:
     """Return what held-out images decide of each policy."""
-    singles = [_alone(recording, model) for model in recording.models]
+    eye = np.eye(len(recording.models), dtype=bool)
+    singles = [
+        outcomes_of(recording, recording.right[:, column], np.broadcast_to(eye[column], recording.right.shape))
+        for column in range(len(recording.models))
+    ]
     reference = singles[goal.reference(singles)]
-    places: dict[str, Any] = {name: goal.choose_point(tried, reference) for name, tried in points.items()}
-    places[CASCADE] = ChosenPoints(places[CASCADE], tuple(front_places(points[CASCADE], recording.objective)))
-    chain_right = _chain_right(recording, near, plan.theta_points)
-    return places | {"chain": fit_soundness(near.distance, chain_right, recording.right[:, -1])}
+    chosen: dict[str, Any] = {name: goal.choose_point(tried, reference) for name, tried in points.items()}
+    fronts = {
+        name: tuple(front_places(points[name], recording.objective)) for name in (CASCADE, CHAIN) if name in points
+    }
+    chosen[CASCADE] = ChosenPoints(chosen[CASCADE], fronts[CASCADE])
+    if lift is not None:
+        front = fronts[CHAIN] if lift.adds else ()
+        chosen[CHAIN] = ChosenReading(lift.reading.features, lift.reading.k, chosen[CHAIN], front)
+    return chosen
 
 
 APART = 0.94  # of the cost of the point before: closer ones would only make the front longer
@@ -124,105 +171,10 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
     return found[::-1]
 
 
-def _chain_right(recording: Recording, near: Neighbourhood, theta_points: float) -> NDArray[np.bool_]:
-    """Whether what the chain chooses by these neighbours is right, (n,); in doubt the last model of all answers."""
-    right, costs = recording.right, recording.costs()
-    links, _ = premodel.select_models(right, costs, recording.models, theta_points)
-    columns = [recording.models.index(model) for model in links]
-    votes = premodel.optimum_votes(right[:, columns], costs[columns])
-    return chosen_right(near.near, votes, right[:, [*columns, -1]], len(columns))
-
-
-def _points(learned: Sequence[Learned], held: Sequence[Recording], order: NDArray[np.int64]) -> Points:
-    """The operating points of each policy that has several, at the places of their photographs."""
-    points: Points = {}
-    for kind in learned[0].kinds:
-        tried = [try_out(kind, one, photographs) for one, photographs in zip(learned, held, strict=True)]
-        if all(tried):
-            points[kind.name] = [joined_outcomes(parts, order) for parts in zip(*tried, strict=True)]
-    return points
-
-
-def joined_outcomes(parts: Sequence[Outcomes], order: NDArray[np.int64]) -> Outcomes:
-    """One operating point's outcomes of all folds."""
-    energies = [part.energy_mj for part in parts if part.energy_mj is not None]
-    return Outcomes(
-        np.concatenate([part.correct for part in parts])[order],
-        np.concatenate([part.time_ms for part in parts])[order],
-        np.concatenate(energies)[order] if energies else None,
-    )
-
-
 def joined_runs(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
-    """One run of the folds' runs, at the places of their photographs."""
+    """One run of the folds' runs, at the places of their images."""
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
     scores = Scores.joined([part.scores for part in parts if part.scores is not None], order)
     return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, scores=scores)
-
-
-STEPS = 20  # at most: pools of photographs from near to far
-
-
-def fit_soundness(
-    distances: NDArray[np.float64], right: NDArray[np.bool_], fallback_right: NDArray[np.bool_]
-) -> Soundness:
-    """Return the confidence by distance, and the distance beyond which the fallback is right more often.
-
-    distances: (n,) to the neighbours, of photographs that were held out; right: (n,), whether the choice was;
-    fallback_right: (n,), whether the fallback is. The confidence is the non-increasing function of the distance that is
-    closest to the observations (isotonic regression). The limit is the distance from which on to the farthest the
-    choices are beaten the most, in sum; None if no such end loses two standard errors or more, and if the nearer
-    ones lose as much, as far as two standard errors of the difference can tell: then the distance tells nothing. Cut is
-    between twentieths, and photographs at one distance are never parted.
-    """
-    order = np.argsort(distances, kind="stable")
-    pools = _pools(distances[order], order)
-    shares = non_increasing(
-        np.array([right[pool].mean() for pool in pools]), np.array([len(pool) for pool in pools], np.float64)
-    )
-    steps: list[tuple[float, float]] = []
-    for pool, share in zip(pools, shares, strict=True):
-        end = (float(distances[pool].max()), float(share))
-        if steps and steps[-1][1] == end[1]:
-            steps.pop()
-        steps.append(end)
-    gain = fallback_right[order].astype(np.float64) - right[order]
-    ends = np.cumsum([len(pool) for pool in pools])
-    return Soundness(_limit(distances[order], gain, ends[:-1]), tuple(steps))
-
-
-def _pools(distances: NDArray[np.float64], order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """About equal parts of `order`, whose sorted distances these are, cut only where the distance grows."""
-    wanted = np.arange(STEPS) * len(order) // STEPS
-    return np.split(order, np.unique(np.searchsorted(distances, distances[wanted]))[1:])
-
-
-def non_increasing(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the non-increasing sequence of least weighted squared error, by pooling adjacent violators: (n,)."""
-    pools: list[tuple[float, float, int]] = []  # mean, weight, length
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        pools.append((value, weight, 1))
-        while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
-            (mean, heavy, many), (other, light, few) = pools[-2:]
-            pools[-2:] = [((mean * heavy + other * light) / (heavy + light), heavy + light, many + few)]
-    return np.concatenate([np.full(length, mean) for mean, _, length in pools])
-
-
-def _limit(distances: NDArray[np.float64], gain: NDArray[np.float64], cuts: NDArray[np.int64]) -> float | None:
-    """The distance beyond which leaving the choice to the fallback gains the most, if it gains less before.
-
-    distances: (n,), from near to far. gain: (n,), 1 if the fallback alone is right, -1 if the choice alone is.
-    cuts: before which photographs the limit may lie, the nearest left out.
-    """
-    starts = np.array([0, *cuts])
-    beyond = gain[::-1].cumsum()[::-1][starts]  # what is gained if this one and all that are farther go to the fallback
-    spread = np.sqrt((gain * gain)[::-1].cumsum()[::-1][starts])
-    sure = np.where(beyond >= 2 * spread, beyond, 0.0)
-    start = int(starts[sure.argmax()])
-    if sure.max() <= 0 or start == 0:
-        return None
-    near, far = gain[:start], gain[start:]
-    error = np.sqrt((near * near).mean() / len(near) + (far * far).mean() / len(far))
-    return float(distances[start - 1]) if far.mean() - near.mean() >= 2 * error else None

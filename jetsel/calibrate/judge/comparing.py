@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.cross_validation import CrossValidated
-from jetsel.calibrate.judge.findings import Comparison, FittedChain, Lift, Reliability, Result
+from jetsel.calibrate.judge.findings import Comparison, FittedChain, Reliability, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import joined
 from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.chain import NAME as CHAIN
 from jetsel.policies.registry import KINDS
 
 LEARNED = tuple(kind.name for kind in KINDS)
@@ -23,7 +24,7 @@ def sentences(
     policies: Mapping[str, Result],
     bounds: Mapping[str, Result],
     best_single: str,
-    chain: FittedChain,
+    chain: FittedChain | None,
     labels_from: str | None,
 ) -> list[str]:
     """Return the findings, the most useful first.
@@ -31,7 +32,11 @@ def sentences(
     labels_from: the model whose answers stood for labels; then what is right is what agrees with it.
     """
     said = [_beside_single(policies[name], best_single) for name in LEARNED if name in policies]
-    better = [name for name in LEARNED if name in policies and _dominates(policies[name], policies["chain"])]
+    better = [
+        name
+        for name in LEARNED
+        if name in policies and CHAIN in policies and _dominates(policies[name], policies[CHAIN])
+    ]
     if better:
         said.append(f"{joined(better)} {'is' if len(better) == 1 else 'are'} both faster and more accurate than chain.")
     said += _beside_coin([policies[name] for name in LEARNED if name in policies])
@@ -41,7 +46,8 @@ def sentences(
         f"in {_costs(oracle)}; {best_single} alone is right on {100 * single.top1:.1f} % "
         f"in {_costs(single)}."
     )
-    said += [_chooser(chain), _lift(chain.lift)]
+    if chain is not None:
+        said.append(_chooser(chain))
     if labels_from is not None:
         said.insert(0, f"There were no labels: right means here that the answer agrees with {labels_from}'s.")
     return said
@@ -93,21 +99,18 @@ def _costs(result: Result) -> str:
 
 
 def _chooser(chain: FittedChain) -> str:
+    """Return whether the premodel adds anything, and what it costs."""
     energy = "" if chain.chooser_mj is None else f" and {chain.chooser_mj:.3f} mJ"
-    return f"The chain's features and choice take {chain.chooser_ms:.3f} ms{energy}."
-
-
-def _lift(lift: Lift) -> str:
-    """Whether the premodel adds anything to chance, and what follows from it."""
-    gives = (
-        f"choosing models by features changes the accuracy by {lift.points:+.1f} points, compared with a random choice "
-        f"with the same shares of models (standard error {lift.error_points:.1f}); larger models would gain "
-        f"{lift.cost_points:.1f} points with the time that the features take; the premodel is in doubt on "
-        f"{100 * lift.doubt:.0f} % of the images"
+    adds = (
+        f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {chain.points:+.1f} points, "
+        f"compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features and "
+        f"choice take {chain.chooser_ms:.3f} ms{energy}"
     )
-    if lift.offered:
-        return f"The premodel: {gives}."
-    return f"The premodel adds nothing here, so chain is not offered: {gives}."
+    return (
+        f"The premodel: {adds}."
+        if chain.offered
+        else f"The premodel adds nothing here, so chain is not offered: {adds}."
+    )
 
 
 def _dominates(result: Result, other: Result) -> bool:
@@ -115,14 +118,14 @@ def _dominates(result: Result, other: Result) -> bool:
     return result.name != other.name and faster and result.top1 > other.top1
 
 
-def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift) -> Comparison:
+def compared(judge: Judge, tried: CrossValidated, draft: Calibration, *, is_offered: bool) -> Comparison:
     """Return everything that is compared.
 
-    draft: what was fitted on all photographs, not decided on yet. lift: what the chain's features add.
+    draft: what was fitted on all images, not decided on yet. is_offered: whether the calibration has the chain.
     """
     results = {name: judge.result(name, run) for name, run in tried.runs.items()}
     bounds = judge.bounds()
-    chain = _chain(judge, tried, draft, lift)
+    chain = _chain(judge, tried, is_offered=is_offered)
     return Comparison(
         best_single=judge.best_single,
         policies=results,
@@ -138,23 +141,20 @@ def compared(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift
     )
 
 
-def _chain(judge: Judge, tried: CrossValidated, draft: Calibration, lift: Lift) -> FittedChain:
-    """What the premodel was fitted to, what it costs, and below what cost one can pay.
-
-    One that knew when to skip the first rung of the fitted cascade would save that rung's time on the photographs that
-    go on from it, and on no other.
-    """
-    recording, spent_ms = judge.recording, judge.chooser_ms(tried.runs["chain"])
-    first, *later = draft.parts["cascade"].facts.cascade
-    confidence = recording.confidences(draft.temperatures)[:, recording.models.index(first.model)]
-    goes_on = float((confidence < first.threshold).mean()) if later else 0.0
+def _chain(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> FittedChain | None:
+    """Return what the premodel was fitted to, and what it costs."""
+    lift = tried.lift
+    if lift is None:
+        return None
+    run = tried.runs[CHAIN]
     return FittedChain(
-        k=draft.k,
-        links=list(draft.parts["chain"].facts.models),
-        chooser_ms=spent_ms,
-        chooser_mj=judge.chooser_mj(tried.runs["chain"]) if recording.knows_energy else None,
-        pays_below_ms=goes_on * recording.costs_ms[first.model],
-        lift=lift,
+        features=list(lift.reading.features),
+        k=lift.reading.k,
+        points=lift.points,
+        error_points=lift.error_points,
+        offered=is_offered,
+        chooser_ms=judge.chooser_ms(run),
+        chooser_mj=judge.chooser_mj(run) if judge.recording.knows_energy else None,
     )
 
 

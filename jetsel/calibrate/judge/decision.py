@@ -31,7 +31,6 @@ class InstallRequest:
     names: tuple[str, ...]
 
     goal: Goal = field(default_factory=Goal)
-    theta_points: float = 0.5
     in_use: Incumbent | None = None
     policy: str | None = None
     choice_factor: float = 1.0

@@ -72,30 +72,21 @@ class Reliability(Struct, frozen=True):
     error_after: float
 
 
-class Lift(Struct, frozen=True):
-    """What the chain's choice adds to its own shares of models dealt at random, on images not selected on.
+class FittedChain(Struct, frozen=True):
+    """The premodel as it was fitted: what its neighbours add, and what it costs.
 
-    points: of accuracy, with their standard error. cost_points: what its features cost, at the price of time between
-    the cheapest and the best single model. doubt: the share of images that it leaves to the fallback. offered: whether
-    the calibration has the policy.
+    features, k: in which neighbours are near, and how many are asked. points: of right answers that it adds to one path
+    for all images, at equal worth of cost, on images that it was not fitted on; with their standard error. offered:
+    whether the calibration has the policy. chooser_ms, chooser_mj: of features and choice, above idle power.
     """
 
+    features: list[str]
+    k: int
     points: float
     error_points: float
-    cost_points: float
-    doubt: float
     offered: bool
-
-
-class FittedChain(Struct, frozen=True):
-    """The premodel as it was fitted, and what it costs. links: the models that it names, in the order of asking."""
-
-    k: int
-    links: list[str]
-    chooser_ms: float  # features and choice
-    pays_below_ms: float  # how often the cascade goes on from its first rung, times that rung's time
-    lift: Lift
-    chooser_mj: float | None = None  # features and choice, above idle power
+    chooser_ms: float
+    chooser_mj: float | None = None
 
 
 class Guess(Struct, frozen=True):
@@ -127,7 +118,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     best_single: str
     policies: dict[str, Result]
     bounds: dict[str, Result]
-    chain: FittedChain
+    chain: FittedChain | None  # None if there are too few images or models for neighbours
     front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
     reliability: list[Reliability]
     sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
@@ -238,7 +229,6 @@ class Findings(Struct, frozen=True, kw_only=True):
     rival: str
     installed: bool
     verdict: str  # why it was installed or not, one sentence
-    features: list[str]  # of the premodel
     comparison: Comparison
     differing: ImageSample  # on which policies that choose give different answers
     mistakes: Mistakes | None = None

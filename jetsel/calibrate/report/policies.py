@@ -8,11 +8,9 @@ from typing import TypeAlias
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import (
-    SPACE,
     UNKNOWN,
     Words,
     change,
-    in_percent,
     interval,
     joined,
     percent,
@@ -145,25 +143,6 @@ def _runs(results: Mapping[str, Result]) -> Columns:
 
 def _reason(result: Result) -> str:
     return result.energy_reason or "no reason was recorded"
-
-
-def chooser(comparison: Comparison) -> Table:
-    """What the chain's choice costs, and when it pays."""
-    chain, spent = comparison.chain, comparison.policies["chain"]
-    pays = "so it may be worth its cost" if chain.chooser_ms < chain.pays_below_ms else "so it cannot be worth its cost"
-    rows = {
-        "Neighbours (k)": str(chain.k),
-        "Models, in order": " \u2192 ".join(chain.links),
-        "Time of features and choice": f"{significant(chain.chooser_ms)}{SPACE}ms",
-        "Share of the chain's time (Taylor et al.: 20 %)": in_percent(chain.chooser_ms / spent.time_ms.mean),
-        "A perfect choice saves at most": f"{significant(chain.pays_below_ms)}{SPACE}ms, {pays}",
-    }
-    if spent.energy_mj is not None and chain.chooser_mj is not None:
-        rows["Energy of features and choice"] = f"{significant(chain.chooser_mj)}{SPACE}mJ"
-        share = chain.chooser_mj / spent.energy_mj.mean
-        rows["Share of the chain's energy (Taylor et al.: 11 %)"] = in_percent(share)
-    listed = [[name, value] for name, value in rows.items()]
-    return Table("chooser", "What the choice costs", ["What", "Value"], {"": listed}, (1,))
 
 
 def reliability(comparison: Comparison) -> Table:

@@ -143,5 +143,5 @@ def best_mj(calibration: Calibration) -> float | None:
 
     That is the one that was right most often on the calibration photographs, of equals the cheapest.
     """
-    models = tuple(calibration.identities)
-    return calibration.energies_mj.get(models[int(calibration.right.mean(axis=0).argmax())])
+    right = {model: calibration.figures.get(f"single:{model}", {}).get("top1", 0.0) for model in calibration.identities}
+    return calibration.energies_mj.get(max(right, key=lambda model: right[model]))

@@ -79,7 +79,7 @@ class PublishedFamily:
     _fitted: dict[tuple[int, ...], Cascades] = field(default_factory=dict)
 
     def cascades(self, costs_ms: Sequence[float]) -> Cascades:
-        """Return the cascades at these times, one a model of the answers; they depend on the order of the times alone."""
+        """Return the cascades at these times, one a model of the answers; the order of the times alone decides."""
         key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
             judged = self.answers.cascades(costs_ms)

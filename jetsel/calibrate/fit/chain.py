@@ -1,0 +1,126 @@
+"""How the chain reads its neighbours: in which features and how many, chosen on images that they were not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.record.replay import TimeFeatures
+from jetsel.features import NAMES, PAPER_SEVEN
+from jetsel.policies.chain import Learned
+from jetsel.policies.kind import Table
+from jetsel.premodel import Neighbours, fit_scaling, worthiest
+from jetsel.premodel.paths import PRICES, PathTable, means_near
+
+FEATURES = (PAPER_SEVEN, NAMES)
+KS = (31, 101, 301, 601)
+LARGEST_SHARE = 0.7  # of the images that may be neighbours: more are nearly all, which is no choice
+SURE = 0.05  # how likely a chain is offered that adds nothing
+
+
+class Reading(NamedTuple):
+    """Features in which neighbours are near, and how many are asked; none of both: all images are asked."""
+
+    features: tuple[str, ...] = ()
+    k: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TriedReading:
+    """What a reading gives on n held-out images at each of PRICES: (n, prices) right, and (n, prices, m) who ran."""
+
+    right: NDArray[np.bool_]
+    ran: NDArray[np.bool_]
+
+
+def try_readings(learned: Learned, held: Table) -> dict[Reading, TriedReading]:
+    """Return what each reading gives on images that nothing was learned from."""
+    known, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
+    cost, prices = known.cost(held.costs), PRICES / held.costs.max()
+    everywhere = known.right.mean(axis=0)[None], cost.mean(axis=0)[None]
+    found = {Reading(): _at_prices(paths, *everywhere, prices)}
+    ks = [k for k in KS if k <= LARGEST_SHARE * len(known.right)]
+    for names in FEATURES if ks else ():
+        scaling = fit_scaling(learned.of(names))
+        cached = Neighbours(scaling.apply(learned.of(names)))
+        near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
+        for k, (right, spent) in zip(ks, means_near(known.right, cost, near, ks), strict=True):
+            found[Reading(tuple(names), k)] = _at_prices(paths, right, spent, prices)
+    return found
+
+
+def _at_prices(
+    paths: PathTable, right: NDArray[np.floating], cost: NDArray[np.floating], prices: NDArray[np.float64]
+) -> TriedReading:
+    """Follow the path of the best trade at each price. right, cost: (n, P), or (1, P) for all alike."""
+    rows = np.arange(len(paths.right))
+    chosen = [np.broadcast_to(worthiest(right, cost, price), rows.shape) for price in prices]
+    return TriedReading(
+        np.stack([paths.right[rows, one] for one in chosen], axis=1),
+        np.stack([paths.ran[rows, one] for one in chosen], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Lift:
+    """What reading neighbours adds to one path for all images, on images that it was not fitted on.
+
+    points: of right answers, at equal worth of cost and less the price of the features, the mean over prices at which
+    several models compete; with their standard error. adds: whether that is surely more than nothing, though the
+    reading was chosen among several on the same images.
+    """
+
+    reading: Reading
+    points: float
+    error_points: float
+    adds: bool
+
+
+def choose_reading(
+    tried: Mapping[Reading, TriedReading], costs: NDArray[np.float64], features_cost: Mapping[Reading, float]
+) -> Lift | None:
+    """Return the reading that adds most, None if there are too few images for neighbours.
+
+    costs: of each model, (m,). features_cost: what the features and the choice of each reading cost, in the same unit.
+    """
+    base = tried[Reading()]
+    prices = PRICES / costs.max()
+    mean_cost = (base.ran @ costs).mean(axis=0)
+    competing = (mean_cost > costs.min()) & (mean_cost < costs.max())
+    at = competing if competing.any() else np.ones(len(prices), bool)
+    found = []
+    for reading, one in tried.items():
+        if not reading.k:
+            continue
+        gain = one.right[:, at].astype(float) - base.right[:, at]
+        gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
+        each = gain.mean(axis=1)
+        error = max(float(each.std(ddof=1)) / len(each) ** 0.5, 1 / len(each))
+        found.append((float(each.mean()), error, reading))
+    if not found:
+        return None
+    best, error, reading = max(found, key=lambda one: one[0])
+    sure = NormalDist().inv_cdf(1 - SURE / len(found))
+    return Lift(reading, 100 * best, 100 * error, best > sure * error)
+
+
+def joined(parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.int64]) -> dict[Reading, TriedReading]:
+    """Return the readings that every fold has, over the images of all folds."""
+    shared = [reading for reading in parts[0] if all(reading in part for part in parts)]
+    return {
+        reading: TriedReading(
+            np.concatenate([part[reading].right for part in parts])[order],
+            np.concatenate([part[reading].ran for part in parts])[order],
+        )
+        for reading in shared
+    }
+
+
+def features_costs(readings: Sequence[Reading], features_ms: TimeFeatures, per_ms: float) -> dict[Reading, float]:
+    """Return what the features of each reading cost. per_ms: 1, or the energy of a millisecond."""
+    return {reading: per_ms * (features_ms(reading.features) if reading.features else 0.0) for reading in readings}

@@ -1,0 +1,52 @@
+"""The temperature of each model: what divides its logits, so that its confidences are as high as it is right."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.calibrate.record.recording import Recording
+
+LOWEST, HIGHEST = 0.05, 20.0
+STEPS, PRECISION = 30, 1e-4
+
+
+def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) -> float:
+    """Return the temperature of least negative log likelihood (Guo et al. 2017, section 4.2).
+
+    The loss is convex in 1 / temperature. Newton's method finds its minimum: the slope is the mean logit less that of
+    the true class, the curvature the variance of the logits, both under the model's probabilities. A step that leaves
+    the interval that holds the minimum is replaced by its middle. logits: (n, c); classes: (n,).
+    """
+    wide = logits.astype(np.float32)
+    wide -= wide.max(axis=1, keepdims=True)
+    true = float(np.take_along_axis(wide, classes[:, None], axis=1).mean(dtype=np.float64))
+    low, high = 1 / HIGHEST, 1 / LOWEST
+    inverse = 1.0
+    for _ in range(STEPS):
+        odds = np.exp(wide * np.float32(inverse))
+        odds /= odds.sum(axis=1, keepdims=True)
+        mean = np.einsum("nc,nc->n", odds, wide)
+        slope = float(mean.mean(dtype=np.float64)) - true
+        curvature = float((np.einsum("nc,nc,nc->n", odds, wide, wide) - mean * mean).mean(dtype=np.float64))
+        low, high = (low, inverse) if slope > 0 else (inverse, high)
+        step = inverse - slope / curvature if curvature > 0 else low
+        following = step if low < step < high else (low + high) / 2
+        if abs(following / inverse - 1) < PRECISION:
+            return 1 / following
+        inverse = following
+    return 1 / inverse
+
+
+def fit_temperatures(recording: Recording) -> dict[str, float]:
+    """Each model's temperature on these images; 1 if the logits are divided by one already.
+
+    1 as well for a model that is always right, of which images tell nothing. Such is the model whose answers stand for
+    labels: the temperature of least loss would make it sure of anything.
+    """
+    return {
+        model: 1.0
+        if recording.is_scaled or (logits.argmax(axis=1) == recording.classes).all()
+        else fit_temperature(logits, recording.classes)
+        for model, logits in zip(recording.models, recording.logits, strict=True)
+    }

@@ -1,0 +1,86 @@
+"""The paths that a chain chooses among, single models and cascades of two, and what each gives on cached images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.premodel.cascades import Fitted, Outputs, judge
+from jetsel.premodel.neighbours import worthiest
+
+STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that the first model of a cascade answers
+MOST_PATHS = 30
+PRICES = np.geomspace(0.003, 1.0, 24)
+"""Of the most expensive model's cost, in shares of right answers: what a chain is fitted and tried at."""
+BLOCK = 64  # images at a time: their neighbours' columns then fit the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class PathTable:
+    """What P paths give on n images. right: (n, P) whether it is right. ran: (n, P, m) which models run."""
+
+    paths: tuple[Fitted, ...]
+    right: NDArray[np.bool_]
+    ran: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, paths: Sequence[Fitted], outputs: Outputs) -> PathTable:
+        """Return the table of these paths on the images of `outputs`."""
+        judged = [judge(path, outputs) for path in paths]
+        return cls(tuple(paths), np.stack([right for right, _ in judged], 1), np.stack([ran for _, ran in judged], 1))
+
+    def cost(self, costs: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return what each path costs on each image, (n, P); costs: of each model, (m,)."""
+        return (self.ran @ costs).astype(np.float32)
+
+
+def possible_paths(outputs: Outputs) -> list[Fitted]:
+    """Return each model alone, and each pair at four thresholds."""
+    models = range(len(outputs.costs))
+    found = [Fitted((model,), (0.0,)) for model in models]
+    for first in models:
+        thresholds = np.quantile(outputs.of((first,))[0], 1 - np.array(STOPPING)).tolist()
+        found += [Fitted((first, last), (one, 0.0)) for last in models if last > first for one in thresholds]
+    return found
+
+
+def select_paths(outputs: Outputs, near: NDArray[np.int64]) -> PathTable:
+    """Return the paths that are chosen most often, at most 30: by the neighbours of some images, and by all images.
+
+    near: (q, k) rows of the neighbours of q of the images.
+    """
+    table = PathTable.of(possible_paths(outputs), outputs)
+    cost, prices = table.cost(outputs.costs), PRICES / outputs.costs.max()
+    right, spent = means_near(table.right, cost, near, (near.shape[1],))[0]
+    chosen = np.zeros(len(table.paths))
+    for price in prices:
+        chosen += np.bincount(worthiest(right, spent, price), minlength=len(chosen))
+        chosen[worthiest(table.right.mean(axis=0), cost.mean(axis=0), price)] += len(near)
+    kept = np.sort(np.argsort(-chosen, kind="stable")[: min(MOST_PATHS, np.count_nonzero(chosen))])
+    return PathTable(tuple(table.paths[place] for place in kept), table.right[:, kept], table.ran[:, kept])
+
+
+def means_near(
+    right: NDArray[np.bool_], cost: NDArray[np.float32], near: NDArray[np.int64], ks: Sequence[int]
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return for each k the share of right answers and the mean cost among the k nearest, (q, P) each.
+
+    right, cost: (n, P), of the cached images. near: (q, most) their rows, nearest first.
+    """
+    found = [
+        (np.empty((len(near), right.shape[1]), np.float32), np.empty((len(near), right.shape[1]), np.float32))
+        for _ in ks
+    ]
+    for start in range(0, len(near), BLOCK):
+        rows = near[start : start + BLOCK]
+        for whole, place in ((right, 0), (cost, 1)):
+            total = np.zeros((len(rows), right.shape[1]), np.float32)
+            done = 0
+            for k, means in zip(ks, found, strict=True):
+                total += whole[rows[:, done:k]].sum(axis=1, dtype=np.float32)
+                means[place][start : start + BLOCK] = total / k
+                done = k
+    return found
