@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,7 @@ def cross_validate(
     held = [table.take(rows) for rows in rows_of]
     points = _points(recording, learned, held, order)
     lift, chain_points = _read(recording, learned, held, order, features_ms)
-    chosen = dict.fromkeys(kind.name for kind in kinds if kind.name != CHAIN) | _choose(
-        recording, points | chain_points, goal, lift
-    )
+    chosen = _choose(recording, kinds, points | chain_points, goal, lift)
     runs: dict[str, list[Run]] = {}
     for done, (rows, one) in enumerate(zip(rows_of, learned, strict=True)):
         progress("replaying", len(rows_of) + done, 2 * len(rows_of))
@@ -138,7 +136,9 @@ def _read(
     }
 
 
-def _choose(recording: Recording, points: Points, goal: Goal, lift: Lift | None) -> Mapping[str, Any]:
+def _choose(
+    recording: Recording, kinds: Sequence[Kind], points: Points, goal: Goal, lift: Lift | None
+) -> dict[str, Any]:
     """Return what held-out images decide of each policy."""
     eye = np.eye(len(recording.models), dtype=bool)
     singles = [
@@ -146,7 +146,8 @@ def _choose(recording: Recording, points: Points, goal: Goal, lift: Lift | None)
         for column in range(len(recording.models))
     ]
     reference = singles[goal.reference(singles)]
-    chosen: dict[str, Any] = {name: goal.choose_point(tried, reference) for name, tried in points.items()}
+    chosen: dict[str, Any] = {kind.name: None for kind in kinds if kind.name != CHAIN}
+    chosen |= {name: goal.choose_point(tried, reference) for name, tried in points.items()}
     fronts = {
         name: tuple(front_places(points[name], recording.objective)) for name in (CASCADE, CHAIN) if name in points
     }
