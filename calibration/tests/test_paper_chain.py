@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from tests.unit.premodel.fitted import fit_chain
 
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind
 from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
 from jetsel.calibrate.fit.cross_validation import cross_validate
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_SEVEN
@@ -18,7 +19,6 @@ from jetsel.policies.kind import ChainPlan
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import select_models
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
-from tests.unit.premodel.fitted import fit_chain
 
 KINDS = [ChainKind(), PaperChainKind()]
 PLAN = ChainPlan(("another",), k=1, theta_points=50.0)

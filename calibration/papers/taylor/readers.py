@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from jetsel.calibrate.fit.selection import lift_of, time_price
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
@@ -28,7 +29,6 @@ from calibration.papers.taylor.ways import (
     strongest,
 )
 from jetsel.calibrate.fit.assemble import fit_temperatures
-from jetsel.calibrate.fit.selection import lift_of, time_price
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.features import NAMES, PAPER_SEVEN
 

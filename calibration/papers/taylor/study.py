@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from jetsel.calibrate.fit.folds import nearest_in_other_folds
+from jetsel.calibrate.fit.selection import Planned, make_plan
 from numpy.typing import NDArray
 
 from calibration.optimizing.beside import recorded
@@ -17,8 +19,6 @@ from calibration.papers.taylor.paper_chain import PAPER_K
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
-from jetsel.calibrate.fit.selection import Planned, make_plan
 from jetsel.calibrate.record import TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds

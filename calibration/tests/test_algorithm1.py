@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from jetsel.premodel.algorithm1 import select_models
 
 from jetsel.premodel import Step
-from jetsel.premodel.algorithm1 import select_models
 
 MODELS = ("s", "m", "l", "x")
 COSTS_MS = (1.0, 2.0, 4.0, 8.0)

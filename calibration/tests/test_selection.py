@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
 from jetsel.calibrate.fit.selection import Judgement, Known, judge, lift_of, select, time_price
+from numpy.typing import NDArray
 
 IMAGES = 600
 
