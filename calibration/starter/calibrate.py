@@ -25,6 +25,7 @@ from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.judge.evaluating import asked, evaluate
 from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
+from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.kind import Kind
@@ -34,7 +35,7 @@ from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
-WITHOUT_IMAGES: dict[str, Any] = {"differing": ImageSample(0, []), "mistakes": None}
+WITHOUT_IMAGES: dict[str, Any] = {"differing": ImageSample(0, []), "classes": []}
 
 # MobileNet v1 0.25, Inception v1, ResNet v1 50, Inception v3 and Inception v4 on a TX2, TensorRT 3 in FP16, in ms
 # (NVIDIA-AI-IOT/tf_to_trt_image_classification at 1082295), given to our models by rank.
@@ -148,7 +149,8 @@ def main() -> None:
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
     show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
-    print("\n" + "\n".join(f"- {sentence}" for sentence in found.findings.comparison.sentences))
+    chain = found.findings.comparison.chain
+    print("" if chain is None else premodel_in_words(chain))
     if options.report is not None:
         from jetsel.calibrate.report import render
 

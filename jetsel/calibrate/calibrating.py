@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
@@ -19,9 +18,9 @@ from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.comparing import compared
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
-from jetsel.calibrate.judge.findings import Comparison, Findings, ImageSample, PromiseFindings
-from jetsel.calibrate.judge.promises import Split, promise_findings, promises_by_policy, replay_unknown
-from jetsel.calibrate.judge.results import Judge, differing, mistakes
+from jetsel.calibrate.judge.findings import Comparison, Findings, Result
+from jetsel.calibrate.judge.promises import Split, is_given, promises_by_policy, replay_unknown
+from jetsel.calibrate.judge.results import Judge, classes_of, differing
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
@@ -30,24 +29,19 @@ from jetsel.policies.chain import NAME as CHAIN
 
 FOLDS = 10  # section 4.2
 SEED = 2018
-MOST_LEFT_OUT = 200  # photographs that are listed with the reason why they are left out
+MOST_LEFT_OUT = 200  # images that are listed with the reason why they are left out
+SHOWN_LEVEL = 0.05  # of wrong answers: the report shows which classes are refused at the promise nearest to it
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """The calibration on all photographs, and what was found on held-out ones.
-
-    outcomes: of the winner there. is_better: whether it is to replace what is in use; always if nobody chose that.
-    is_allowed: whether it keeps every limit, without which it is never installed.
-    """
+    """The calibration on all images, and what was found on held-out ones. outcomes: of the winner there."""
 
     calibration: Calibration
     findings: Findings
     outcomes: Outcomes
-    is_better: bool
-    is_allowed: bool
 
 
 def calibrate(
@@ -64,126 +58,6 @@ def calibrate(
     CalibrationError if the images are too few, the goal needs energy and it was not measured, or what the family is to
     promise cannot be promised.
     """
-    fitted = _fit(loaded, identity, order, features_ms, progress)
-    recording, tried, draft = fitted.recording, fitted.tried, fitted.draft
-    judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
-    # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
-    is_offered = order.offers_chain or order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
-    withheld = () if is_offered else (CHAIN,)
-    comparison = compared(judge, tried, draft, is_offered=is_offered)
-    decision = decide(order, loaded, tried, judge, withheld)
-    progress("testing promises", 0, 1)
-    promises = _promises(fitted, judge, decision.winner, withheld, unknown, order)
-    calibration = _decided(draft, loaded, order, decision, comparison, withheld)
-    calibration = msgspec.structs.replace(
-        calibration,
-        promises=promises,
-        unknown_images=0 if unknown is None else len(unknown.classes),
-        figures=_figures(comparison, judge, tried.front),
-        expected=expected(recording, tried.runs[decision.winner], draft),
-    )
-    runs, temperatures = tried.runs, draft.temperatures
-    current = None if order.in_use is None else judge.result(decision.rival, decision.rival_run)
-    findings = msgspec.structs.replace(
-        _findings(loaded, order, calibration, comparison, differing(recording, runs, order.names, temperatures)),
-        mistakes=mistakes(recording, runs, decision.winner, order.names, temperatures),
-        current=current,
-        doubtful=None if draft.labels_from is not None else doubtful(recording, order.names, temperatures),
-        promises=_promise_findings(calibration, judge, runs, order.names),
-        is_allowed=order.goal.keeps(decision.outcomes),
-    )
-    return Calibrated(calibration, findings, decision.outcomes, decision.is_better, findings.is_allowed)
-
-
-def _decided(
-    draft: Calibration,
-    loaded: LoadedRecording,
-    order: InstallRequest,
-    decision: InstallDecision,
-    comparison: Comparison,
-    withheld: Sequence[str],
-) -> Calibration:
-    """Return the calibration with what was decided, and what was measured of energy and of the machine."""
-    return msgspec.structs.replace(
-        draft,
-        parts={name: part for name, part in draft.parts.items() if name not in withheld},
-        default_policy=decision.winner,
-        because=decision.verdict,
-        wrong_at_most=order.wrong_at_most,
-        rival=decision.rival,
-        energies_half_mj={} if loaded.times.energies is None else dict(loaded.times.energies.half_width_mj),
-        energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
-        machine=dict(order.machine),
-    )
-
-
-def _promises(
-    fitted: _Fitted,
-    judge: Judge,
-    default: str,
-    withheld: Sequence[str],
-    unknown: Recording | None,
-    order: InstallRequest,
-) -> dict[str, Promises]:
-    """Return what every policy promises; nothing if there were no labels, since nothing is known of errors then.
-
-    Raises CalibrationError if the family is to promise what it cannot.
-    """
-    if fitted.draft.labels_from is not None:
-        if order.wrong_at_most is not None:
-            raise CalibrationError(
-                "--wrong-at-most: without labels nothing is known of wrong answers: label the images"
-            )
-        return {}
-    split = Split.of(fitted.fold_of, fitted.recording.groups)
-    strange = {} if unknown is None else replay_unknown(fitted.recording, unknown, fitted.draft)
-    tried = fitted.tried
-    rivals = {name: run for name, run in tried.runs.items() if name not in withheld}
-    runs = rivals | {name: run for name, run in tried.front.items() if not name.startswith(tuple(withheld))}
-    wrong = {name: ~judge.outcomes(run).correct for name, run in runs.items()}
-    found = promises_by_policy(runs, wrong, split, strange, default, len(rivals))
-    if order.wrong_at_most is not None:
-        try:
-            found[default].at(order.wrong_at_most)
-        except RequirementsError as error:
-            raise CalibrationError(f"--wrong-at-most: {error}") from error
-    return found
-
-
-def _promise_findings(
-    calibration: Calibration, judge: Judge, runs: Mapping[str, Run], names: Sequence[str]
-) -> PromiseFindings | None:
-    """Return what the report shows of the default policy and of the best single model; None if nothing is promised."""
-    if not calibration.promises:
-        return None
-    shown = dict.fromkeys((calibration.default_policy, f"single:{judge.best_single}"))
-    return promise_findings(
-        {name: calibration.promises[name] for name in shown},
-        runs,
-        {name: ~judge.outcomes(runs[name]).correct for name in shown},
-        judge.recording.classes,
-        names,
-        calibration.unknown_images,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """What cross-validation gives, and the calibration that is fitted on all images and not decided on yet.
-
-    fold_of: (n,), the fold of each image.
-    """
-
-    recording: Recording
-    fold_of: NDArray[np.int64]
-    tried: CrossValidated
-    draft: Calibration
-
-
-def _fit(
-    loaded: LoadedRecording, identity: Identity, order: InstallRequest, features_ms: TimeFeatures, progress: Progress
-) -> _Fitted:
     if order.goal.needs_energy and not loaded.recording.knows_energy:
         raise CalibrationError(f"the goal needs energy, but energy is unknown: {loaded.times.energy_reason}")
     recording = replace(loaded.recording, objective=order.goal.objective)
@@ -193,21 +67,115 @@ def _fit(
     table = recording.table(fit_temperatures(recording))
     tried = cross_validate(recording, table, fold_of, order.goal, identity, features_ms, progress, order.kinds)
     progress("fitting on all images", 0, 1)
-    learned = learn(table, order.kinds)
-    draft = msgspec.structs.replace(
-        assemble(identity, recording, learned, tried.chosen), labels_from=loaded.labels_from
+    draft = assemble(identity, recording, learn(table, order.kinds), tried.chosen)
+    draft = msgspec.structs.replace(draft, labels_from=loaded.labels_from)
+    judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
+    offered = _offered(tried, order)
+    decision = decide(order, loaded, offered, judge)
+    progress("testing promises", 0, 1)
+    strange = {} if unknown is None else replay_unknown(recording, unknown, draft)
+    promises = _promises(order, draft, offered, recording, Split.of(fold_of, recording.groups), decision, strange)
+    comparison = compared(judge, tried, draft.temperatures, is_offered=CHAIN in offered.runs)
+    calibration = msgspec.structs.replace(
+        _decided(draft, loaded, order, decision, comparison),
+        promises=promises,
+        unknown_images=0 if unknown is None else len(unknown.classes),
+        expected=expected(recording, tried.runs[decision.winner], draft),
     )
-    return _Fitted(recording, fold_of, tried, draft)
+    return Calibrated(
+        calibration, _findings(loaded, order, calibration, decision, comparison, judge, tried.runs), decision.outcomes
+    )
+
+
+def _offered(tried: CrossValidated, order: InstallRequest) -> CrossValidated:
+    """Return the policies without a chain that adds nothing: each of its answers would pay for features."""
+    is_asked_for = order.offers_chain or order.policy == CHAIN
+    if is_asked_for or (tried.lift is not None and tried.lift.adds):
+        return tried
+    return replace(tried, runs={name: run for name, run in tried.runs.items() if name != CHAIN})
+
+
+def _promises(
+    order: InstallRequest,
+    draft: Calibration,
+    offered: CrossValidated,
+    recording: Recording,
+    split: Split,
+    decision: InstallDecision,
+    strange: Mapping[str, Run],
+) -> dict[str, Promises]:
+    """Return what every policy promises; nothing if there were no labels, since nothing is known of errors then.
+
+    Raises CalibrationError if the family is to promise what it cannot.
+    """
+    if draft.labels_from is not None:
+        if order.wrong_at_most is not None:
+            raise CalibrationError(
+                "--wrong-at-most: without labels nothing is known of wrong answers: label the images"
+            )
+        return {}
+    runs = offered.runs | offered.front
+    wrong = {name: run.answered != recording.classes for name, run in runs.items()}
+    found = promises_by_policy(runs, wrong, split, strange, decision.winner, len(offered.runs))
+    if order.wrong_at_most is not None:
+        try:
+            found[decision.winner].at(order.wrong_at_most)
+        except RequirementsError as error:
+            raise CalibrationError(f"--wrong-at-most: {error}") from error
+    return found
+
+
+def _decided(
+    draft: Calibration,
+    loaded: LoadedRecording,
+    order: InstallRequest,
+    decision: InstallDecision,
+    comparison: Comparison,
+) -> Calibration:
+    """Return the calibration with what was decided, and what was measured of energy and of the machine."""
+    chain, energies = comparison.chain, loaded.times.energies
+    is_withheld = chain is not None and not chain.offered
+    return msgspec.structs.replace(
+        draft,
+        parts={name: part for name, part in draft.parts.items() if not (is_withheld and name == CHAIN)},
+        default_policy=decision.winner,
+        because=decision.verdict,
+        wrong_at_most=order.wrong_at_most,
+        rival=decision.rival,
+        figures={name: _gist(one) for name, one in (comparison.policies | comparison.front).items()},
+        energies_half_mj={} if energies is None else dict(energies.half_width_mj),
+        energy_reason=loaded.times.energy_reason,
+        chooser_energy_mj=None if chain is None else chain.chooser_mj or None,
+        machine=dict(order.machine),
+    )
+
+
+def _gist(result: Result) -> dict[str, object]:
+    """Return what the artefact keeps of a result: accuracy, time, energy and the share of each model."""
+    return {
+        "top1": result.top1,
+        "mean_ms": result.time_ms.mean,
+        "mean_mj": None if result.energy_mj is None else result.energy_mj.mean,
+        "runs": result.runs,
+    }
 
 
 def _findings(
     loaded: LoadedRecording,
     order: InstallRequest,
     calibration: Calibration,
+    decision: InstallDecision,
     comparison: Comparison,
-    others: ImageSample,
+    judge: Judge,
+    runs: Mapping[str, Run],
 ) -> Findings:
-    """What the report shows of a calibration that is not installed yet. others: if policies differ."""
+    """Return what the report shows."""
+    recording, names, temperatures = judge.recording, order.names, calibration.temperatures
+    promises, winner = calibration.promises.get(decision.winner), runs[decision.winner]
+    kept = () if promises is None else promises.kept
+    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
+    is_allowed = order.goal.keeps(decision.outcomes)
+    given = None if nearest is None else is_given(winner, nearest)
     return Findings(
         family=loaded.family,
         created=calibration.created,
@@ -224,24 +192,18 @@ def _findings(
         energies_half_mj=dict(calibration.energies_half_mj),
         energy_reason=calibration.energy_reason,
         identities=dict(loaded.identities),
-        winner=calibration.default_policy,
-        rival=calibration.rival or "",
-        installed=False,
-        verdict=calibration.because,
+        winner=decision.winner,
+        rival=decision.rival,
+        installed=is_allowed and (decision.is_better or order.is_firm),
+        verdict=decision.verdict,
         comparison=comparison,
-        differing=others,
+        differing=differing(recording, runs, names, temperatures),
+        classes=classes_of(recording.classes, winner.answered, names, given),
+        promises=promises,
+        refused_at=None if nearest is None else nearest.wrong_at_most,
+        unknown_images=calibration.unknown_images,
+        doubtful=None if loaded.labels_from is not None else doubtful(recording, names, temperatures),
+        current=None if order.in_use is None else judge.result(decision.rival, decision.rival_run),
+        command=order.command,
+        is_allowed=is_allowed,
     )
-
-
-def _figures(comparison: Comparison, judge: Judge, front: Mapping[str, Run]) -> dict[str, object]:
-    """The gist of the comparison, for the artefact: accuracy, time, energy and share of each model by policy."""
-    results = comparison.policies | {name: judge.result(name, run) for name, run in front.items()}
-    return {
-        name: {
-            "top1": result.top1,
-            "mean_ms": result.time_ms.mean,
-            "mean_mj": None if result.energy_mj is None else result.energy_mj.mean,
-            "runs": result.runs,
-        }
-        for name, result in results.items()
-    }

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from jetsel.artefact import installed
+from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
@@ -43,11 +42,11 @@ from jetsel.calibrate.record.recorder import RecordingPlan
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.features import table_hash
 from jetsel.image import Limits
-from jetsel.policies.registry import kinds_with, no_such
+from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.families import limits_of
-from jetsel.site.family_calibrations import FamilyCalibrations, Incumbent
+from jetsel.site.family_calibrations import FamilyCalibrations
 from jetsel.zoo import Family, Model
 
 
@@ -90,14 +89,11 @@ def job_of(
     return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept)
 
 
-def check_order(job: Job, policy: str | None, more: Collection[str] = ()) -> None:
-    """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have.
-
-    more: policies to fit that are left out otherwise.
-    """
-    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in kinds_with(more))]
-    if policy is not None and policy not in known:
-        raise CalibrationError(f"--policy: the family has {no_such(policy, known)}")
+def check_order(job: Job, order: InstallRequest) -> None:
+    """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have."""
+    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in order.kinds)]
+    if order.policy is not None and order.policy not in known:
+        raise CalibrationError(f"--policy: the family has {no_such(order.policy, known)}")
 
 
 def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
@@ -147,29 +143,18 @@ def record(
 def fit(
     job: Job,
     loaded: LoadedRecording,
-    goal: Goal,
-    in_use: Incumbent | None,
-    policy: str | None,
+    order: InstallRequest,
     progress: Callable[[str, int, int], None],
     unknown: LoadedRecording | None = None,
-    wrong_at_most: float | None = None,
-    more: Collection[str] = (),
 ) -> Calibrated:
-    """Compare every policy on held-out photographs, and fit the calibration. policy: to install, None for the best.
+    """Compare every policy on held-out images, and fit the calibration.
 
-    unknown: of images of nothing that the family knows. wrong_at_most: what the family's requests are to be promised.
-    more: see `check_order`.
+    order: what the owner asked for; classes and machine are those of the job. unknown: of images of nothing that the
+    family knows.
     """
     family = job.family
-    order = InstallRequest(
-        names=tuple(family.labels.names),
-        goal=goal,
-        in_use=in_use,
-        policy=policy,
-        machine=machine_of(job.config.power, loaded.times.conditions),
-        wrong_at_most=wrong_at_most,
-        kinds=kinds_with(more),
-    )
+    machine = machine_of(job.config.power, loaded.times.conditions)
+    order = replace(order, names=tuple(family.labels.names), machine=machine)
     identity = Identity(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
     )
@@ -177,32 +162,15 @@ def fit(
     return calibrate(loaded, identity, order, clock_of(job, loaded), progress, strange)
 
 
-@dataclass(frozen=True, eq=False)
-class Installation:
-    """What came of a calibration. entry: None if it was not installed. page: the report in HTML, None without jinja."""
-
-    entry: Installed | None
-    page: str | None
-
-
 def install(
-    calibrations: FamilyCalibrations, loaded: LoadedRecording, calibrated: Calibrated, command: str, *, force: bool
-) -> Installation:
-    """Install a calibration that is better than what is in use, and draw the report.
+    calibrations: FamilyCalibrations, loaded: LoadedRecording, calibration: Calibration, page: str | None
+) -> Installed:
+    """Install a calibration with its report, and with the answers by which another machine fits it to its times.
 
-    force: install it even if it may lose too much accuracy; limits are kept in any case. command: what was run, for the
-    report. Raises CalibrationError that names the repair; then nothing has changed.
+    Raises CalibrationError that names the repair; then nothing has changed.
     """
-    from jetsel.calibrate.report import render
-
-    is_due = calibrated.is_allowed and (calibrated.is_better or force)
-    findings = msgspec.structs.replace(calibrated.findings, installed=is_due, command=command)
-    page = render(findings, limits_of(calibrations.config))
-    if not is_due:
-        return Installation(None, page)
-    answers = loaded.recording.condensed(calibrated.calibration.temperatures)
-    entry = installed.install(calibrated.calibration, calibrations.folder, calibrations.family, page, answers)
-    return Installation(entry, page)
+    answers = loaded.recording.condensed(calibration.temperatures)
+    return installed.install(calibration, calibrations.folder, calibrations.family, page, answers)
 
 
 def clock_of(job: Job, loaded: LoadedRecording) -> FeatureClock:

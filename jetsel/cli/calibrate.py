@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from msgspec.structs import asdict
 
-from jetsel.cli.options import ConfigFile, Endpoint, Json, print_json
+from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.artefact.calibration import Calibration
-    from jetsel.calibrate.calibrating import Calibrated
-    from jetsel.calibrate.install import Installation
+    from jetsel.artefact.installed import Installed
+    from jetsel.calibrate.judge.findings import Findings
     from jetsel.cli.daemon_reload import ReloadOutcome
     from jetsel.site.family_calibrations import FamilyCalibrations
 
@@ -29,10 +30,6 @@ Photos = Annotated[
         exists=True,
         help="Folder with one folder of images for each class, or a CSV of path,label.",
     ),
-]
-FamilyName = Annotated[
-    str | None,
-    typer.Option("--family", metavar="NAME", help="Model family (default: the configured one)."),
 ]
 LabelMap = Annotated[
     Path | None,
@@ -138,8 +135,11 @@ def calibrate(
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
+    from jetsel.calibrate.judge.decision import InstallRequest
+    from jetsel.calibrate.report import render
     from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.cli.terminal import Output, console
+    from jetsel.policies.registry import kinds_with
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -148,33 +148,39 @@ def calibrate(
         return
     if photos is None:
         raise typer.BadParameter("name a folder of images, or use --retime", param_hint="IMAGES")
-    goal = Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models)
-    also = () if more is None else (more,)
-    check_order(job, policy, also)
+    order = InstallRequest(
+        goal=Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose),
+        in_use=calibrations.incumbent(),
+        policy=policy,
+        wrong_at_most=wrong_at_most,
+        kinds=kinds_with(() if more is None else (more,)),
+        force=force,
+        command=shlex.join(["jetsel", *sys.argv[1:]]),
+    )
+    check_order(job, order)
     with Output(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, output.step, stop, goal, output.plan)
+            loaded = record(job, output.step, stop, order.goal, output.plan)
             strange = None
             if unknown is not None:
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
                 strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
-        in_use = calibrations.incumbent()
-        found = fit(job, loaded, goal, in_use, policy, output.step, strange, wrong_at_most, also)
-    command = shlex.join(["jetsel", *sys.argv[1:]])
-    is_asked_for = policy is not None or wrong_at_most is not None
-    done = install(calibrations, loaded, found, command, force=force or is_asked_for)
-    daemon = reload_daemon(calibrations, done.entry, endpoint) if done.entry is not None else None
-    outcome = _outcome(found, done, daemon, report or path.with_suffix(".html"))
+        found = fit(job, loaded, order, output.step, strange)
+    page = render(found.findings, job.limits)
+    entry = install(calibrations, loaded, found.calibration, page) if found.findings.installed else None
+    daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
+    written = None if page is None else _written(page, report or path.with_suffix(".html"), entry)
+    outcome = _outcome(found.findings, entry, daemon, written)
     if json:
-        print_json(outcome)
+        print_json(asdict(found.findings) | outcome)
         return
     out = console()
-    for line in outcome_lines(found, outcome):
+    for line in outcome_lines(found.findings, outcome):
         out.print(line, soft_wrap=isinstance(line, str))
 
 
@@ -192,31 +198,34 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
         typer.echo(line)
 
 
-def _outcome(found: Calibrated, done: Installation, daemon: ReloadOutcome | None, report: Path) -> dict[str, Any]:
-    """Write the report, and return what --json prints."""
+def _written(page: str, report: Path, entry: Installed | None) -> Path:
+    """Write the report, and return where it is."""
     from jetsel.base.errors import CalibrationError
 
-    entry = done.entry
     try:
-        if done.page is not None:
-            report.write_text(done.page, encoding="utf-8")
+        report.write_text(page, encoding="utf-8")
     except OSError as fault:
         what = "nothing was installed" if entry is None else f"number {entry.number} was installed"
         raise CalibrationError(f"{report}: {fault.strerror}: {what}; name another file with --report") from fault
+    return report
+
+
+def _outcome(
+    findings: Findings, entry: Installed | None, daemon: ReloadOutcome | None, report: Path | None
+) -> dict[str, Any]:
+    """Return what was done, for --json, which prints the findings as well."""
     return {
-        **{name: getattr(found.findings, name) for name in ("winner", "rival", "verdict", "labels_from")},
-        "best_single": found.findings.comparison.best_single,
+        "best_single": findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
-        "is_allowed": found.is_allowed,
         "daemon": None if daemon is None else daemon.message,
         "is_served": daemon is not None and daemon.is_served,
-        "report": None if done.page is None else str(report),
+        "report": None if report is None else str(report),
     }
 
 
-def _said(outcome: dict[str, Any]) -> str:
+def _said(findings: Findings, outcome: dict[str, Any]) -> str:
     """What was installed, and what that changes."""
-    winner, rival = outcome["winner"], outcome["rival"]
+    winner, rival = findings.winner, findings.rival
     if outcome["installed"] is not None:
         changed = f"its default policy is {winner}"
         if outcome["is_served"]:
@@ -224,7 +233,7 @@ def _said(outcome: dict[str, Any]) -> str:
             if winner != rival:
                 changed = f"{winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}: {changed}; to undo: jetsel calibration rollback"
-    if not outcome["is_allowed"]:
+    if not findings.is_allowed:
         closest = f"no policy is within the limits, {winner} comes closest"
         return f"nothing was installed: {closest}; raise the limits, or add a model"
     if winner == rival:
@@ -232,16 +241,15 @@ def _said(outcome: dict[str, Any]) -> str:
     return f"nothing was installed: {rival} remains in use; --force installs {winner}, --policy NAME installs another"
 
 
-def outcome_lines(found: Calibrated, outcome: dict[str, Any]) -> Iterator[str | Table]:
+def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the gist of the report for a terminal: lines and tables."""
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.cli.terminal import in_words, results_table
+    from jetsel.cli.terminal import in_words, outcome_table
 
-    comparison = found.findings.comparison
-    yield results_table((comparison.policies | comparison.bounds).values())
-    yield from in_words(found.findings)
-    yield f"\n{outcome['verdict']}"
-    yield _said(outcome)
+    yield from outcome_table(findings)
+    yield from in_words(findings)
+    yield findings.verdict
+    yield _said(findings, outcome)
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

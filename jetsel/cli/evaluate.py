@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.calibrate import FamilyName, LabelMap, LabelsFrom, Photos, RecordingFile
-from jetsel.cli.options import ConfigFile, Json, emit
+from jetsel.cli.calibrate import LabelMap, LabelsFrom, Photos, RecordingFile
+from jetsel.cli.options import ConfigFile, FamilyName, Json, emit
 
 ALL = "all"
 
@@ -61,10 +61,13 @@ def evaluate(
     }
 
     def show() -> None:
-        from jetsel.cli.terminal import console, promises_table, results_table
+        from jetsel.calibrate.report.overview import overview
+        from jetsel.cli.terminal import console, listing_table, promises_table
 
         out = console()
-        out.print(results_table([*found.policies.values(), *found.bounds.values()], in_use.policy))
+        best_single = found.bounds["best single"].always or ""
+        results = [*found.policies.values(), found.bounds["oracle"]]
+        out.print(listing_table(overview(results, best_single, loaded.labels_from, {in_use.policy: "in use"})))
         checks = [one for one in found.promises if one.policy == in_use.policy]
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.calibrate.install import Job
-    from jetsel.calibrate.judge.findings import Findings, PromiseCheck, Result
+    from jetsel.calibrate.judge.findings import Findings, PromiseCheck
     from jetsel.calibrate.record import LoadedRecording
     from jetsel.calibrate.record.recorder import RecordingPlan
+    from jetsel.calibrate.report import Listing
 
 
 WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are
@@ -168,18 +169,40 @@ class Output:
             self._bars.update(task.id, completed=task.total)
 
 
-OF_ENERGY = (">mean mJ", ">mJ / best single")  # the columns that stand if energy is known
+MOST_ROWS = 11  # of the table of a calibration, which has 15 lines with its title, heads and the note below it
+
+
+def outcome_table(findings: Findings) -> list[Table | str]:
+    """Return the first table of the report, and how many single models are left out of it."""
+    from jetsel.calibrate.report.overview import compared_results, overview, statuses, without_dominated
+
+    results, marks = compared_results(findings), statuses(findings)
+    best_single = findings.comparison.best_single
+    shown = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
+    left = len(results) - len(shown)
+    note = [f"not shown: {left} single models; they are in the report and in --json"] if left else []
+    return [listing_table(overview(shown, best_single, findings.labels_from, marks)), *note]
+
+
+def listing_table(listing: Listing) -> Table:
+    """Return a table of the report for a terminal; a row that is marked says why behind its name."""
+    first, *others = listing.columns
+    shown = table(first, *(f">{column}" for column in others))
+    shown.title, shown.show_edge = listing.caption, False
+    for name, *cells in listing.rows:
+        mark = listing.marks.get(name)
+        shown.add_row(f"{name} ({mark})" if mark else name, *cells)
+    return shown
 
 
 def in_words(findings: Findings) -> list[str]:
-    """Return what was found and what is promised."""
-    from jetsel.calibrate.judge.words import promises_in_words
+    """Return what the premodel adds, what is promised, and how many labels are doubtful."""
+    from jetsel.calibrate.judge.words import premodel_in_words, promises_in_words
 
-    comparison = findings.comparison
-    said = list(comparison.sentences)
+    chain, found = findings.comparison.chain, findings.doubtful
+    said = [] if chain is None else [premodel_in_words(chain)]
     if findings.promises is not None:
-        said.append(promises_in_words(*next(iter(findings.promises.by_policy.items()))))
-    found = findings.doubtful
+        said.append(promises_in_words(findings.winner, findings.promises))
     if found is not None and (found.contradicted.total or found.near.total or found.far.total):
         said.append(
             f"Labels to look at again: {found.contradicted.total} images that the models contradict, "
@@ -199,48 +222,3 @@ def promises_table(checks: Sequence[PromiseCheck]) -> Table:
         verdict = {True: "kept", False: "broken", None: "too few images to tell"}[one.is_kept]
         shown.add_row(f"{100 * one.wrong_at_most:g}", f"{100 * one.answered:.1f}", wrong, interval, verdict)
     return shown
-
-
-def results_table(results: Iterable[Result], default: str | None = None) -> Table:
-    """Return a row for each: accuracy, time, energy if it is known, and on how many photographs each model ran.
-
-    'beside a coin': the points over the best mix of two single models in the same mean time.
-    """
-    found = list(results)
-    columns = _columns(default)
-    if all(result.energy_mj is None for result in found):
-        columns = {name: cell for name, cell in columns.items() if name not in OF_ENERGY}
-    if all(result.top5 == 1 for result in found):  # of five classes or fewer
-        columns.pop(">top-5 %")
-    shown = table(*columns)
-    for result in found:
-        shown.add_row(*(cell(result) for cell in columns.values()))
-    return shown
-
-
-def _name(result: Result, default: str | None) -> str:
-    """The policy, and whether it answers by default, or does no more than one model."""
-    is_single = result.name.startswith("single:")
-    name = result.name if is_single or result.always is None else f"{result.name} (always {result.always})"
-    return f"{name} (default)" if result.name == default else name
-
-
-def _columns(default: str | None) -> dict[str, Callable[[Result], str]]:
-    """A column's name -> a result's cell in it."""
-    return {
-        "policy": lambda r: _name(r, default),
-        ">top-1 %": lambda r: f"{100 * r.top1:.2f} ± {50 * (r.top1_interval.high - r.top1_interval.low):.2f}",
-        ">top-5 %": lambda r: f"{100 * r.top5:.2f}",
-        ">F1 %": lambda r: f"{100 * r.f1:.1f}",
-        ">mean ms": lambda r: milliseconds(r.time_ms.mean),
-        ">p95 ms": lambda r: milliseconds(r.time_ms.p95),
-        ">ms / best single": lambda r: f"{r.vs_best_single.time_ratio:.2f}",
-        ">beside a coin": lambda r: _known(r.points_over_coin, "+.2f", "-"),
-        OF_ENERGY[0]: lambda r: _known(r.energy_mj and r.energy_mj.mean, ".3g"),
-        OF_ENERGY[1]: lambda r: _known(r.vs_best_single.energy_ratio, ".2f"),
-        "runs": lambda r: ", ".join(f"{m} {100 * share:.0f} %" for m, share in r.runs.items() if share >= 0.005),
-    }
-
-
-def _known(value: float | None, form: str, otherwise: str = "unknown") -> str:
-    return otherwise if value is None else format(value, form)

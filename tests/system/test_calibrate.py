@@ -99,6 +99,11 @@ def test_a_program_reads_the_outcome_as_one_object(home: Home) -> None:
     assert said["winner"] == calibration.default_policy
     assert list(calibration.identities) == ["xs", "s"]  # those that are served
     assert said["best_single"] in calibration.identities
+    comparison = said["comparison"]
+    assert {"precision", "recall", "f1", "coin", "vs_oracle"} <= comparison["policies"]["single:xs"].keys()
+    assert {"cheapest", "best single", "random", "oracle"} == comparison["bounds"].keys()
+    assert [one["model"] for one in comparison["reliability"]] == ["xs", "s"]
+    assert {"conditions", "energies_half_mj", "left_out", "identities"} <= said.keys()
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None
     assert entry.report is not None
@@ -112,7 +117,7 @@ def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     done = jetsel("calibrate", home.photos, "--recording", home.recording, "--force", "--config", daemon.config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    for part in ("policy", "single:xs", "cascade", "oracle", "On your images, chain "):
+    for part in ("Policy", "single:xs", "cascade", "oracle"):
         assert part in text
     called = f"number 1, of {installed(tmp_path).created}"
     assert "installed as number 1" in text

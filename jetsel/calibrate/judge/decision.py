@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from jetsel.base.errors import CalibrationError
@@ -25,11 +25,11 @@ class InstallRequest:
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
     what the board said of itself when times and energies were measured, empty if that is not known. offers_chain:
     even if it adds nothing, as the family that ships does to show it. wrong_at_most: what the family's requests ask for
-    unless they say; None: nothing. kinds: the policies that are fitted.
+    unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose too much accuracy;
+    limits are kept in any case. command: what was run, for the report.
     """
 
-    names: tuple[str, ...]
-
+    names: tuple[str, ...] = ()
     goal: Goal = field(default_factory=Goal)
     in_use: Incumbent | None = None
     policy: str | None = None
@@ -38,6 +38,13 @@ class InstallRequest:
     machine: Mapping[str, Any] = field(default_factory=dict)
     wrong_at_most: float | None = None
     kinds: Sequence[Kind] = USUAL
+    force: bool = False
+    command: str = "jetsel calibrate IMAGES"
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether the calibration is to be installed even if it is not better."""
+        return self.force or self.policy is not None or self.wrong_at_most is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +68,13 @@ def decide(
     loaded: LoadedRecording,
     tried: CrossValidated,
     judge: Judge,
-    withheld: Sequence[str],
 ) -> InstallDecision:
-    """Choose the default policy, and compare it with what is in use.
+    """Choose the default policy of those that were tried, and compare it with what is in use.
 
-    withheld: policies that are not offered. Raises CalibrationError if the owner asks for a policy that is not there.
+    Raises CalibrationError if the owner asks for a policy that is not there.
     """
     in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried)
-    winner = _winner(_without(tried, withheld), judge, order.goal)
+    winner = _winner(tried, judge, order.goal)
     reference = winner.reference
     if order.policy is not None:
         winner = _named(order.policy, tried, judge, reference)
@@ -124,11 +130,6 @@ def _may_answer(name: str, tried: CrossValidated, judge: Judge, goal: Goal, refe
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
     return goal.compare(judge.outcomes(tried.runs[name]), rival)[0]
-
-
-def _without(tried: CrossValidated, names: Sequence[str]) -> CrossValidated:
-    """The same less what these policies gave."""
-    return replace(tried, runs={name: run for name, run in tried.runs.items() if name not in names})
 
 
 def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:

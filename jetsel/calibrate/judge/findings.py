@@ -57,11 +57,6 @@ class Result(Struct, frozen=True, kw_only=True):
     vs_best_single: PolicyDifference
     vs_oracle: PolicyDifference
 
-    @property
-    def points_over_coin(self) -> float | None:
-        """The points over the best mix of two single models in the same mean time; None if none is as fast."""
-        return None if self.coin is None else 100 * (self.top1 - self.coin)
-
 
 class Reliability(Struct, frozen=True):
     """How far a model's confidence is from how often it is right, before and after temperature scaling."""
@@ -113,55 +108,30 @@ class ImageSample(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """All policies on the same images. `bounds` holds cheapest, best single, random and oracle; policies the rest."""
+    """All policies on the same images. `bounds` holds cheapest, best single, random and oracle; policies the rest.
+
+    front: the operating points that are offered, `cascade:1` and so on, the most expensive first.
+    """
 
     best_single: str
     policies: dict[str, Result]
     bounds: dict[str, Result]
     chain: FittedChain | None  # None if there are too few images or models for neighbours
-    front: list[tuple[float, float, str]]  # mean time_ms, accuracy, policy: cascades of every budget, undominated
+    front: dict[str, Result]
     reliability: list[Reliability]
-    sentences: list[str]  # for people: 'on your photographs, chain saves 12 % of the time and loses 0.3 points'
 
 
 class ClassFinding(Struct, frozen=True):
-    """One class: its photographs, the share that is right, and what the others were most often taken for."""
+    """One class: its images, the share that is right, and what the others were most often taken for.
 
-    name: str
-    photographs: int
-    right: float
-    instead: dict[str, int]
-
-
-class Mistakes(Struct, frozen=True):
-    """Where a policy goes wrong: classes, the worst first, and the images that no policy is right on."""
-
-    policy: str
-    classes: list[ClassFinding]
-    hopeless: ImageSample
-
-
-class RefusedClass(Struct, frozen=True):
-    """One class, its images, and the share of them that is refused."""
+    refused: the share that the promise of `Findings.refused_at` refuses; None if nothing is promised.
+    """
 
     name: str
     images: int
-    refused: float
-
-
-class PromiseFindings(Struct, frozen=True, kw_only=True):
-    """How often answers are wrong if the least sure are refused, on held-out images.
-
-    by_policy: what the default policy and the best single model promise, the default first. curves: of the same, share
-    answered and share of the answers that is wrong. level: of the classes, the one of those promised that is nearest to
-    5 %, None if none is. unknown_images: of nothing that the family knows; 0: such images were not tested.
-    """
-
-    by_policy: dict[str, Promises]
-    curves: dict[str, list[tuple[float, float]]]
-    level: float | None
-    classes: list[RefusedClass]  # the most refused first
-    unknown_images: int
+    right: float
+    instead: dict[str, int]
+    refused: float | None = None
 
 
 class PromiseCheck(Struct, frozen=True, kw_only=True):
@@ -227,14 +197,15 @@ class Findings(Struct, frozen=True, kw_only=True):
     identities: dict[str, str]
     winner: str  # the policy that answers unless a request says otherwise
     rival: str
-    installed: bool
+    installed: bool  # or to be installed, which is the next step
     verdict: str  # why it was installed or not, one sentence
     comparison: Comparison
     differing: ImageSample  # on which policies that choose give different answers
-    mistakes: Mistakes | None = None
-    promises: PromiseFindings | None = None
+    classes: list[ClassFinding] = []  # of the winner, the worst first
+    promises: Promises | None = None  # of the winner; None without labels
+    refused_at: float | None = None  # of the levels that are promised, the one nearest to 5 %
+    unknown_images: int = 0  # of nothing that the family knows, by which promises were tested
     doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
     current: Result | None = None  # what is in use, on the same images; None if nothing is
-    warnings: list[str] = []  # what an owner must know before the numbers are believed
     command: str = "jetsel calibrate IMAGES"  # what was run, for a shell
-    is_allowed: bool = True  # whether the winner keeps every limit
+    is_allowed: bool = True  # whether the winner keeps every limit, without which it is never installed

@@ -1,4 +1,4 @@
-"""What each policy can promise of its errors, by images that it was not fitted on; what the report shows of it."""
+"""What each policy can promise of its errors, by images that it was not fitted on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.judge.findings import PromiseFindings, RefusedClass
 from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
     LEVELS,
@@ -31,9 +30,6 @@ AIMING_FOLDS = 2
 aim, and the mix of known and unknown ones is the same in both parts."""
 SEED = 2021
 AIM = 1.5  # times the level
-POINTS = 50  # of a curve in the report
-MOST_CLASSES = 20
-SHOWN_LEVEL = 0.05
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -228,43 +224,3 @@ def _refused_share(unknown: Run, early: Sequence[float | None], threshold: float
     """Return the share of the unknown images that is refused, of those that aimed nothing."""
     given = scores_of(unknown, early) >= threshold
     return float(1 - given[~aiming_unknown(len(given))].mean())
-
-
-def promise_findings(
-    promises: Mapping[str, Promises],
-    runs: Mapping[str, Run],
-    wrong: Mapping[str, Bools],
-    classes: NDArray[np.int64],
-    names: Sequence[str],
-    unknown_images: int,
-) -> PromiseFindings:
-    """Return what the report shows. promises: by policy, the default first. classes: (n,); names: of the classes."""
-    default = next(iter(promises))
-    kept = promises[default].kept
-    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
-    return PromiseFindings(
-        by_policy=dict(promises),
-        curves={name: _curve(scores_of(runs[name], ()), wrong[name]) for name in promises},
-        level=None if nearest is None else nearest.wrong_at_most,
-        classes=[] if nearest is None else _refused_classes(is_given(runs[default], nearest), classes, names),
-        unknown_images=unknown_images,
-    )
-
-
-def _refused_classes(given: Bools, classes: NDArray[np.int64], names: Sequence[str]) -> list[RefusedClass]:
-    """Return the classes that are refused most."""
-    found = []
-    for number in np.unique(classes).tolist():
-        of_class = classes == number
-        found.append(RefusedClass(names[number], int(of_class.sum()), float(1 - given[of_class].mean())))
-    return sorted(found, key=lambda one: (-one.refused, -one.images, one.name))[:MOST_CLASSES]
-
-
-def _curve(scores: Floats, wrong: Bools) -> list[tuple[float, float]]:
-    """Return shares of the images that are answered, and of these answers that are wrong, from few to all."""
-    order = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]
-    if not len(order):
-        return []
-    errors, n = np.cumsum(wrong[order]), len(scores)
-    ends = np.unique(np.linspace(max(1, len(order) // POINTS), len(order), POINTS).astype(int))
-    return [(float(end / n), float(errors[end - 1] / end)) for end in ends]

@@ -17,7 +17,6 @@ from jetsel.calibrate.judge.findings import (
     Guess,
     ImageFinding,
     ImageSample,
-    Mistakes,
     PolicyDifference,
     Result,
     Spread,
@@ -163,46 +162,37 @@ def _spread(values: NDArray[np.float64]) -> Spread:
 
 REFUSED = "refused"
 MOST_CLASSES = 100  # that are listed, those with the smallest shares first
-MOST_IMAGES = 48  # that a sample shows
+MOST_IMAGES = 48
 
 
-def mistakes(
-    recording: Recording,
-    runs: Mapping[str, Run],
-    winner: str,
-    names: Sequence[str],
-    temperatures: Mapping[str, float],
-) -> Mistakes:
-    """Return what the winner answers to each class that has images, and the images on which every policy is wrong."""
-    answered, due = runs[winner].answered, recording.classes
+def classes_of(
+    due: NDArray[np.int64], answered: NDArray[np.int64], names: Sequence[str], given: NDArray[np.bool_] | None = None
+) -> list[ClassFinding]:
+    """Return what a policy answers to each class that has images, the worst first.
+
+    due, answered: (n,) class numbers. given: (n,), which answers a promise lets pass; None without one.
+    """
     found = []
     for number in np.unique(due):
-        said = answered[due == number]
+        of_class = due == number
+        said = answered[of_class]
         wrong = Counter(said[said != number].tolist()).most_common(3)
         instead = {names[other] if other >= 0 else REFUSED: count for other, count in wrong}
-        found.append(ClassFinding(names[number], len(said), float((said == number).mean()), instead))
-    found.sort(key=lambda one: (one.right, -one.photographs, one.name))
-    hopeless = np.all([run.answered != due for run in runs.values()], axis=0)
-    return Mistakes(winner, found[:MOST_CLASSES], _sample(recording, hopeless, runs, names, temperatures))
+        refused = None if given is None else float(1 - given[of_class].mean())
+        found.append(ClassFinding(names[number], len(said), float((said == number).mean()), instead, refused))
+    return sorted(found, key=lambda one: (one.right, -one.images, one.name))[:MOST_CLASSES]
 
 
 def differing(
     recording: Recording, runs: Mapping[str, Run], names: Sequence[str], temperatures: Mapping[str, float]
 ) -> ImageSample:
-    """Return the images on which policies that choose give different answers; single models differ on too many."""
-    answered = np.stack([run.answered for run in _choosing(runs).values()])
-    return _sample(recording, (answered != answered[0]).any(axis=0), runs, names, temperatures)
+    """Return the images on which policies that choose give different answers; single models differ on too many.
 
-
-def _sample(
-    recording: Recording,
-    are_meant: NDArray[np.bool_],
-    runs: Mapping[str, Run],
-    names: Sequence[str],
-    temperatures: Mapping[str, float],
-) -> ImageSample:
-    """Describe up to 48 of the images that are meant, (n,), evenly spread over the recording and thus its classes."""
-    rows = np.flatnonzero(are_meant)
+    Up to 48 are described, evenly spread over the recording.
+    """
+    choosing = {name: run for name, run in runs.items() if not name.startswith("single:")}
+    answered = np.stack([run.answered for run in choosing.values()])
+    rows = np.flatnonzero((answered != answered[0]).any(axis=0))
     spread = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_IMAGES)).astype(np.int64)].tolist()
     some = recording.take(np.array(spread, np.int64))
     first, confidence = some.logits.argmax(axis=2), some.confidences(temperatures)
@@ -212,13 +202,8 @@ def _sample(
             model: Guess(names[first[column, place]], float(confidence[place, column]))
             for column, model in enumerate(recording.models)
         }
-        given = {name: int(run.answered[row]) for name, run in _choosing(runs).items()}
+        given = {name: int(run.answered[row]) for name, run in choosing.items()}
         answers = {name: names[number] if number >= 0 else REFUSED for name, number in given.items()}
         path = recording.paths[row] if recording.paths else f"image {row}"
         images.append(ImageFinding(path, names[recording.classes[row]], guesses, answers))
     return ImageSample(len(rows), images)
-
-
-def _choosing(runs: Mapping[str, Run]) -> dict[str, Run]:
-    """Those of policies that choose between models."""
-    return {name: run for name, run in runs.items() if not name.startswith("single:")}

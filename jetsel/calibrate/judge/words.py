@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-
-from msgspec import Struct
+from collections.abc import Mapping, Sequence
 
 from jetsel.artefact.promise import Missing, Promises
-from jetsel.calibrate.judge.findings import Interval
+from jetsel.calibrate.judge.findings import FittedChain, Interval
 
 SPACE = "\u00a0"  # does not break: a number stays with its unit
 UNKNOWN = "unknown"
@@ -65,9 +63,9 @@ def change(value: float | None) -> str:
     return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
 
 
-def interval(ends: Interval, written: Callable[[float], str] = percent) -> str:
-    """The ends of an interval: of a share in hundredths, unless it is written otherwise."""
-    return f"{written(ends.low)} to {written(ends.high)}"
+def half_width(ends: Interval) -> float:
+    """Half of an interval."""
+    return (ends.high - ends.low) / 2
 
 
 def joined(names: Sequence[str]) -> str:
@@ -79,6 +77,13 @@ def joined(names: Sequence[str]) -> str:
 def number_of(count: int, noun: str) -> str:
     """A count with its noun: '1 image', '2,000 images'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def left_out(reasons: Mapping[str, int]) -> str:
+    """Say how many files were left out, and why: '15 files were left out: unknown label (12) and unreadable (3)'."""
+    counted = joined([f"{reason} ({count:,})" for reason, count in reasons.items()])
+    total = sum(reasons.values())
+    return f"{number_of(total, 'file')} {'was' if total == 1 else 'were'} left out: {counted}."
 
 
 def level(wrong_at_most: float) -> str:
@@ -106,16 +111,18 @@ def promises_in_words(policy: str, found: Promises) -> str:
     return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
 
-class Words(Struct, frozen=True):
-    """What 'right' means in this report. labels_from: the model whose answers stood for labels."""
+def premodel_in_words(chain: FittedChain) -> str:
+    """Whether the premodel adds anything, what, and what it costs."""
+    energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
+    adds = (
+        f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {chain.points:+.1f} points, "
+        f"compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features and "
+        f"choice take {significant(chain.chooser_ms)} ms{energy}"
+    )
+    nothing = "" if chain.offered else " adds nothing here, so chain is not offered"
+    return f"The premodel{nothing}: {adds}."
 
-    labels_from: str | None
 
-    @property
-    def is_right(self) -> str:
-        """The verb: 'is right', or 'agrees with m'."""
-        return "is right" if self.labels_from is None else f"agrees with {self.labels_from}"
-
-    def score(self, first: int) -> str:
-        """What is counted among this number of first answers: 'Top-1 accuracy', or 'Top-1 agreement with m'."""
-        return f"Top-{first} {'accuracy' if self.labels_from is None else f'agreement with {self.labels_from}'}"
+def score(labels_from: str | None) -> str:
+    """What is counted: the answers that are right, or that agree with the model whose answers stood for labels."""
+    return "Accuracy" if labels_from is None else "Agreement"

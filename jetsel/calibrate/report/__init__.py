@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jetsel.base.errors import pip_install
@@ -15,22 +15,33 @@ NO_PAGE = f"the HTML report needs matplotlib and Jinja2: {pip_install('calibrate
 
 
 class Listing(NamedTuple):
-    """A table for a page or a terminal. text: the columns that hold words."""
+    """A table for a page or a terminal. The first cell of a row is the row's header.
+
+    text: the columns that hold words. marks: header of a row that is highlighted -> why.
+    """
 
     caption: str
     columns: list[str]
     rows: list[list[str]]
-    text: tuple[int, ...]
+    text: tuple[int, ...] = ()
+    marks: Mapping[str, str] = {}
 
 
 class Chart(NamedTuple):
-    """Points over a logarithmic axis, by the name of their series; finding: what is to be seen, in words."""
+    """Points over a logarithmic axis, by the name of their series; finding: what is to be seen, in words.
+
+    joined: the series whose points a line joins. labels: text -> the point that it names. highlights: those whose
+    points get a ring.
+    """
 
     title: str
     finding: str
     x: str
     y: str
     series: Mapping[str, Sequence[tuple[float, float]]]
+    joined: Collection[str] = ()
+    labels: Mapping[str, tuple[float, float]] = {}
+    highlights: Collection[str] = ()
 
 
 class Section(NamedTuple):

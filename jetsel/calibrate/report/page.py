@@ -24,16 +24,16 @@ from jetsel.calibrate.judge.findings import (
     Findings,
     ImageFinding,
     ImageSample,
-    Mistakes,
 )
-from jetsel.calibrate.judge.words import Words, short, significant
-from jetsel.calibrate.report import Chart, Section, policies, promises
-from jetsel.calibrate.report.parts import Cell, ChartFigure, Table, lines
+from jetsel.calibrate.judge.words import short
+from jetsel.calibrate.report import Listing, Section, policies, promises
+from jetsel.calibrate.report.drawing import draw
+from jetsel.calibrate.report.overview import compared_results, overview, statuses
 from jetsel.image import Limits
 
 SIDE_PX = 144  # of the longer side
 QUALITY = 70  # of JPEG: 3 KB for most images, and 10 KB for noise
-LONGEST_PATH = 80  # characters
+LONGEST_PATH, LONGEST = 80, 120  # characters of a path, and of a class in a table
 
 
 class ShownImage(Struct, frozen=True):
@@ -78,25 +78,21 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
 
 
-LONGEST = 120  # characters of a path in a table
-
-
 def page(findings: Findings, limits: Limits) -> str:
     """Return the page's text. limits: of the images that it shows."""
-    wrong = findings.mistakes
+    results, best_single = compared_results(findings), findings.comparison.best_single
     return rendered(
         "page.html",
         findings=findings,
-        words=Words(findings.labels_from),
         say=words,
-        policies=policies,
+        cards=policies.cards(findings),
+        overview=overview(results, best_single, findings.labels_from, statuses(findings)),
+        trade_off=policies.trade_off(findings),
         promises=promises,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
-        hopeless=[] if wrong is None else shown(wrong.hopeless, limits),
         doubtful=None if findings.doubtful is None else _doubtful(findings.doubtful, limits),
-        classes=None if wrong is None else _classes(wrong),
-        measured=_measured(findings),
+        classes=_classes(findings),
     )
 
 
@@ -117,15 +113,7 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
 
 def sections_page(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str:
     """Return the text of a page of sentences, then of charts and tables under their headings."""
-    filled = [
-        (
-            one.heading,
-            [_figure(f"chart-{place}-{number}", chart) for number, chart in enumerate(one.charts)],
-            [_table(f"table-{place}-{number}", *listing) for number, listing in enumerate(one.listings)],
-        )
-        for place, one in enumerate(sections)
-    ]
-    return rendered("sections.html", command=command, title=title, sentences=sentences, sections=filled)
+    return rendered("sections.html", command=command, title=title, sentences=sentences, sections=sections)
 
 
 def rendered(name: str, **values: Any) -> str:
@@ -138,6 +126,7 @@ def rendered(name: str, **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals["draw"] = draw
     style = resources.files("jetsel.calibrate.report").joinpath("style.css").read_text("utf-8")
     return environment.get_template(name).render(version=__version__, style=Markup(style), **values)
 
@@ -147,47 +136,14 @@ def _written(value: Any) -> Any:
     return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _figure(key: str, chart: Chart) -> ChartFigure:
-    """A chart whose series are points, with its numbers."""
-    rows = [[name, significant(x), significant(y)] for name, points in chart.series.items() for x, y in points]
-    numbers = Table(f"{key}-numbers", f"{chart.title}: the numbers", ["Series", chart.x, chart.y], {"": rows})
-    drawing = lines(chart.x, chart.y, chart.series, chart.series, {})
-    return ChartFigure(key, chart.title, chart.finding, drawing, numbers)
-
-
-def _table(key: str, caption: str, columns: list[str], rows: Any, text: tuple[int, ...] = ()) -> Table | None:
-    """A table of one body, None if it has no row."""
-    listed = [list(row) for row in rows]
-    return Table(key, caption, columns, {"": listed}, text) if listed else None
-
-
-def _classes(found: Mistakes) -> Table | None:
-    """The classes of the winner."""
-    rows: list[list[Cell]] = []
-    for one in found.classes:
+def _classes(findings: Findings) -> Listing | None:
+    """The classes of the winner, the worst first; None if there are none."""
+    columns = ["Class", "Images", "Right, %", "Most frequent wrong answers"]
+    refused_at = findings.refused_at
+    columns += [] if refused_at is None else [f"Refused, % (at most {words.level(refused_at)} wrong)"]
+    rows = []
+    for one in findings.classes:
         instead = ", ".join(f"{short(name)} ({count})" for name, count in one.instead.items())
-        rows.append([short(one.name, LONGEST), f"{one.photographs:,}", words.percent(one.right), instead])
-    return _table("classes", found.policy, ["Class", "Images", "Right, %", "Most frequent wrong answers"], rows, (3,))
-
-
-def _measured(findings: Findings) -> list[Table]:
-    """The conditions, the models with time, energy if it is known and hash, and the images that were left out."""
-    half_mj = findings.energies_half_mj
-    energies = {
-        model: f"{significant(mean)} \u00b1 {significant(half_mj.get(model))}"
-        for model, mean in findings.energies_mj.items()
-    }
-    listed = [
-        [model, significant(findings.costs_ms.get(model)), energies.get(model, words.UNKNOWN), sha256]
-        for model, sha256 in findings.identities.items()
-    ]
-    columns = ["Model", "Time of one image, ms", "Energy above idle power, mJ", "SHA-256"]
-    reasons = [(reason, f"{count:,}") for reason, count in findings.skipped.items()]
-    paths = [(short(path, LONGEST), reason) for path, reason in findings.left_out]
-    tables = (
-        _table("conditions", "Conditions", ["What", "Value"], findings.conditions.items(), (1,)),
-        _table("models", "Models", columns, listed, (3,)),
-        _table("skipped", "Images that were left out", ["Reason", "Images"], reasons),
-        _table("left-out", f"{len(paths)} of them", ["Image", "Reason"], paths, (1,)),
-    )
-    return [table for table in tables if table is not None]
+        refused = [] if one.refused is None else [words.percent(one.refused)]
+        rows.append([short(one.name, LONGEST), f"{one.images:,}", words.percent(one.right), instead, *refused])
+    return Listing(findings.winner, columns, rows, (3,)) if rows else None

@@ -3,43 +3,63 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
+from rich.console import Console
 
-from jetsel.calibrate.calibrating import Calibrated
+from jetsel.calibrate.judge.findings import Findings
 from jetsel.cli.calibrate import outcome_lines
-from jetsel.cli.terminal import console
 from tests.unit.calibrate.report import sample
 
-FOUND = Calibrated(None, sample.findings(), None, is_better=True, is_allowed=True)  # type: ignore[arg-type]
-OUTCOME = {"verdict": "chain wins", "winner": "chain", "rival": "single:xl", "is_allowed": True, "installed": None}
-OUTCOME |= {"daemon": None, "report": None, "is_served": False}
+OUTCOME = {"installed": None, "daemon": None, "report": None, "is_served": False}
 
 
-def test_without_the_page_the_report_is_printed_and_the_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = list(outcome_lines(FOUND, OUTCOME))
-    for part in parts:
-        console().print(part)
-    printed = " ".join(capsys.readouterr().out.split())
+def printed(findings: Findings, columns: int) -> list[str]:
+    """The lines on a terminal of this width."""
+    out = Console(width=columns, highlight=False, markup=False)
+    with out.capture() as captured:
+        for line in outcome_lines(findings, OUTCOME):
+            out.print(line, soft_wrap=isinstance(line, str))
+    return captured.get().splitlines()
+
+
+def test_without_the_page_the_report_is_printed_and_the_extra_is_named() -> None:
+    lines = printed(sample.findings(), 100)
+    text = "\n".join(lines)
     for said in (
-        "cascade",
+        "cascade (in use now)",
         "oracle",
-        "beside a coin",
         "by 101 neighbours in 2 features",
         "cascade answers 41 % of the images",
     ):
-        assert said in printed
-    assert "pip install 'jetsel[calibrate]'" in str(parts[-1])
+        assert said in text
+    assert "pip install 'jetsel[calibrate]'" in lines[-1]
+
+
+def test_the_table_of_twelve_models_fits_fifteen_lines_of_a_hundred_columns() -> None:
+    lines = printed(sample.of_twelve_models(), 100)
+    end = next(place for place, line in enumerate(lines) if line.startswith("The premodel"))
+    assert end <= 15
+    assert max(map(len, lines[:end])) <= 100
+    names = [line.split()[0] for line in lines[3 : end - 1]]
+    assert names[:3] == ["cascade", "the", "chain"]
+    assert {"single:lite11-420-int8", "oracle"} <= set(names)
+    assert "single:lite4-280-int8" not in names, "faster ones are more accurate"
+    assert lines[end - 1].startswith("not shown: 5 single models")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "done", "said"),
     [
-        ({"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
-        ({"installed": 3, "is_served": True, "rival": "chain"}, "installed as number 3: chain still answers"),
-        ({"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
-        ({}, "nothing was installed: single:xl remains in use; --force installs chain, --policy NAME installs another"),
-        ({"rival": "chain"}, "nothing was installed: chain remains in use; --policy NAME installs another"),
-        ({"is_allowed": False}, "nothing was installed: no policy is within the limits, chain comes closest;"),
+        ({}, {"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
+        ({"rival": "chain"}, {"installed": 3, "is_served": True}, "installed as number 3: chain still answers"),
+        ({}, {"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
+        ({}, {}, "nothing was installed: single:xl remains in use; --force installs chain"),
+        ({"rival": "chain"}, {}, "nothing was installed: chain remains in use; --policy NAME installs another"),
+        ({"is_allowed": False}, {}, "nothing was installed: no policy is within the limits"),
     ],
 )
-def test_one_sentence_names_what_is_installed_and_what_that_changes(changes: dict[str, object], said: str) -> None:
-    assert any(str(line).startswith(said) for line in outcome_lines(FOUND, OUTCOME | changes))
+def test_one_sentence_names_what_is_installed_and_what_that_changes(
+    changes: dict[str, object], done: dict[str, object], said: str
+) -> None:
+    findings = replace(sample.findings(), winner="chain", **changes)  # type: ignore[arg-type]
+    assert any(str(line).startswith(said) for line in outcome_lines(findings, OUTCOME | done))

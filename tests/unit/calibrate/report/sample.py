@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
 from jetsel.artefact.promise import Missing, Promise, Promises
@@ -16,10 +14,7 @@ from jetsel.calibrate.judge.findings import (
     ImageFinding,
     ImageSample,
     Interval,
-    Mistakes,
     PolicyDifference,
-    PromiseFindings,
-    RefusedClass,
     Reliability,
     Result,
     Spread,
@@ -38,6 +33,15 @@ POLICIES = {  # name -> top-1, top-5, mean time in ms
     "chain": (0.591, 0.834, 1.62),
     "cascade": (0.641, 0.861, 1.50),
     "multiplexer": (0.604, 0.841, 1.33),
+}
+FRONT = {
+    "cascade:1": (0.646, 0.863, 2.41),
+    "cascade:2": (0.641, 0.861, 1.50),
+    "cascade:3": (0.628, 0.851, 1.02),
+    "cascade:4": (0.601, 0.840, 0.71),
+    "cascade:5": (0.552, 0.812, 0.44),
+    "chain:1": (0.604, 0.841, 1.91),
+    "chain:2": (0.566, 0.815, 0.88),
 }
 BOUNDS = {
     "cheapest": (0.452, 0.731, 0.21),
@@ -78,13 +82,8 @@ def comparison(*, energy: bool = True) -> Comparison:
         policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
         chain=CHAIN,
-        front=[(0.3 + 0.12 * i, 0.646 - 0.19 * math.exp(-i / 5), f"cascade of budget {i}") for i in range(30)],
+        front={name: result(name, *figures, energy=energy) for name, figures in FRONT.items()},
         reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
-        sentences=[
-            "On your images, chain takes 58 % less time than xl, the best single model, and loses 4.2 points.",
-            "cascade is better: 61 % less time than xl, and 0.8 points more.",
-            "The premodel: choosing a path by 101 neighbours in 2 features adds +1.5 points.",
-        ],
     )
 
 
@@ -111,36 +110,36 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         verdict="cascade was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
         comparison=comparison(energy=energy),
         differing=ImageSample(310, images("differing", ["tabby cat", "Egyptian cat", "tabby cat"])),
-        mistakes=Mistakes(
-            "cascade",
-            [ClassFinding("tabby cat", 80, 0.61, {"Egyptian cat": 20})],
-            ImageSample(165, images("wrong", ["Egyptian cat", "lynx", "Egyptian cat"])),
-        ),
+        classes=[
+            ClassFinding("tabby cat", 80, 0.61, {"Egyptian cat": 20}, refused=0.913),
+            ClassFinding("lynx", 80, 0.93, {}, refused=0.0),
+        ],
         promises=promises(),
+        refused_at=0.05,
+        unknown_images=400,
         current=result("the cascade of 2026-11-01", 0.627, 0.85, 1.41, energy=energy),
         command="jetsel calibrate 'my cats'",
     )
 
 
-def promises() -> PromiseFindings:
-    """The policy in use promises two levels, the best single model one."""
+def promises() -> Promises:
+    """Two levels."""
     five = Promise(0.05, 2.1, (None, 0.3), answered=0.412, wrong=0.043, saved=0.183, unknown_refused=0.931)
     ten = Promise(0.1, 1.4, (None, 0.1), answered=0.573, wrong=0.091, saved=0.122, unknown_refused=0.884)
-    single = Promise(0.1, 1.6, (), answered=0.521, wrong=0.089, unknown_refused=0.872)
-    one, two, above = Missing(0.01, None), Missing(0.02, 12_340), Missing(0.05, 9_100)
-    return PromiseFindings(
-        by_policy={
-            "cascade": Promises((five, ten), (one, two), 7900),
-            "single:xl": Promises((single,), (one, two, above), 7900),
-        },
-        curves={
-            "cascade": [(i / 40, 0.36 * (i / 40) ** 2.4) for i in range(1, 41)],
-            "single:xl": [(i / 40, 0.37 * (i / 40) ** 2.1) for i in range(1, 41)],
-        },
-        level=0.05,
-        classes=[RefusedClass("tabby cat", 80, 0.913), RefusedClass("lynx", 80, 0.0)],
-        unknown_images=400,
-    )
+    return Promises((five, ten), (Missing(0.01, None), Missing(0.02, 12_340)), 7900)
+
+
+def of_twelve_models() -> Findings:
+    """A calibration of twelve models with long names, in which no model dominates another but one."""
+    made = findings()
+    names = [f"lite{number}-{200 + 20 * number}-int8" for number in range(12)]
+    figures = [(0.5 + 0.03 * number, 0.7 + 0.02 * number, 1.0 + number) for number in range(12)]
+    figures[4] = (0.4, 0.6, 9.5)
+    singles = {f"single:{name}": result(f"single:{name}", *one) for name, one in zip(names, figures, strict=True)}
+    others = {name: one for name, one in made.comparison.policies.items() if name in ("cascade", "chain")}
+    others["cascade"] = msgspec.structs.replace(others["cascade"], always=names[-1])
+    compared = msgspec.structs.replace(made.comparison, policies=singles | others, best_single=names[-1])
+    return msgspec.structs.replace(made, comparison=compared)
 
 
 def images(folder: str, answers: list[str], count: int = 8) -> list[ImageFinding]:
@@ -173,6 +172,7 @@ def hostile() -> Findings:
 
 PAGES = {
     "full": findings(),
+    "twelve": of_twelve_models(),
     "agreement": findings(labels_from="xl", noisy="the processor was throttled", energy=False),
     "hostile": hostile(),
 }

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.judge.words import (
     change,
     clean,
     percent,
+    premodel_in_words,
     promises_in_words,
     short,
     signed,
     significant,
 )
+from tests.unit.calibrate.report import sample
 
 
 @pytest.mark.parametrize(
@@ -52,3 +55,12 @@ def test_promises_are_one_sentence() -> None:
     assert promises_in_words("cascade", Promises(kept, missing, 300)) == said
     said = "s cannot promise an error rate, not even 2 %: it needs about 1,200 images in all."
     assert promises_in_words("s", Promises((), missing, 300)) == said
+
+
+def test_the_premodel_is_one_sentence_with_what_it_adds_and_costs() -> None:
+    said = premodel_in_words(sample.CHAIN)
+    assert said.startswith("The premodel: choosing a path by 101 neighbours in 2 features adds +1.5 points")
+    assert said.endswith("features and choice take 0.148 ms.")
+    withheld = replace(sample.CHAIN, offered=False, chooser_mj=0.51)
+    assert premodel_in_words(withheld).startswith("The premodel adds nothing here, so chain is not offered: ")
+    assert premodel_in_words(withheld).endswith("0.148 ms and 0.510 mJ.")

@@ -1,0 +1,79 @@
+"""The first table of a report, on the page and in a terminal: each policy in the few numbers that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from jetsel.calibrate.judge.findings import Findings, Result
+from jetsel.calibrate.judge.metrics import undominated
+from jetsel.calibrate.judge.words import change, half_width, percent, score, short, signed, significant
+from jetsel.calibrate.report import Listing
+
+SINGLE = "single:"
+LONGEST = 26  # characters of a name
+
+
+def statuses(findings: Findings) -> dict[str, str]:
+    """The policy that is in use, the winner, and what was in use before, each with what it is."""
+    current = {} if findings.current is None else {findings.current.name: "in use"}
+    if findings.installed:
+        return dict.fromkeys(current, "in use before") | {findings.winner: "in use now"}
+    return {findings.winner: "candidate"} | current
+
+
+def compared_results(findings: Findings) -> list[Result]:
+    """What is in use, the candidate, other policies, single models, the oracle; of each kind the fastest first."""
+    comparison, marks = findings.comparison, statuses(findings)
+    results = comparison.policies | {"oracle": comparison.bounds["oracle"]}
+    if findings.current is not None:
+        results = results | {findings.current.name: findings.current}
+
+    def place(result: Result) -> tuple[bool, bool, bool, bool, float]:
+        is_single, mark = result.name.startswith(SINGLE), marks.get(result.name)
+        is_first = mark in ("in use", "in use now")
+        return not is_first, mark is None, result.name == "oracle", is_single, result.time_ms.mean
+
+    return sorted(results.values(), key=place)
+
+
+def overview(
+    results: Sequence[Result], best_single: str, labels_from: str | None, marks: Mapping[str, str] = {}
+) -> Listing:
+    """Return a row for each result, in their order. marks: the policies that are highlighted, and why."""
+    columns: dict[str, Callable[[Result], str]] = {
+        f"{score(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(half_width(r.top1_interval))}",
+        "Top-5, %": lambda r: percent(r.top5),
+        "Mean ms": lambda r: significant(r.time_ms.mean),
+        "Mean mJ": lambda r: significant(None if r.energy_mj is None else r.energy_mj.mean),
+        "Points": lambda r: signed(r.vs_best_single.points),
+        "Time": lambda r: change(r.vs_best_single.time_ratio),
+    }
+    if all(result.top5 == 1 for result in results):  # of five classes or fewer
+        del columns["Top-5, %"]
+    if all(result.energy_mj is None for result in results):
+        del columns["Mean mJ"]
+    rows = [[_name(result), *(cell(result) for cell in columns.values())] for result in results]
+    caption = f"Points and time are compared with {short(best_single)}, the best single model"
+    named = {_name(result): marks[result.name] for result in results if result.name in marks}
+    return Listing(caption, ["Policy", *columns], rows, marks=named)
+
+
+def _name(result: Result) -> str:
+    """The policy, and whether it does no more than one model."""
+    is_one = result.always is not None and not result.name.startswith(SINGLE)
+    return short(f"{result.name} (always {result.always})" if is_one else result.name, LONGEST)
+
+
+def without_dominated(results: Sequence[Result], most: int, kept: Iterable[str]) -> list[Result]:
+    """Return at most this number of results: single models that another one dominates are left out.
+
+    kept: names that stay. If it is not enough, the least accurate single models are left out, too.
+    """
+    singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(kept)]
+    room = most - (len(results) - len(singles))
+    if len(singles) <= room:
+        return list(results)
+    front = undominated((one.time_ms.mean, one.top1, one.name) for one in results if one.name.startswith(SINGLE))
+    able = {name for *_, name in front} & {one.name for one in singles}
+    shown = [name for *_, name in front if name in able][-room:] if room > 0 else []
+    return [one for one in results if one not in singles or one.name in shown]
