@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from calibration.papers.taylor.selection import lift_of, time_price
 from calibration.papers.taylor.trials import Seen, Trial, at_price, within
 from calibration.papers.taylor.ways import single, strongest
-from jetsel.calibrate.fit.selection import lift_of, time_price
 from jetsel.calibrate.judge.metrics import best_mix
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
