@@ -11,11 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.papers.area import area_under_curve
-from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted
+from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted, taught
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.kind import ChainPlan
 from jetsel.policies.multiplexer import STATISTICS, Readout
 from jetsel.policies.policy import Evidence, Steps
 from jetsel.policies.registry import KIND
@@ -96,7 +94,7 @@ def test_as_little_is_sent_as_keeps_the_accuracy_of_the_edge(
 def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> None:
     """The last model of a recording stands for the edge's; the first one runs on every image."""
     fit, test = drawn(1, 300), drawn(2, 100)
-    learned = learn(fit, ChainPlan(("contrast",), 1), fit_temperatures(fit), [KIND["multiplexer"]])
+    learned = taught(fit, [KIND["multiplexer"]])
     policy = fitted(learned)
     assert (policy.here, policy.away) == (("s", "m"), "l")
     run = replay_all(policy, test, range(100), learned.temperatures, "m")
