@@ -143,7 +143,7 @@ def main() -> None:
     found = fitted(family, loaded, offers_chain=True)  # documents and tests show every policy on this family
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
-    show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
+    show(f"each of {found.findings.photographs} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     print("\n" + "\n".join(f"- {sentence}" for sentence in found.findings.comparison.sentences))
     if options.report is not None:
@@ -162,7 +162,7 @@ def main() -> None:
     clock = FeatureClock(
         decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
     )
-    policies = asked(other.recording.models, found.calibration, [])
+    policies = asked(other.recording.models, found.calibration, list(found.findings.comparison.policies))
     judged = evaluate(other.recording, found.calibration, policies, clock)
     front = front_on(other, loaded, found)
     keep("test.json", judged._asdict() | {"front": front})
