@@ -129,7 +129,6 @@ def status(seen: Seen) -> wire.StatusReply:
         "it does best",
         "m",
         None,
-        {},
         [],
     )
     return wire.StatusReply(
