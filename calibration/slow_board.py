@@ -151,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help="made by jetsel models pull efficientnet-lite --folder",
+        help="made by jetsel models pull efficientnet-lite --both",
     )
     parser.add_argument("--most", type=int, default=500, help="images that are drawn from the folder (%(default)s)")
     parser.add_argument("--cpu-percent", type=float, default=15.0, help="part of one core (%(default)s)")
