@@ -15,7 +15,6 @@ from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, 
 from jetsel.premodel.cascades import Fitted, judge
 
 NAME = "cascade"
-POINT = "cascade:"  # before the numbers of the operating points
 LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
 
 
@@ -149,7 +148,7 @@ class CascadeKind(Kind):
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
         """Return all of them; the last rung of each must accept all, and each rung be a model of the calibration."""
-        named = {NAME: part.facts.cascade} | {f"{POINT}{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
+        named = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
         for name, rungs in named.items():
             check_rungs(name, rungs, calibration)
         return {name: Cascade(name, rungs) for name, rungs in named.items()}

@@ -140,14 +140,14 @@ class ChainKind(Kind):
             check_rungs(self.name, rungs, calibration)
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])
         near = Neighbours(part.arrays["points"])
-        if near.points.shape[1] != len(facts.features) or part.arrays["goes_on"].shape[1] != len(facts.paths):
+        goes_on = part.arrays["goes_on"]
+        if near.points.shape[1] != len(facts.features):
             raise ValueError(f"its points have {near.points.shape[1]} features, not {len(facts.features)}")
+        if goes_on.shape[1:] != (len(facts.paths),):
+            raise ValueError(f"its images have columns for {goes_on.shape[-1]} paths, not {len(facts.paths)}")
         costs, largest = calibration.cost_array, calibration.cost_array.max()
         cost = np.stack(
-            [
-                _cost(rungs, part.arrays["goes_on"][:, place], costs, calibration)
-                for place, rungs in enumerate(facts.paths)
-            ],
+            [_cost(rungs, goes_on[:, place], costs, calibration) for place, rungs in enumerate(facts.paths)],
             axis=1,
         )
         chain = Chain(near, scaling, part.arrays["right"], cost, facts.k)

@@ -217,9 +217,12 @@ def point_of(policy: Policy, calibration: Calibration) -> Point | None:
     return Point(policy, figures["top1"], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"])
 
 
-def points_here(offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]) -> list[Point]:
-    """Return the points of the single models and cascades here of which the calibration has figures."""
-    paths = (policy for policy in offered.values() if not policy.features and set(policy.models) <= set(here))
+def points_here(
+    offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str], features: Collection[str] = ()
+) -> list[Point]:
+    """Return the points of the policies here of which the calibration has figures. features: that they may read."""
+    known, served = set(features), set(here)
+    paths = (policy for policy in offered.values() if set(policy.features) <= known and set(policy.models) <= served)
     return [point for policy in paths if (point := point_of(policy, calibration)) is not None]
 
 

@@ -10,7 +10,6 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
-from jetsel.policies.cascade import POINT
 from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
@@ -97,13 +96,12 @@ def _front(
     top = point_of(in_use.policies[name], calibration)
     if top is None:
         return None
-    paths = points_here(in_use.policies, calibration, models)
+    paths = points_here(in_use.policies, calibration, models, in_use.policies[name].features)
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
         told = event("front-too-weak", family=family.name)
         log.warning(words, least, name, family.name, top.accuracy, extra=told)
-    points = [one for one in paths if one.policy.name.startswith(POINT)]
-    others = [one for one in points if one.policy.name != name and one.known_accuracy >= least]
+    others = [one for one in paths if one.policy.name != name and one.known_accuracy >= least]
     return front_of(others, top)
 
 

@@ -112,7 +112,7 @@ def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     done = jetsel("calibrate", home.photos, "--recording", home.recording, "--force", "--config", daemon.config)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    for part in ("policy", "single:xs", "cascade-averaged", "oracle", "On your images, chain "):
+    for part in ("policy", "single:xs", "cascade", "oracle", "On your images, chain "):
         assert part in text
     called = f"number 1, of {installed(tmp_path).created}"
     assert "installed as number 1" in text
@@ -200,7 +200,7 @@ def test_evaluate_prints_the_documented_object(home: Home) -> None:
     assert done.stderr == ""
     (found,) = lines(done)
     assert (found["photographs"], found["labels_from"]) == (VIEWS, None)
-    assert {"single:xs", "single:s", "chain", "cascade"} <= set(found["policies"])
+    assert {"single:xs", "single:s", "cascade"} <= set(found["policies"])
     assert set(found["bounds"]) == {"cheapest", "best single", "random", "oracle"}
     for result in [*found["policies"].values(), *found["bounds"].values()]:
         assert {"top1", "top5", "precision", "recall", "f1"} <= set(result)

@@ -69,16 +69,6 @@ def test_every_policy_answers(peer: Peer, jpeg: bytes) -> None:
         assert (answer["stages_ms"]["features"] is not None) == reads
 
 
-def test_doubt_is_refused_where_the_request_says_so(peer: Peer) -> None:
-    refused = used = 0
-    for seed in range(40):
-        picture = encoded(drawn(seed))
-        used += peer.classify(picture, policy="chain", on_doubt="use")["in_doubt"]
-        refused += peer.classify(picture, policy="chain", on_doubt="refuse").get("code") == "in-doubt"
-    assert refused == used
-    assert used > 0, "no drawn picture is far from what the chain knows: the test shows nothing"
-
-
 GOOD = {"v": 1, "type": "classify", "id": "x"}
 BAD_MESSAGES: dict[str, tuple[list[bytes], str, str | None]] = {
     "no JSON": ([b"{nonsense", b"img"], "bad-request", None),

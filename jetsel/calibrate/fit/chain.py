@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.record.replay import TimeFeatures
-from jetsel.features import NAMES, PAPER_SEVEN
+from jetsel.features import PAPER_SEVEN
 from jetsel.policies.chain import Learned
 from jetsel.policies.kind import Table
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, means_near
 
-FEATURES = (PAPER_SEVEN, NAMES)
 KS = (31, 101, 301, 601)
 LARGEST_SHARE = 0.7  # of the images that may be neighbours: more are nearly all, which is no choice
 SURE = 0.05  # how likely a chain is offered that adds nothing
@@ -45,12 +44,13 @@ def try_readings(learned: Learned, held: Table) -> dict[Reading, TriedReading]:
     everywhere = known.right.mean(axis=0)[None], cost.mean(axis=0)[None]
     found = {Reading(): _at_prices(paths, *everywhere, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(known.right)]
-    for names in FEATURES if ks else ():
+    seven = tuple(name for name in PAPER_SEVEN if name in learned.feature_names)
+    for names in (seven, tuple(learned.feature_names)) if ks else ():
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
         near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
         for k, (right, spent) in zip(ks, means_near(known.right, cost, near, ks), strict=True):
-            found[Reading(tuple(names), k)] = _at_prices(paths, right, spent, prices)
+            found[Reading(names, k)] = _at_prices(paths, right, spent, prices)
     return found
 
 

@@ -14,9 +14,8 @@ let heardAt = Date.now();
 let shown = null; // the URL of the picture that is shown
 
 const POLICIES = {
-  "cascade": "It runs the cheapest model first, and a larger one only if the answer is not sure enough.",
-  "cascade-averaged": "It runs the cheapest model first, a larger one if the answer is not sure enough, and averages their answers.",
-  "chain": "It computes cheap features of the image, and runs the model that did best on the most similar calibration images.",
+  "cascade": "It runs a cheap model first, and a larger one if the answer is not sure enough; the mean of both then answers.",
+  "chain": "It computes cheap features of the image, and takes the path that paid best on the most similar calibration images.",
 };
 const policyWords = (name) => (name.startsWith("single:") ? "It always runs one model." : POLICIES[name] || "");
 

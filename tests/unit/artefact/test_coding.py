@@ -17,7 +17,7 @@ from jetsel.artefact.coding import ARRAYS, MANIFEST, read, save
 from jetsel.artefact.condensed import read_condensed
 from jetsel.base import arrays
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.fit.assemble import fit_temperatures
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.registry import KIND
@@ -43,7 +43,7 @@ def forge(folder: Path, put: dict[str, Any] | None = None, **changes: Any) -> No
 
 def arrays_of(calibration: Calibration) -> list[dict[str, Any]]:
     parts = calibration.parts
-    return [{"right": calibration.right}, *(dict(parts[name].arrays) for name in sorted(parts))]
+    return [dict(parts[name].arrays) for name in sorted(parts)]
 
 
 def test_what_is_saved_is_loaded(calibration: Calibration, tmp_path: Path) -> None:

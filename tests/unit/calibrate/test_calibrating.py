@@ -20,8 +20,6 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
-from jetsel.policies.front import NAME as FRONT
-from jetsel.policies.front import POINT
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.site.family_calibrations import Incumbent
 
@@ -83,9 +81,8 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
     assert findings.left_out == LEFT_OUT
     assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
-    assert NAMES[0] in findings.features
     comparison = findings.comparison
-    others = {kind.name for kind in USUAL} - {FRONT}  # which has operating points
+    others = {kind.name for kind in USUAL}
     assert set(comparison.policies) == {f"single:{model}" for model in COSTS_MS} | others
     assert set(comparison.bounds) == {"cheapest", "best single", "random", "oracle"}
     assert comparison.sentences
@@ -101,12 +98,14 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     check(found_again, "d" * 64, HASHES, table_hash(), 64)
     policies = catalogue(tuple(COSTS_MS), found_again)
     assert found_again.default_policy in policies
-    points = {name for name in policies if name.startswith(POINT)}
+    points = {name for name in policies if name.startswith(("cascade:", "chain:"))}
     assert set(policies) - points == set(found.findings.comparison.policies)
     assert points
     assert points <= found_again.figures.keys()
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
-    assert found_again.parts["chain"].arrays["points"].shape == (500, len(found.findings.features))
+    chain = found.findings.comparison.chain
+    assert chain is not None
+    assert found_again.parts["chain"].arrays["points"].shape == (500, len(chain.features))
     chosen = found_again.figures[found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparison.policies[found.findings.winner].time_ms.mean
 
@@ -133,13 +132,11 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     )
 
 
-def test_what_nothing_may_replace_has_the_best_trade_for_it_named_and_no_dearer_one(found: Calibrated) -> None:
+def test_what_is_in_use_stays_if_few_images_cannot_show_a_better_choice(found: Calibrated) -> None:
     in_use = Incumbent(found.findings.winner, found.calibration)
-    few = calibrated(drawn(200), dataclasses.replace(ORDER, in_use=in_use))
-    policies = few.findings.comparison.policies
+    few = calibrated(drawn(100), dataclasses.replace(ORDER, in_use=in_use))
     assert not few.is_better
     assert few.findings.current is not None
-    assert policies[few.findings.winner].time_ms.mean <= 1.05 * few.findings.current.time_ms.mean
     assert f"{few.findings.winner} is not shown to be a better choice than" in few.findings.verdict
 
 
@@ -172,8 +169,7 @@ def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accu
         costs_ms=costs_ms,
     )
     found = calibrated(dataclasses.replace(loaded, recording=two))
-    assert NAMES[0] in found.calibration.features
-    assert "chain" in found.calibration.parts
+    assert NAMES[0] in found.calibration.parts["chain"].facts.features
     chain, best = (found.findings.comparison.policies[name] for name in ("chain", "single:l"))
     assert chain.top1 > best.top1 - 0.01
     assert chain.time_ms.mean < 0.7 * best.time_ms.mean

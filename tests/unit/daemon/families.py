@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.artefact.coding import save
+from jetsel.artefact.parts import Cascades, Paths, Rung
 from jetsel.features import table_hash
-from jetsel.policies.cascade import Rung
-from jetsel.policies.chain import Links
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -29,10 +28,12 @@ INPUT = {
     "std": [0.25, 0.25, 0.25],
 }
 
-POINTS = {
+NEIGHBOURS = {
     "minimum": np.zeros(2, np.float32),
     "maximum": np.ones(2, np.float32),
     "points": np.linspace(0, 1, 12, dtype=np.float32).reshape(6, 2),
+    "right": np.arange(12).reshape(6, 2) % 2 == 0,
+    "goes_on": np.zeros((6, 2), bool),
 }
 
 
@@ -82,7 +83,7 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
     """Return a calibration that belongs to the family in this folder, but for the changes."""
     found: Family = scan([folder]).families[family]
     names = [model.manifest.name for model in found.models]
-    right = np.arange(6 * len(names)).reshape(6, -1) % 2 == 0
+    ends = names[0], names[-1]
     fields: dict[str, object] = {
         "family": family,
         "labels_sha256": found.labels.sha256,
@@ -90,18 +91,16 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "feature_table": table_hash(),
         "decode_px": found.decode_px,
         "features_px": 4096,
-        "features": ("contrast", "hue1"),
-        "k": 3,
+        "photographs": 6,
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {
-            "chain": Part(Links(tuple(names)), POINTS),
-            "cascade": Part((Rung(names[0], 0.75), Rung(names[-1], 0.0))),
+            "chain": Part(Paths(tuple((Rung(name, 0.0),) for name in ends), ("contrast", "hue1"), 3, 0.1), NEIGHBOURS),
+            "cascade": Part(Cascades((Rung(names[0], 0.75), Rung(names[-1], 0.0)), ())),
         },
         "default_policy": "cascade",
         "because": "the cascade did best",
         "figures": {},
         "created": "2026-11-20",
-        "right": right,
     }
     return Calibration(**{**fields, **changes})  # type: ignore[arg-type]

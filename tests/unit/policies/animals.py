@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from jetsel.artefact.calibration import Calibration, Part
-from jetsel.policies.cascade import Rung
-from jetsel.policies.chain import Links
-from jetsel.policies.multiplexer import Priced, fit_readout, inputs_of
-from jetsel.premodel import Soundness
+from jetsel.artefact.parts import Cascades, Paths, Priced, Rung
+from jetsel.policies.multiplexer import fit_readout, inputs_of
 
 TWO = {
     "minimum": np.array([2.0, -1.0], np.float32),
     "maximum": np.array([12.0, 1.0], np.float32),
     "points": np.array([[0, 0], [0.1, 0], [0.2, 0], [1, 1]], np.float32),
+    "right": np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]], bool),
+    "goes_on": np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]], bool),
 }
+PATHS = (Rung("small", 0.0),), (Rung("middle", 0.0),), (Rung("small", 0.75), Rung("large", 0.0))
 
 
 def multiplexer(models: int, width: int = 0) -> Part:
@@ -29,16 +30,19 @@ def multiplexer(models: int, width: int = 0) -> Part:
 
 
 PARTS = {
-    "chain": Part(Links(("large", "small"), Soundness(0.5, ((0.25, 0.75),))), TWO),
-    "cascade": Part((Rung("small", 0.25), Rung("large", 0.0))),
-    "cascade-averaged": Part((Rung("large", 0.0),)),
-    "front": Part(((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),))),
+    "chain": Part(Paths(PATHS, ("contrast", "hue1"), 3, 0.25, (0.5,)), TWO),
+    "cascade": Part(
+        Cascades(
+            (Rung("small", 0.25), Rung("large", 0.0)),
+            ((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),)),
+        )
+    ),
     "multiplexer": multiplexer(3),
 }
 
 
 def animals() -> Calibration:
-    """Four photographs, two features, three models, k = 3."""
+    """Four images, two features, three models, k = 3."""
     return Calibration(
         family="animals",
         labels_sha256="a" * 64,
@@ -46,14 +50,12 @@ def animals() -> Calibration:
         feature_table="f" * 64,
         decode_px=64,
         features_px=4096,
-        features=("contrast", "hue1"),
-        k=3,
+        photographs=4,
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
         costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
-        right=np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool),
         parts={
-            "chain": Part(Links(("small", "middle", "large")), TWO),
-            "cascade": Part((Rung("small", 0.75), Rung("large", 0.0))),
+            "chain": Part(Paths(PATHS, ("contrast", "hue1"), 3, 0.25), TWO),
+            "cascade": Part(Cascades((Rung("small", 0.75), Rung("large", 0.0)), ())),
         },
         default_policy="cascade",
         because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",

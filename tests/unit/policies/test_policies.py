@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from jetsel.base.errors import InDoubtError, ModelUnavailableError
+from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.policy import Run
@@ -19,9 +21,11 @@ def test_cascade_stops_at_the_first_sure_rung() -> None:
     steps = CASCADE(NOTHING)
     assert next(steps).models == ("s",)
     assert steps.send((said("s", 0.79),)).models == ("m",)
-    decision = ended(steps, said("m", 0.6))
+    # Odds of 79 to 21 and of 3 to 7 give sqrt(79 / 21 x 3 / 7), 1.27 to 1; with 0.4, 1.58 to 1.
+    decision = ended(steps, said("m", 0.4))
     assert decision.seen.model == "m"
-    assert "confidence 0.60, threshold 0.60" in decision.because
+    assert "mean of s and m" in decision.because
+    assert "confidence 0.61, threshold 0.60" in decision.because
 
 
 def test_cascade_passes_over_an_unavailable_rung() -> None:
@@ -35,8 +39,8 @@ def test_cascade_passes_over_an_unavailable_rung() -> None:
 def test_cascade_answers_with_the_best_so_far_where_the_last_rung_is_unavailable() -> None:
     steps = CASCADE(NOTHING)
     next(steps)
-    steps.send((said("s", 0.1),))
-    steps.send((said("m", 0.1),))
+    steps.send((said("s", 0.5),))
+    steps.send((said("m", 0.5),))
     with pytest.raises(StopIteration) as stop:
         steps.throw(ModelUnavailableError("l broke"))
     assert stop.value.value.seen.model == "m"
@@ -52,47 +56,62 @@ def test_cascade_without_any_rung_is_unavailable() -> None:
         steps.throw(ModelUnavailableError("l"))
 
 
-# Photographs at 0, 1 and 2 are best left to s, those at 10, 11 and 12 to l, those at 20, 21 and 22 to nobody.
+def test_the_answer_is_the_mean_of_the_scaled_logits_of_all_that_ran() -> None:
+    # Odds of 4 to 1 and of 1 to 9: the geometric mean is sqrt(4 x 1/9) = 2/3 to 1.
+    mean = CASCADE.answer([said("s", 0.8), said("l", 0.1)])
+    assert mean.model == "l"
+    assert mean.probabilities == pytest.approx([0.4, 0.6])
+    assert mean.confidence == pytest.approx(0.6)
+
+
+# At 0, 1 and 2 the small model is right, and the two together; at 10, 11 and 12 the two alone; at 20 to 22 nothing is.
 POINTS = np.array([[0], [1], [2], [10], [11], [12], [20], [21], [22]], np.float32)
-VOTES = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[0, 0]] * 3, np.bool_)
-CHAIN = ChainPolicy(
-    "chain",
-    Chain(("s", "l"), VOTES, Neighbours(POINTS), WHOLE, 3),
-    ("contrast",),
+RIGHT = np.array([[1, 1]] * 3 + [[0, 1]] * 3 + [[0, 0]] * 3, np.bool_)
+COST = np.array([[1, 11]] * 9, np.float32)
+PATHS = Cascade("chain", rungs_of(["s"], [])), Cascade("chain", rungs_of(["s", "l"], [0.8]))
+
+
+def chain(k: int = 3, price: float = 0.05) -> ChainPolicy:
+    return ChainPolicy("chain", Chain(Neighbours(POINTS), WHOLE, RIGHT, COST, k), PATHS, price, ("contrast",))
+
+
+@pytest.mark.parametrize(
+    ("place", "price", "goes_on", "counts"),
+    [
+        (1.0, 0.05, False, "s is right on 3"),  # 1 - 0.05 against 1 - 0.55
+        (11.0, 0.05, True, "s then l is right on 3"),  # 0 - 0.05 against 1 - 0.55
+        (11.0, 0.2, False, "s is right on 0"),  # 0 - 0.2 against 1 - 2.2
+        (21.0, 0.05, False, "s is right on 0"),  # nothing is right: the cheapest
+    ],
 )
-
-
-@pytest.mark.parametrize(("place", "model"), [(1.0, "s"), (11.0, "l")])
-def test_chain_runs_the_model_that_the_neighbours_vote_for(place: float, model: str) -> None:
-    steps = CHAIN(at(place))
-    assert next(steps).models == (model,)
-    decision = ended(steps, said(model, 0.2))
+def test_the_chain_follows_the_path_of_the_best_trade_among_the_neighbours(
+    place: float, price: float, goes_on: bool, counts: str
+) -> None:
+    steps = chain(price=price)(at(place))
+    run = next(steps)
+    assert run.models == ("s",)
+    assert f"of 3 neighbours, {counts}" in run.because
+    if goes_on:
+        assert steps.send((said("s", 0.5),)).models == ("l",)
+        decision = ended(steps, said("l", 0.9))
+    else:
+        decision = ended(steps, said("s", 0.5))
     assert not decision.in_doubt
     assert decision.distance == pytest.approx(2 / 3)
 
 
-def test_chain_in_doubt_uses_the_fallback() -> None:
-    steps = CHAIN(at(21))
-    assert next(steps).models == ("l",)
-    assert ended(steps, said("l", 0.2)).in_doubt
+def test_if_all_images_are_asked_the_chain_is_the_path_that_is_best_for_all() -> None:
+    # Over all: 3 / 9 - 0.05 against 6 / 9 - 0.55, and with a price of 0.03 it is 3 / 9 - 0.03 against 6 / 9 - 0.33.
+    for price, path in ((0.05, "s is right on 3"), (0.03, "s then l is right on 6")):
+        for place in (1.0, 21.0):
+            assert f"of 9 neighbours, {path}" in next(chain(9, price)(at(place))).because
 
 
-def test_chain_in_doubt_refuses_where_it_is_asked_to() -> None:
-    with pytest.raises(InDoubtError, match="on_doubt"):
-        next(CHAIN(at(21, fallback=None)))
-
-
-def test_chain_uses_the_fallback_for_an_unavailable_choice() -> None:
-    steps = CHAIN(at(1))
-    next(steps)
+def test_the_chain_follows_the_next_best_path_if_no_model_of_the_best_is_available() -> None:
+    large = Cascade("chain", rungs_of(["l"], []))
+    policy = dataclasses.replace(chain(), paths=(PATHS[0], large))
+    steps = policy(at(1))
+    assert next(steps).models == ("s",)
     assert steps.throw(ModelUnavailableError("s broke")).models == ("l",)
-    decision = ended(steps, said("l", 0.2))
-    assert decision.because == "s is unavailable; l is the fallback"
-    assert not decision.in_doubt
-
-
-def test_chain_whose_fallback_is_the_unavailable_choice_fails() -> None:
-    steps = CHAIN(at(11))
-    next(steps)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="l broke"):
         steps.throw(ModelUnavailableError("l broke"))

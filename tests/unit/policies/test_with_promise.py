@@ -39,7 +39,7 @@ def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
     steps = with_promise()(REFUSE)
     next(steps)
     assert steps.send((said("s", 0.7),)).models == ("l",)
-    why = r"l is not sure enough \(probability 0.75, but wrong_at_most 0.05 needs at least 0.8\)"
+    why = r"l is not sure enough \(probability 0.7257, but wrong_at_most 0.05 needs at least 0.8\)"
     with pytest.raises(InDoubtError, match=f'{why}. Send "on_doubt": "use"'):
         steps.send((said("l", 0.75),))
     steps = with_promise()(USE)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay
-from jetsel.policies.cascade import AveragedCascade, Cascade, rungs_of
-from jetsel.premodel.cascades import PRICES, QUANTILES, Fitted, Outputs, fit_cascades, judge
+from jetsel.policies.cascade import Cascade, rungs_of
+from jetsel.premodel.cascades import QUANTILES, Fitted, Outputs, fit_cascades, judge, tried_cascades
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)
 
 
-def outputs(recording: Recording, *, averaged: bool = False) -> Outputs:
-    return recording.table(EVEN).outputs(averaged=averaged)
+def outputs(seed: int, images: int = 30) -> Outputs:
+    return drawn(seed, images).table(EVEN).outputs
 
 
-@pytest.mark.parametrize("averaged", [False, True])
 @given(seed=st.integers(0, 1000), thresholds=st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: list[float]) -> None:
+def test_judging_is_replaying_the_policy(seed: int, thresholds: list[float]) -> None:
     found = drawn(seed)
-    policy = (
-        AveragedCascade("a", rungs_of(found.models, thresholds))
-        if averaged
-        else Cascade("c", rungs_of(found.models, thresholds))
-    )
-    correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), outputs(found, averaged=averaged))
+    policy = Cascade("cascade", rungs_of(found.models, thresholds))
+    correct, ran = judge(Fitted((0, 1, 2), (*thresholds, 0.0)), outputs(seed))
     for photograph in range(len(found.classes)):
         replayed = replay(policy, found, photograph, EVEN, "l")
         assert replayed.decision is not None
@@ -39,25 +31,33 @@ def test_judging_is_replaying_the_policy(averaged: bool, seed: int, thresholds: 
         assert replayed.models_ms == ran[photograph] @ found.costs()
 
 
-def judged(fitted: Fitted, heard: Outputs) -> tuple[float, float]:
-    correct, ran = judge(fitted, heard)
-    return float(correct.mean()), float((ran @ heard.costs).mean())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("averaged", [False, True])
 @given(seed=st.integers(0, 1000))
-def test_at_every_price_nothing_of_two_rungs_beats_what_is_fitted(averaged: bool, seed: int) -> None:
-    three = drawn(seed, photographs=12)
-    found = dataclasses.replace(three, models=("s", "l"), logits=three.logits[[0, 2]])
-    heard = outputs(found, averaged=averaged)
-    everything = [Fitted((0,), (0.0,)), Fitted((1,), (0.0,))]
-    everything += [Fitted((0, 1), (float(t), 0.0)) for t in np.quantile(heard.of((0,))[0], QUANTILES)]
-    fitted = [judged(one, heard) for one in fit_cascades(heard, np.linspace(0.05, 1.3, 200))]
-    for price in PRICES / COSTS_MS["l"]:
-        values = [right - price * cost for right, cost in (judged(one, heard) for one in everything)]
-        assert max(right - price * cost for right, cost in fitted) == pytest.approx(max(values))
+def test_all_pairs_and_thresholds_are_tried_and_none_beats_what_is_fitted_for_a_budget(seed: int) -> None:
+    seen = outputs(seed)
+    tried = tried_cascades(seen)
+    everything = [Fitted((model,), (0.0,)) for model in range(3)]
+    for first, last in ((0, 1), (0, 2), (1, 2)):
+        thresholds = np.unique(np.quantile(seen.of((first,))[0], QUANTILES)).tolist()
+        everything += [Fitted((first, last), (threshold, 0.0)) for threshold in thresholds]
+    assert set(tried.cascades) == set(everything)
+    for one, accuracy, cost in zip(tried.cascades, tried.accuracy, tried.cost, strict=True):
+        correct, ran = judge(one, seen)
+        assert (accuracy, cost) == pytest.approx((correct.mean(), (ran @ seen.costs).mean()))
+    budgets = np.linspace(0.1, 1.3, 40)
+    for budget, fitted in zip(budgets, fit_cascades(seen, budgets), strict=True):
+        within = tried.cost <= budget * 10
+        correct, ran = judge(fitted, seen)
+        assert correct.mean() == pytest.approx(tried.accuracy[within].max())
+        assert (ran @ seen.costs).mean() <= budget * 10 + 1e-9
 
 
 def test_where_no_budget_is_kept_the_fastest_is_taken() -> None:
-    assert fit_cascades(outputs(drawn(1)), [0.01]) == [Fitted((0,), (0.0,))]
+    assert fit_cascades(outputs(1), [0.01]) == [Fitted((0,), (0.0,))]
+
+
+def test_what_was_computed_of_all_images_holds_for_some() -> None:
+    rows = np.array([3, 3, 17, 0])
+    whole = drawn(5).table(EVEN)
+    for ran in ((0,), (0, 2)):
+        for part, of_all in zip(whole.take(rows).outputs.of(ran), whole.outputs.of(ran), strict=True):
+            np.testing.assert_array_equal(part, of_all[rows])

@@ -1,4 +1,4 @@
-"""The chain by hand, and level by level against scikit-learn."""
+"""The chain by hand, and level by level against scikit-learn; the paths that it chooses among."""
 
 from __future__ import annotations
 
@@ -6,44 +6,41 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from jetsel.premodel import Chain, Choice, Neighbours, Scaling, optimum_votes
-from tests.unit.premodel.fitted import fit_chain
+from jetsel.premodel import Chain, Neighbours, Scaling, fit_scaling
+from jetsel.premodel.paths import MOST_PATHS, PathTable, means_near, possible_paths, select_paths
+from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
-MODELS = ("small", "middle", "large")
+EVEN = dict.fromkeys(COSTS_MS, 1.0)
 
 
-def line(votes: list[list[int]], k: int) -> Chain:
+def line(right: list[list[int]], cost: list[list[float]], k: int) -> Chain:
     """A chain over points at 0, 1, 2, ... on a line, whose scaling changes nothing."""
-    points = np.arange(len(votes), dtype=np.float32)[:, None]
+    points = np.arange(len(right), dtype=np.float32)[:, None]
     scaling = Scaling(np.zeros(1, np.float32), np.ones(1, np.float32))
-    return Chain(MODELS, np.array(votes, bool), Neighbours(points), scaling, k)
+    return Chain(Neighbours(points), scaling, np.array(right, bool), np.array(cost, np.float32), k)
 
 
-def at(x: float) -> NDArray[np.float32]:
-    return np.array([x], np.float32)
-
-
-def test_the_first_link_with_a_majority_is_chosen() -> None:
-    chain = line([[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], k=3)
-    assert chain.choose(at(0)) == Choice("small", 1.0, (2, 1, 1))  # points 0, 1, 2; (0 + 1 + 2) / 3 away
-    assert chain.choose(at(2)) == Choice("middle", 2 / 3, (1, 2, 2))  # points 2, 1, 3: large has a majority as well
+def test_each_path_reads_its_own_column_of_the_same_neighbours() -> None:
+    chain = line([[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 3], [1, 5], [1, 7], [1, 9]], k=3)
+    near = chain.read(np.zeros(1, np.float32))  # points 0, 1, 2
+    assert near.right == pytest.approx([2 / 3, 1 / 3])
+    assert near.cost == pytest.approx([1, 5])
+    assert near.distance == pytest.approx(1.0)
+    assert (chain.overall.right.tolist(), chain.overall.cost.tolist()) == ([0.5, 0.5], [1.0, 6.0])
 
 
 @pytest.mark.parametrize(
-    ("costs", "optimum"),
+    ("right", "cost", "k", "reason"),
     [
-        ([1, 2, 3], [0, 1, 2, 0]),
-        ([9, 5, 7], [1, 1, 2, 2]),  # by the costs, not by the columns
-        ([4, 4, 4], [0, 1, 2, 0]),  # of equals the first
+        ([[1], [0]], [[1.0]], 1, r"right is \(2, 1\) and cost \(1, 1\)"),
+        ([[1], [0]], [[1.0], [1.0]], 3, "k is 3; it must be from 1 to the 2 images"),
+        ([[1], [0]], [[1.0], [1.0]], 0, "k is 0"),
     ],
 )
-def test_the_optimum_is_the_cheapest_that_is_right(costs: list[int], optimum: list[int]) -> None:
-    right = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 0, 0]], bool)
-    votes = optimum_votes(right, costs)
-    assert votes[:4].argmax(axis=1).tolist() == optimum
-    assert votes.sum(axis=1).tolist() == [1, 1, 1, 1, 0], "nobody is right: no vote"
+def test_what_does_not_fit_is_refused(right: list[list[int]], cost: list[list[float]], k: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        line(right, cost, k)
 
 
 @settings(deadline=None, max_examples=25)
@@ -51,29 +48,45 @@ def test_the_optimum_is_the_cheapest_that_is_right(costs: list[int], optimum: li
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(12, 120),
     features=st.integers(1, 7),
-    models=st.integers(1, 4),
+    paths=st.integers(1, 4),
     k=st.integers(1, 11),
 )
-def test_every_link_equals_scikit_learn(seed: int, n: int, features: int, models: int, k: int) -> None:
+def test_every_share_equals_scikit_learn(seed: int, n: int, features: int, paths: int, k: int) -> None:
     sklearn = pytest.importorskip("sklearn.neighbors")
     random = np.random.default_rng(seed)
     train = random.random((n, features), dtype=np.float32) * 50  # continuous: no two distances are equal
     queries = random.random((20, features), dtype=np.float32) * 60 - 5
-    right = random.random((n, models)) < 0.6
-    costs = random.permutation(models) + 1.0
-    names = tuple("abcd"[:models])
-    chain = fit_chain(names, train, right, costs.tolist(), k)
-
-    low, high = train.min(axis=0).astype(float), train.max(axis=0).astype(float)
-    table = optimum_votes(right, costs.tolist())
-    levels = []
-    for column in range(models):
+    right = random.random((n, paths)) < 0.6
+    right[0], right[1] = True, False  # both classes for each classifier
+    scaling = fit_scaling(train)
+    chain = Chain(Neighbours(scaling.apply(train)), scaling, right, np.ones((n, paths), np.float32), k)
+    shares = np.stack([chain.read(x).right for x in queries])
+    for column in range(paths):
         classifier = sklearn.KNeighborsClassifier(n_neighbors=k, algorithm="brute")
-        classifier.fit(((train - low) / (high - low)).astype(np.float32), table[:, column])
-        levels.append(classifier.predict(((queries - low) / (high - low)).astype(np.float32)))
+        classifier.fit(scaling.apply(train), right[:, column])
+        assert shares[:, column] == pytest.approx(classifier.predict_proba(scaling.apply(queries))[:, 1])
 
-    choices = [chain.choose(x) for x in queries]
-    for column, level in enumerate(levels):
-        assert [choice.votes[column] * 2 > k for choice in choices] == level.tolist()
-    first = [next((name for name, level in zip(names, levels, strict=True) if level[i]), None) for i in range(20)]
-    assert [choice.model for choice in choices] == first
+
+@given(seed=st.integers(0, 1000), ks=st.sets(st.integers(1, 12), min_size=1))
+def test_the_means_of_several_numbers_of_neighbours_are_those_of_each(seed: int, ks: set[int]) -> None:
+    draw = np.random.default_rng(seed)
+    right, cost = draw.random((12, 3)) < 0.5, draw.random((12, 3)).astype(np.float32)
+    near = np.stack([draw.permutation(12) for _ in range(70)])
+    for k, (shares, costs) in zip(sorted(ks), means_near(right, cost, near, sorted(ks)), strict=True):
+        np.testing.assert_allclose(shares, right[near[:, :k]].mean(axis=1), rtol=1e-5)
+        np.testing.assert_allclose(costs, cost[near[:, :k]].mean(axis=1), rtol=1e-5)
+
+
+def test_the_paths_are_models_and_cascades_and_those_that_no_neighbours_choose_are_left_out() -> None:
+    outputs = drawn(3, 400).table(EVEN).outputs
+    possible = possible_paths(outputs)
+    assert [path.rungs for path in possible[:3]] == [(0,), (1,), (2,)]
+    assert len(possible) == 3 + 3 * 4
+    # Four neighbours for each of the first hundred images: the images themselves, and those beside them.
+    near = (np.arange(100)[:, None] + np.arange(4)) % 400
+    table = select_paths(outputs, near)
+    assert 1 < len(table.paths) <= min(MOST_PATHS, len(possible))
+    again = PathTable.of(table.paths, outputs)
+    np.testing.assert_array_equal(table.right, again.right)
+    np.testing.assert_array_equal(table.ran, again.ran)
+    np.testing.assert_allclose(table.cost(outputs.costs), again.ran @ outputs.costs, rtol=1e-6)

@@ -85,7 +85,7 @@ def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:
     return RequestRun(None, None, policy=policy, request=Asked(deadline_s))
 
 
-CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.8]))
+CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.7]))
 
 
 def go_away(engine: TableEngine, *, returns: bool = True) -> None:

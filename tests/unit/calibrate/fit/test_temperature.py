@@ -1,31 +1,34 @@
-"""Temperatures by hand and by brute force, confidence by distance against scikit-learn, and limits found by hand."""
+"""Temperatures by hand and by brute force."""
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
+from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.assemble import HIGHEST, LOWEST, fit_temperature, negative_log_likelihood
-from jetsel.calibrate.fit.cross_validation import STEPS, fit_soundness, non_increasing
+from jetsel.calibrate.fit.temperature import HIGHEST, LOWEST, fit_temperature, fit_temperatures
 from tests.unit.calibrate.recorded import drawn, of_two_classes
 
 
-def test_the_likelihood_by_hand() -> None:
-    logits = np.log(np.array([[3, 1], [1, 4]], np.float32))
-    assert negative_log_likelihood(logits, np.array([0, 0]), 1.0) == pytest.approx(-np.log([3 / 4, 1 / 5]).mean())
-    # At half the temperature the odds are squared: 9 to 1 and 1 to 16.
-    assert negative_log_likelihood(logits, np.array([0, 0]), 0.5) == pytest.approx(-np.log([9 / 10, 1 / 17]).mean())
+def loss(logits: NDArray[np.float32], classes: NDArray[np.int64], temperature: float) -> float:
+    """The mean negative log likelihood of the true classes."""
+    scaled = logits.astype(np.float64) / temperature
+    of_class = np.take_along_axis(scaled, classes[:, None], axis=1)[:, 0]
+    return float((np.logaddexp.reduce(scaled, axis=1) - of_class).mean())
+
+
+def test_two_answers_of_three_right_have_the_temperature_at_which_the_confidence_is_two_thirds() -> None:
+    found = of_two_classes([3.0, 3.0, 3.0], classes=[0, 0, 1])
+    assert fit_temperature(found.logits[0], found.classes) == pytest.approx(3 / np.log(2), rel=1e-3)
 
 
 def test_large_logits_do_not_overflow() -> None:
-    logits = np.array([[30_000.0, 0.0]], np.float32)
-    assert negative_log_likelihood(logits, np.array([0]), 0.05) == 0.0
-    assert negative_log_likelihood(logits, np.array([1]), 1.0) == pytest.approx(30_000)
+    found = of_two_classes([30_000.0, 20_000.0, 100.0], classes=[0, 0, 1])
+    assert fit_temperature(found.logits[0], found.classes) == pytest.approx(HIGHEST, rel=1e-3)
 
 
 def test_the_ends_of_the_range_are_reached_where_the_best_lies_beyond() -> None:
@@ -40,81 +43,15 @@ def test_no_temperature_of_a_fine_grid_is_better(seed: int, scale: float) -> Non
     found = drawn(seed)
     for logits in found.logits * np.float32(scale):
         fitted = fit_temperature(logits, found.classes)
-        loss = negative_log_likelihood(logits, found.classes, fitted)
-        others = [negative_log_likelihood(logits, found.classes, t) for t in np.geomspace(LOWEST, HIGHEST, 60)]
-        assert loss <= min(others) + 1e-5  # a best beyond the range is met within the search's precision
+        others = [loss(logits, found.classes, t) for t in np.geomspace(LOWEST, HIGHEST, 60)]
+        assert (
+            loss(logits, found.classes, fitted) <= min(others) + 1e-5
+        )  # a best beyond the range is met within the search's precision
 
 
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5)), min_size=1, max_size=7))
-def test_pooling_is_the_best_non_increasing_sequence(pairs: list[tuple[int, int]]) -> None:
-    values, weights = [value / 8 for value, _ in pairs], [float(weight) for _, weight in pairs]
-    found = non_increasing(np.array(values), np.array(weights))
-    places = np.arange(len(values))
-    theirs = IsotonicRegression(increasing=False).fit(places, values, weights).predict(places)
-    assert found.tolist() == pytest.approx(theirs.tolist())
-
-
-def test_the_confidence_by_hand() -> None:
-    # Near to far: right, wrong, right, wrong. The middle two violate the order and are pooled.
-    distances, right = np.array([0.3, 0.1, 0.4, 0.2]), np.array([True, True, False, False])
-    found = fit_soundness(distances, right, np.zeros(4, bool))
-    assert found.steps == ((0.1, 1.0), (0.3, 0.5), (0.4, 0.0))
-    assert [found.confidence(d) for d in (0.05, 0.1, 0.15, 0.35, 9.0)] == [1.0, 1.0, 0.5, 0.0, 0.0]
-
-
-@given(seed=st.integers(0, 10_000), photographs=st.integers(1, 100), distinct=st.integers(1, 60))
-def test_the_confidence_falls_with_the_distance_and_is_true_in_the_mean(
-    seed: int, photographs: int, distinct: int
-) -> None:
-    draw = np.random.default_rng(seed)
-    distances = draw.integers(0, distinct, photographs) / 8
-    right = draw.random(photographs) < 0.6
-    found = fit_soundness(distances, right, ~right)
-    ends, shares = zip(*found.steps, strict=True)
-    assert len(found.steps) <= STEPS
-    assert all(a < b for a, b in itertools.pairwise(ends))
-    assert all(a > b for a, b in itertools.pairwise(shares))
-    assert ends[-1] == distances.max()
-    assert np.mean([found.confidence(float(d)) for d in distances]) == pytest.approx(right.mean())
-
-
-LINE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
-
-
-@pytest.mark.parametrize(
-    ("distances", "right", "fallback", "limit"),
-    [
-        # The four farthest lose one each: 4 in sum, two standard errors (2 sqrt 4) are 4 as well.
-        (LINE, [1] * 6 + [0] * 4, [0] * 6 + [1] * 4, 6.0),
-        # Three lose 3, two standard errors are 3.46.
-        (LINE, [1] * 7 + [0] * 3, [0] * 7 + [1] * 3, None),
-        # One that neither gets right, or both, changes nothing: five and two of those.
-        (LINE, [1] * 3 + [0, 0, 0, 1, 0, 0, 0], [0] * 3 + [1, 1, 0, 1, 1, 1, 1], 3.0),
-        # The middle loses four, but the end wins them back.
-        (LINE, [1, 1, 0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0, 0], None),
-        # All but the nearest lose: 2 a photograph apart, but the error of one and nine is sqrt(1 + 1 / 9) = 1.05.
-        (LINE, [1] + [0] * 9, [0] + [1] * 9, None),
-        (LINE, [1] * 2 + [0] * 8, [0] * 2 + [1] * 8, 2.0),  # of two and eight, sqrt(1 / 2 + 1 / 8) = 0.79
-        # Six at one distance, of which one wins and four lose: none of them is beyond it alone.
-        ([1, 2, 3, 4, 6, 6, 6, 6, 6, 6], [1] * 6 + [0] * 4, [1] * 5 + [0] + [1] * 4, None),
-        # At two distances: the four that lose lie behind.
-        ([1, 2, 3, 4, 6, 6, 7, 7, 7, 7], [1] * 6 + [0] * 4, [1] * 5 + [0] + [1] * 4, 6.0),
-    ],
-)
-def test_the_limit_by_hand(distances: list[float], right: list[int], fallback: list[int], limit: float | None) -> None:
-    found = fit_soundness(np.array(distances, float), np.array(right, bool), np.array(fallback, bool))
-    assert found.limit == limit
-    if limit is not None:
-        assert not found.is_far(limit)
-        assert found.is_far(limit + 0.5)
-
-
-def test_where_the_distance_tells_nothing_chance_sets_no_limit() -> None:
-    # The fallback is better by the same share near and far. Whether the very nearest wins is a coin's fall.
-    limits = []
-    for seed in range(50):
-        draw = np.random.default_rng(seed)
-        right = draw.random(2000) < 0.6
-        fallback = (right | (draw.random(2000) < 0.2)) & (draw.random(2000) > 0.05)
-        limits.append(fit_soundness(draw.random(2000), right, fallback).limit)
-    assert sum(limit is not None for limit in limits) <= 5
+def test_a_model_that_is_always_right_has_the_temperature_one() -> None:
+    recording = drawn(3, photographs=60)
+    agreed = dataclasses.replace(recording, classes=recording.logits[1].argmax(axis=1))
+    temperatures = fit_temperatures(agreed)
+    assert temperatures["m"] == 1.0
+    assert temperatures["s"] != 1.0

@@ -67,7 +67,7 @@ def _new(images: int) -> Recording:
 def test_unknown_images_are_refused(found: Calibrated) -> None:
     assert found.findings.promises is not None
     assert found.findings.promises.unknown_images == 200
-    promises = found.calibration.promises["cascade-averaged"]
+    promises = found.calibration.promises["cascade"]
     for promise in promises.kept:
         assert promise.unknown_refused is not None
         assert promise.unknown_refused > 0.6, "a quarter of all images is unknown, and each answer to one is wrong"

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from jetsel.calibrate.judge.comparing import sentences
-from jetsel.calibrate.judge.findings import FittedChain, PolicyDifference, Result
+from jetsel.calibrate.judge.findings import PolicyDifference, Result
 from tests.unit.calibrate.report import sample
 
 
@@ -19,7 +19,6 @@ def result(name: str, top1: float, top5: float, mean_ms: float) -> Result:
     return msgspec.structs.replace(plain, coin=coin, vs_best_single=against)
 
 
-CHAIN = FittedChain(k=5, links=[], chooser_ms=0.25, pays_below_ms=0.2, lift=sample.LIFT)
 POLICIES = {
     "single:l": result("single:l", 0.6, 0.8, 10.0),
     "chain": result("chain", 0.58, 0.81, 8.8),
@@ -30,7 +29,7 @@ BOUNDS = {"best single": result("best single", 0.6, 0.8, 10.0), "oracle": result
 
 
 def said(labels_from: str | None = None) -> list[str]:
-    return sentences(POLICIES, BOUNDS, "l", CHAIN, labels_from)
+    return sentences(POLICIES, BOUNDS, "l", sample.CHAIN, labels_from)
 
 
 def test_every_policy_is_set_beside_the_best_single_model() -> None:

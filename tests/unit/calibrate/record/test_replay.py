@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,10 +15,11 @@ from jetsel.engines import Output
 from jetsel.policies import Decision, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.chain import ChainPolicy
+from jetsel.policies.policy import Evidence, Steps
 from jetsel.policies.single import Single
+from jetsel.premodel import Chain, Neighbours, Scaling
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from tests.unit.calibrate.recorded import COSTS_MS, drawn, of_two_classes
-from tests.unit.premodel.fitted import fit_chain
+from tests.unit.calibrate.recorded import COSTS_MS, drawn
 from tests.unit.runtime.driving import Asked, TableEngine, finish
 
 TEMPERATURES = {"s": 0.8, "m": 1.5, "l": 2.0}
@@ -53,9 +52,11 @@ def driven(policy: Policy, recording: Recording, photograph: int, fallback: str 
 
 
 def chain(recording: Recording) -> ChainPolicy:
-    right, costs = recording.right, list(COSTS_MS.values())
-    fitted = fit_chain(recording.models, recording.features, right, costs, 3)
-    return ChainPolicy("chain", fitted, recording.feature_names)
+    paths = tuple(Cascade("chain", rungs_of([model], [])) for model in recording.models)
+    cost = np.broadcast_to(np.array(list(COSTS_MS.values()), np.float32), recording.right.shape)
+    near = Neighbours(recording.features)
+    scaling = Scaling(np.zeros(2, np.float32), np.ones(2, np.float32))
+    return ChainPolicy("chain", Chain(near, scaling, recording.right, cost, 3), paths, 0.05, recording.feature_names)
 
 
 @pytest.mark.parametrize("kind", ["single", "cascade", "chain"])
@@ -84,28 +85,19 @@ def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run
     return replay_all(policy, recording, range(len(recording.classes)), EVEN, fallback)
 
 
-def doubtful() -> tuple[ChainPolicy, Recording]:
-    """Features tell apart what s knows (0.0), what only m knows (0.5), and what none does (1.0), two of each."""
-    recording = of_two_classes([1.0, 1.0, -1.0, -1.0, 1.0, 1.0], [1.0] * 6, classes=[0, 0, 0, 0, 1, 1])
-    features = np.array([0, 0, 0.5, 0.5, 1, 1], np.float32)[:, None]
-    told = dataclasses.replace(recording, features=features)
-    fitted = fit_chain(told.models, features, told.right, [1.0, 3.0], 1)
-    return ChainPolicy("chain", fitted, ("contrast",)), told
+class Refusing(Single):
+    """Runs its model, and refuses to answer."""
+
+    def __call__(self, photo: Evidence) -> Steps:
+        yield from super().__call__(photo)
+        raise InDoubtError("in doubt")
 
 
-def test_a_chain_in_doubt_by_hand() -> None:
-    found = run(*doubtful())
-    assert found.ran.tolist() == [[True, False]] * 2 + [[False, True]] * 4
-    assert found.models_ms.tolist() == [1, 1, 3, 3, 3, 3]
-    assert found.in_doubt.tolist() == [False] * 4 + [True] * 2
-
-
-def test_a_refusal_is_no_answer_and_runs_nothing() -> None:
-    policy, recording = doubtful()
-    refused = replay(policy, recording, 5, EVEN, None)
-    assert (refused.decision, refused.ran, refused.models_ms) == (None, (), 0.0)
-    assert isinstance(driven(policy, recording, 5, None).outcome, InDoubtError)
-    found = run(policy, recording, None)
-    assert found.answered.tolist()[4:] == [-1, -1]
-    assert found.is_top5.tolist()[4:] == [False, False]
-    assert found.models_ms.tolist() == [1, 1, 3, 3, 0, 0]
+def test_a_refusal_is_no_answer() -> None:
+    recording = drawn(2, photographs=6)
+    refused = replay(Refusing("m"), recording, 5, EVEN, None)
+    assert (refused.decision, refused.ran, refused.models_ms) == (None, ("m",), 3.0)
+    assert isinstance(driven(Refusing("m"), recording, 5, None).outcome, InDoubtError)
+    found = run(Refusing("m"), recording, None)
+    assert found.answered.tolist() == [-1] * 6
+    assert not found.is_top5.any()

@@ -115,7 +115,7 @@ def test_other_warnings_stand_above_the_first_table() -> None:
         ({}, "Nothing was changed", "jetsel calibrate 'my cats' --force"),
         ({"is_allowed": False}, "Nothing was changed", "run this again: jetsel calibrate 'my cats'"),
         ({"winner": "the cascade of 2026-11-01"}, "Nothing was changed", "jetsel calibrate 'my cats' --policy NAME"),
-        ({"installed": True}, "Installed: cascade-averaged", "jetsel calibration rollback --family starter"),
+        ({"installed": True}, "Installed: cascade", "jetsel calibration rollback --family starter"),
     ],
 )
 def test_the_verdict_ends_with_the_command_to_run(change: dict[str, Any], heading: str, command: str) -> None:
@@ -128,8 +128,8 @@ def test_the_verdict_ends_with_the_command_to_run(change: dict[str, Any], headin
 
 def test_the_first_card_is_what_is_in_use_and_a_candidate_is_called_one() -> None:
     for installed, first, second in (
-        (False, "in use the cascade of 2026-11-01", "candidate, not installed cascade-averaged"),
-        (True, "in use now cascade-averaged", "in use before the cascade of 2026-11-01"),
+        (False, "in use the cascade of 2026-11-01", "candidate, not installed cascade"),
+        (True, "in use now cascade", "in use before the cascade of 2026-11-01"),
     ):
         page = rendered(msgspec.structs.replace(FINDINGS["full"], installed=installed))
         cards = [Reader(part).text for part in re.findall(r'<section class="card.*?</section>', page, re.DOTALL)]
