@@ -30,8 +30,7 @@ from jetsel.zoo import STARTER, scan
 RESULTS = Path(__file__).parent / "RESULTS-decisions.md"
 SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 SIZES = 300, 600, 1247, 2000, 8000
-SEED = 2026
-GOAL = Goal()
+SEED, GOAL = 2026, Goal()
 TOO_MUCH = 1.0  # points
 WORTH_A_LOOK = 0.02  # of the reference's time: the oracle's saving in draws that count for the share of it
 COLUMNS = (
