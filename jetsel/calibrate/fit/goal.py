@@ -101,15 +101,16 @@ class Goal:
     def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
         """Return the place of the cheapest point that keeps the reference's accuracy, None if none surely does.
 
-        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, and
-        surely at most twice that: a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+        points: in the order of their costs, so that neighbours are much alike. It probably loses at most
+        `may_lose_points`, by one standard error, and surely at most twice that: a test of non-inferiority (Schuirmann,
+        J. Pharmacokinet. Biopharm. 15, 1987).
         """
         accuracy, cost = self._figures(points)
         padded = np.pad(accuracy, 1, mode="edge")
         gain = (padded[:-2] + padded[1:-1] + padded[2:]) / 3 - reference.correct.mean()
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
-        keeps = (gain >= -margin) & (gain + SURELY_LOST * margin >= SURE_AMONG_MANY * error)
+        keeps = (gain + margin >= error) & (gain + SURELY_LOST * margin >= SURE_AMONG_MANY * error)
         saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
         return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
 
