@@ -83,7 +83,7 @@ class Neighbours:
         return rows[best], np.sqrt(squared[best])
 
     def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `nearest` returns, in the order of the rows: of many neighbours, sorting takes most of the time."""
+        """Return what `nearest` returns, in the order of the rows: sorting many neighbours takes long."""
         rows, squared = self._measured(x, k)
         if len(rows) > k:
             farthest = np.partition(squared, k - 1)[k - 1]
