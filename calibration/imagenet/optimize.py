@@ -61,7 +61,7 @@ def main() -> None:
     rest = options.work / "fit.csv"
     rest.write_text("path,label\n" + "".join(f"{path},{path.parent.name}\n" for path in held), encoding="utf-8")
     fit = recorded(whole, rest, options.work / "fit.sqlite", TIMED)
-    test = recorded(whole, listed(options.test, options.work / "test.csv"), options.work / "test.sqlite", TIMED)
+    test = recorded(whole, listed(options.work / "test.csv", options.test), options.work / "test.sqlite", TIMED)
     kinds = np.array([Path(path).parts[-3] for path in test.paths])
     models = {model.manifest.name: model for model in whole.models}
     for kind in sorted(set(kinds), key=lambda kind: kind != MAIN):

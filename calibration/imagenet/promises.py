@@ -11,25 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import jetsel.zoo
-from calibration.promises import of_shipped, show
+from calibration.promises import show
 from jetsel.artefact.coding import read
 from jetsel.artefact.condensed import read_condensed
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.record.recording import Recording
 
-KIND = "cascade"
 SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 
 
 def shipped() -> tuple[Recording, Identity]:
-    """Return the answers of the models that the shipped cascade has, and whose they are."""
+    """Return the answers of the models that the shipped calibration has, and whose they are."""
     known = read(SHIPPED)
     scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms))
-    answers = replace(scaled, is_scaled=False)  # temperatures are fitted again
-    recording = of_shipped(answers, SHIPPED, KIND)
-    identities = {name: known.identities[name] for name in recording.models}
+    recording = replace(scaled, is_scaled=False)  # temperatures are fitted again
     parts = known.feature_table, known.decode_px, known.features_px
-    return recording, Identity(known.family, known.labels_sha256, identities, *parts)
+    return recording, Identity(known.family, known.labels_sha256, known.identities, *parts)
 
 
 def main() -> None:
@@ -40,7 +37,7 @@ def main() -> None:
     parser.add_argument("--most-s", type=float, default=7200, help="seconds after which no draw begins (%(default)s)")
     options = parser.parse_args()
     recording, identity = shipped()
-    show("ImageNet's family", recording, KIND, identity, options.images, options.splits, options.most_s)
+    show("ImageNet's family", recording, identity, options.images, options.splits, options.most_s)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Photographs:
 
 def photographs(family: Family, folder: Path, work: Path) -> Photographs:
     """Record what is not recorded yet, and compute the features at every size."""
-    loaded = recorded(family, listed(folder, work / f"{folder.name}.csv"), work / f"{folder.name}-all.sqlite")
+    loaded = recorded(family, listed(work / f"{folder.name}.csv", folder), work / f"{folder.name}-all.sqlite")
     paths = loaded.recording.paths
     found, times = {}, {}
     for name, size_px in SIZES_PX.items():

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from calibration.papers.taylor.algorithm1 import select_models
 from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.findings import Interval
 from jetsel.calibrate.judge.metrics import mean_interval, share_interval, undominated
 from jetsel.calibrate.record.recording import Recording
-from jetsel.premodel import select_models
 
 Compare = Callable[[Sequence[str]], Calibrated]
 """Fits and compares every policy over these models, by cross-validation, as `jetsel calibrate` does."""

@@ -1,7 +1,7 @@
 """Which models to store on a device (MODI, section 3.2.2): the manager's program against trying everything.
 
 `python -m calibration.papers.modi_plan` writes results/modi-plan.md. Models, their answers and limits are drawn by a
-seed. Whatever is stored, a cascade of up to three models answers for each family: so every choice of one for each is
+seed. Whatever is stored, a cascade of at most two models answers for each family: so every choice of one for each is
 tried.
 """
 

@@ -30,7 +30,7 @@ from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, 
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL
-from jetsel.premodel.cascades import fit_cascades, judge
+from jetsel.premodel.cascades import judge
 from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
@@ -96,17 +96,14 @@ def as_on_a_tx2(loaded: LoadedRecording) -> LoadedRecording:
 
 
 def front_on(other: LoadedRecording, fitted_on: LoadedRecording, found: Calibrated) -> list[tuple[float, float, str]]:
-    """Each budget's cascades, fitted on one recording, on another: mean ms and share right, what none beats in both."""
+    """Each budget's cascade, fitted on one recording, on another: mean ms, share right and models, if none beats it."""
     temperatures = found.calibration.temperatures
+    table, others = fitted_on.recording.table(temperatures), other.recording.table(temperatures).outputs
     points = []
-    for averaged in (False, True):
-        outputs = fitted_on.recording.table(temperatures).outputs(averaged=averaged)
-        others = other.recording.table(temperatures).outputs(averaged=averaged)
-        for cascade in fit_cascades(outputs):
-            right, ran = judge(cascade, others)
-            points.append(
-                (float((ran @ others.costs).mean()), float(right.mean()), "cascade-averaged" if averaged else "cascade")
-            )
+    for cascade in dict.fromkeys(table.cascades):
+        right, ran = judge(cascade, others)
+        models = " then ".join(table.models[rung] for rung in cascade.rungs)
+        points.append((float((ran @ others.costs).mean()), float(right.mean()), models))
     return undominated(points)
 
 
@@ -147,7 +144,7 @@ def main() -> None:
     found = fitted(family, loaded, offers_chain=True)  # documents and tests show every policy on this family
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
-    show(f"in ten folds over {found.findings.photographs} photographs", compared(found))
+    show(f"each of {found.findings.photographs} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     chain = found.findings.comparison.chain
     print("" if chain is None else premodel_in_words(chain))
@@ -167,7 +164,7 @@ def main() -> None:
     clock = FeatureClock(
         decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
     )
-    policies = asked(other.recording.models, found.calibration, [])
+    policies = asked(other.recording.models, found.calibration, list(found.findings.comparison.policies))
     judged = evaluate(other.recording, found.calibration, policies, clock)
     front = front_on(other, loaded, found)
     keep("test.json", judged._asdict() | {"front": front})

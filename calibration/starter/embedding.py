@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.artefact.calibration import Calibration, Part
-from jetsel.policies.kind import ChainPlan, Kind, Table, TriedPoint
+from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, worthiest
+from jetsel.premodel.paths import PRICES
 from jetsel.zoo import STARTER, scan
 
 KS = (11, 31, 101)  # numbers of neighbours that are tried
@@ -44,7 +45,7 @@ class EmbeddingKind(Kind):
     name = "embedding"
     facts = Weighing
 
-    def learn(self, train: Table, _plan: ChainPlan) -> Table | None:
+    def learn(self, train: Table) -> Table | None:
         """Keep the photographs; None if the cheapest model gives no embeddings."""
         return None if train.embeddings is None else train
 
@@ -58,7 +59,7 @@ class EmbeddingKind(Kind):
         found = []
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
-            for price in learned.prices:
+            for price in PRICES / learned.costs.max():
                 place = np.arange(len(chances)), worthiest(chances, after_the_cheapest(learned.costs), price)
                 ran = np.zeros_like(held.right)
                 ran[place] = True
@@ -67,17 +68,18 @@ class EmbeddingKind(Kind):
         return found
 
     def fitted(self, learned: Table, chosen: Any) -> Part:
-        """Store the embeddings, and what was chosen."""
-        which_k, which_price = divmod(chosen, len(learned.prices))
+        """Store the embeddings, who was right, and what was chosen."""
+        which_k, which_price = divmod(chosen, len(PRICES))
         assert learned.embeddings is not None
-        weighing = Weighing(float(learned.prices[which_price]), min(KS[which_k], len(learned.right)))
-        return Part(weighing, {"points": learned.embeddings})
+        price = float(PRICES[which_price] / learned.costs.max())
+        weighing = Weighing(price, min(KS[which_k], len(learned.right)))
+        return Part(weighing, {"points": learned.embeddings, "right": learned.right})
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
-        weighing, right, points = part.facts, calibration.right, len(neighbours.points)
+        weighing, right, points = part.facts, part.arrays["right"], len(neighbours.points)
         if points != len(right) or weighing.k > points:
             raise ValueError(f"{points} points, {len(right)} rows and k {weighing.k} do not fit one another")
         chances = partial(_shares, neighbours, right, weighing.k)

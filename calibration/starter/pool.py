@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from jetsel.premodel.algorithm1 import select_models
 
+from calibration.papers.taylor.algorithm1 import select_models
 from calibration.starter.export import Trained, manifest_of, put_labels, store_half, to_onnx
 from jetsel.calibrate import record as recording
 from jetsel.zoo import Labels, Manifest, scan

@@ -9,15 +9,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.promises import of_shipped, pooled, show
+from calibration.promises import pooled, show
 from calibration.starter.calibrate import recorded
 from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import STARTER, scan
 
-KIND = "cascade-averaged"
-TIMED = TimingPlan(photographs=60, most_repeats=10)
+TIMED = TimingPlan(images=60)
 
 
 def main() -> None:
@@ -35,11 +34,11 @@ def main() -> None:
         recorded(family, folder, options.work / f"{folder.name}-promises.sqlite", WORKING_PX, TIMED)
         for folder in (options.calibrate, options.test)
     ]
-    whole = pooled(*(of_shipped(one.recording, family.calibration, KIND) for one in sets))
+    whole = pooled(*(one.recording for one in sets))
     identity = Identity(
         family.name, family.labels.sha256, sets[0].identities, table_hash(), family.decode_px, WORKING_PX
     )
-    show("The starter family", whole, KIND, identity, options.images, options.splits, options.most_s)
+    show("The starter family", whole, identity, options.images, options.splits, options.most_s)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jetsel.premodel.algorithm1 import select_models
 
-from jetsel.premodel import Step
+from calibration.papers.taylor.algorithm1 import Step, optimum_votes, select_models
 
 MODELS = ("s", "m", "l", "x")
 COSTS_MS = (1.0, 2.0, 4.0, 8.0)
@@ -73,3 +72,18 @@ def test_a_gain_of_exactly_theta_stops_whatever_the_shares_round_to(before: int)
     assert chosen == ("a",)
     assert steps[-1].gain_points == 0.5
     assert select_models(right, [1.0, 2.0], ["a", "b"], 0.49)[0] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("costs", "optimum"),
+    [
+        ([1, 2, 3], [0, 1, 2, 0]),
+        ([9, 5, 7], [1, 1, 2, 2]),  # by the costs, not by the columns
+        ([4, 4, 4], [0, 1, 2, 0]),  # of equals the first
+    ],
+)
+def test_the_optimum_is_the_cheapest_that_is_right(costs: list[int], optimum: list[int]) -> None:
+    right = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 0, 0]], bool)
+    votes = optimum_votes(right, costs)
+    assert votes[:4].argmax(axis=1).tolist() == optimum
+    assert votes.sum(axis=1).tolist() == [1, 1, 1, 1, 0], "nobody is right: no vote"

@@ -11,12 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.papers.area import area_under_curve
-from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted
+from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted, taught
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.kind import ChainPlan
-from jetsel.policies.multiplexer import STATISTICS, Readout
+from jetsel.policies.multiplexer import STATISTICS, Readout, inputs_in
 from jetsel.policies.policy import Evidence, Steps
 from jetsel.policies.registry import KIND
 from tests.unit.calibrate.recorded import drawn
@@ -96,9 +94,12 @@ def test_as_little_is_sent_as_keeps_the_accuracy_of_the_edge(
 def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> None:
     """The last model of a recording stands for the edge's; the first one runs on every image."""
     fit, test = drawn(1, 300), drawn(2, 100)
-    learned = learn(fit, ChainPlan(("contrast",), 1), fit_temperatures(fit), [KIND["multiplexer"]])
+    learned = taught(fit, [KIND["multiplexer"]])
     policy = fitted(learned)
     assert (policy.here, policy.away) == (("s", "m"), "l")
+    said_of = policy.readout.chances(inputs_in(test.table(learned.temperatures)))
+    half = float(np.median(said_of[:, 2] - said_of[:, :2].max(axis=1)))
+    policy = replace(policy, margin=Margin(1, half))
     run = replay_all(policy, test, range(100), learned.temperatures, "m")
     for row in range(100):
         seen = test.prediction("s", row, learned.temperatures["s"])

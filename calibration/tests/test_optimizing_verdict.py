@@ -14,7 +14,7 @@ from jetsel.calibrate.fit.assemble import Identity
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
-from jetsel.features import table_hash
+from jetsel.features import NAMES, table_hash
 from tests.unit.calibrate.recorded import drawn
 
 SERVED = ("s", "l")
@@ -27,7 +27,8 @@ def with_candidates(seed: int) -> Recording:
     logits = np.stack([base.logits[0], base.logits[1], base.logits[1], noise, base.logits[2]])
     names = ("s", "m-int8", "m", "noise", "l")
     costs_ms = {"s": 1.0, "m-int8": 1.5, "m": 3.0, "noise": 9.0, "l": 10.0}
-    return replace(base, models=names, logits=logits, costs_ms=costs_ms)
+    features = np.random.default_rng(10).random((300, len(NAMES)), np.float32)
+    return replace(base, models=names, logits=logits, costs_ms=costs_ms, features=features, feature_names=NAMES)
 
 
 def verdict_on(recording: Recording, refused: dict[str, str], max_drop: float = 60.0) -> Verdict:

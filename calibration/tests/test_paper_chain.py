@@ -5,23 +5,25 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
-from tests.unit.premodel.fitted import fit_chain
+import pytest
 
-from calibration.papers.taylor.paper_chain import NAME, PaperChainKind
-from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn
+from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
+from calibration.papers.taylor.paper_chain import NAME, PaperChainKind, VotingChain
+from jetsel.base.errors import InDoubtError
+from jetsel.calibrate.fit.assemble import Identity, assemble, learn
 from jetsel.calibrate.fit.cross_validation import cross_validate
 from jetsel.calibrate.fit.goal import Goal
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.chain import ChainKind, ChainPolicy
-from jetsel.policies.kind import ChainPlan
-from jetsel.policies.registry import USUAL, catalogue
-from jetsel.premodel import select_models
+from jetsel.policies.cascade import CascadeKind
+from jetsel.policies.policy import Evidence
+from jetsel.policies.registry import catalogue
+from jetsel.premodel import fit_scaling
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
-KINDS = [ChainKind(), PaperChainKind()]
-PLAN = ChainPlan(("another",), k=1, theta_points=50.0)
+KINDS = [PaperChainKind()]
 COSTS = COSTS_MS | {"xl": 30.0}
 IDENTITY = Identity("drawn", "d" * 64, dict.fromkeys(COSTS, "a" * 64), "t", 64, 4096)
 
@@ -41,30 +43,41 @@ def recorded() -> Recording:
     )
 
 
-def test_it_has_its_seven_features_five_neighbours_and_three_links_whatever_the_plan_says() -> None:
+def test_most_of_the_five_nearest_in_the_seven_features_elect_one_of_three_links() -> None:
     four = recorded()
-    learned = learn(four, PLAN, fit_temperatures(four), KINDS)
-    calibration = assemble(IDENTITY, learned, {})
-    policies = catalogue([], calibration, KINDS)
-    policy = policies[NAME]
-    assert isinstance(policy, ChainPolicy)
-    assert (policy.features, policy.chain.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
-    assert len(policies["chain"].models) == 1  # theta is 50 points
+    learned = learn(four.table(fit_temperatures(four)), KINDS)
+    calibration = assemble(IDENTITY, four, learned, {NAME: None})
+    policy = catalogue([], calibration, KINDS)[NAME]
+    assert isinstance(policy, VotingChain)
+    assert (policy.features, policy.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
     links, _ = select_models(four.right, four.costs(), four.models, -1.0)
     assert policy.models == links[:3]
     columns = [four.models.index(model) for model in links[:3]]
-    own = fit_chain(links[:3], four.features[:, :0:-1], four.right[:, columns], four.costs()[columns], 5)
-    for row in range(20):
-        x = four.features_of(row, PAPER_SEVEN)
-        assert policy.chain.choose(x) == own.choose(x)
+    votes = optimum_votes(four.right[:, columns], four.costs()[columns])
+    seven = four.features[:, :0:-1]
+    scaled = fit_scaling(seven).apply(seven)
+    run = replay_all(policy, four, range(120), calibration.temperatures, "xl")
+    for row in range(120):
+        near = np.argsort(((scaled - scaled[row]) ** 2).sum(axis=1), kind="stable")[:5]
+        elected = [column for column, yes in zip(columns, votes[near].sum(axis=0), strict=True) if yes >= 3]
+        assert run.in_doubt[row] == (not elected)
+        assert np.flatnonzero(run.ran[row]).tolist() == [elected[0] if elected else four.models.index("xl")]
+    assert 0 < run.in_doubt.sum() < 120
+
+
+def test_in_doubt_and_without_a_fallback_it_refuses() -> None:
+    four = recorded()
+    nobody = dataclasses.replace(four, classes=(four.logits.argmin(axis=2)[0]))
+    learned = learn(nobody.table(dict.fromkeys(nobody.models, 1.0)), KINDS)
+    policy = catalogue([], assemble(IDENTITY, nobody, learned, {NAME: None}), KINDS)[NAME]
+    with pytest.raises(InDoubtError, match="no neighbours vote"):
+        next(policy(Evidence(nobody.features_of(0, PAPER_SEVEN), None)))
 
 
 def test_cross_validation_replays_a_policy_that_the_product_does_not_know() -> None:
     four = recorded()
-    fold_of = np.arange(120) % 4
-    near = nearest_in_other_folds(four.features[:, :1], fold_of, PLAN.k)
-    kinds = [*USUAL, PaperChainKind()]
-    tried = cross_validate(four, fold_of, near, PLAN, Goal(), IDENTITY, lambda *_: None, kinds)
+    table, kinds = four.table(fit_temperatures(four)), [CascadeKind(), PaperChainKind()]
+    tried = cross_validate(four, table, np.arange(120) % 4, Goal(), IDENTITY, lambda _: 0.1, lambda *_: None, kinds)
     assert tried.runs[NAME].features == PAPER_SEVEN
     assert (tried.runs[NAME].ran.sum(axis=1) == 1).all()
     assert NAME not in catalogue(four.models, None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jetsel.calibrate.fit.selection import Judgement, Known, judge, lift_of, select, time_price
 from numpy.typing import NDArray
+
+from calibration.papers.taylor.selection import Judgement, Known, judge, lift_of, select, time_price
 
 IMAGES = 600
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jetsel.calibrate.fit.selection import lift_of, time_price
 from numpy.typing import NDArray
 
+from calibration.papers.taylor.selection import lift_of, time_price
 from calibration.papers.taylor.trials import Seen, Trial, at_price, within
 from calibration.papers.taylor.ways import single, strongest
 from jetsel.calibrate.judge.metrics import best_mix

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from calibration.papers.taylor.techniques import Alternative, compare_techniques
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
-from jetsel.calibrate.fit.assemble import Identity, assemble, fit_temperatures, learn, try_out
+from jetsel.calibrate.fit.assemble import Identity, assemble, learn, try_out
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.kind import ChainPlan
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.policies.registry import catalogue
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
-from tests.unit.policies.animals import animals
 from tests.unit.policies.stepping import ended
 
 SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
@@ -73,28 +72,31 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
     embeddings = np.random.default_rng(3).normal(size=(120, 4)).astype(np.float16)
     recording = dataclasses.replace(drawn(11, 120), embeddings=embeddings)
     rows = np.arange(120)
-    train, held = recording.take(rows[rows % 4 > 0]), recording.take(rows[rows % 4 == 0])
-    learned = learn(train, ChainPlan(("contrast",), k=5), fit_temperatures(train), KINDS)
-    points = try_out(KINDS[0], learned, held)
-    assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
+    held = recording.take(rows[rows % 4 == 0])
+    table = recording.table(fit_temperatures(recording))
+    learned = learn(table.take(rows[rows % 4 > 0]), KINDS)
+    points = try_out(KINDS[0], learned, table.take(rows[rows % 4 == 0]))
+    assert len({(point.correct.sum(), point.ran.sum()) for point in points}) > 1
     for place in range(0, len(points), len(points) // 7):
-        calibration = assemble(IDENTITY, learned, {"embedding": place})
+        calibration = assemble(IDENTITY, recording, learned, {"embedding": place})
         policy = catalogue([], calibration, KINDS)["embedding"]
         run = replay_all(policy, held, range(len(held.classes)), calibration.temperatures, None)
         np.testing.assert_array_equal(run.answered == held.classes, points[place].correct)
-        np.testing.assert_allclose(run.models_ms, points[place].time_ms)
-    without = dataclasses.replace(train, embeddings=None)
-    assert learn(without, learned.plan, learned.temperatures, KINDS).policies["embedding"] is None
+        np.testing.assert_array_equal(run.ran, points[place].ran)
+    assert learn(dataclasses.replace(table, embeddings=None), KINDS).policies["embedding"] is None
 
 
 def test_the_shares_of_the_nearest_by_hand() -> None:
-    """Rows 0 and 1 are nearest: small is right on both of them, middle on one, large on both."""
-    part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16)})
-    policy = EmbeddingKind().make(part, animals())["embedding"]
-    steps = policy(Evidence(None, "large"))
-    assert next(steps).models == ("small",)
-    seen = Prediction("small", np.full(5, 0.2, np.float32), 0.2, np.array([0.4], np.float32))
+    """Rows 0 and 1 are nearest: s is right on both of them, m on one, l on both."""
+    right = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool)
+    part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16), "right": right})
+    four = drawn(3, 4)
+    nothing = assemble(IDENTITY, four, learn(four.table(dict.fromkeys(four.models, 1.0)), []), {})
+    policy = EmbeddingKind().make(part, nothing)["embedding"]
+    steps = policy(Evidence(None, "l"))
+    assert next(steps).models == ("s",)
+    seen = Prediction("s", np.full(5, 0.2, np.float32), 0.2, np.array([0.4], np.float32))
     assert ended(steps, seen).because.endswith("right with a probability of 1.00")
-    steps = policy(Evidence(None, "large"))
+    steps = policy(Evidence(None, "l"))
     next(steps)
-    assert "it gave no embedding" in ended(steps, Prediction("small", np.full(5, 0.2, np.float32), 0.2)).because
+    assert "it gave no embedding" in ended(steps, Prediction("s", np.full(5, 0.2, np.float32), 0.2)).because

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -132,6 +133,7 @@ def calibrate(
     more accurate and costs no more. A family without a calibration gets the best one in any case. To go back: jetsel
     calibration rollback.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported; on small arrays threads only wait
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path

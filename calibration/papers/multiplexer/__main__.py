@@ -18,21 +18,19 @@ from calibration.imagenet.calibrate import listed
 from calibration.optimizing.beside import recorded
 from calibration.optimizing.making import facts_of
 from calibration.papers.multiplexer.edge import NAME as EDGE
+from calibration.papers.multiplexer.edge import taught
 from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local, replayed, tables_i_and_ii
 from calibration.papers.multiplexer.policies import BESIDE, as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table
-from jetsel.calibrate.fit.assemble import fit_temperatures, learn
 from jetsel.calibrate.record import TimingPlan
-from jetsel.features import PAPER_SEVEN
-from jetsel.policies.kind import ChainPlan
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "results"
-TIMED = TimingPlan(photographs=60)
+TIMED = TimingPlan(images=60)
 
 
 def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: Path) -> str:
@@ -43,8 +41,7 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
         for what, images in (("fit", fit_images), ("test", test_images))
     )
     test = replace(test, costs_ms=fit.costs_ms)
-    kinds = [KIND[one] for one in (NAME, BESIDE)]
-    learned = learn(fit, ChainPlan(PAPER_SEVEN, 1), fit_temperatures(fit), kinds)
+    learned = taught(fit, [KIND[one] for one in (NAME, BESIDE)])
     operations = {model.manifest.name: facts_of(model).operations or 0 for model in family.models}
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"
     tables = (
@@ -109,7 +106,7 @@ def _parts(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
         parts["starter"] = partial(judged, "starter", STARTER, *options.starter, work)
     if options.imagenet is not None:
         models, *folders = options.imagenet
-        lists = [listed(folder, work / f"{folder.name}.csv") for folder in folders]
+        lists = [listed(work / f"{folder.name}.csv", folder) for folder in folders]
         parts["imagenet"] = partial(judged, "imagenet", models, *lists, work)
     return parts
 

@@ -5,13 +5,17 @@ The most expensive model of a recording is the edge server's. `multiplexer-edge`
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.fit.assemble import Learned
+from jetsel.calibrate.fit.assemble import Learned, learn
+from jetsel.calibrate.fit.temperature import fit_temperatures
+from jetsel.calibrate.record.recording import Recording
+from jetsel.policies.kind import Kind
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import Readout
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Prediction, Run, Steps, run_or_fall_back
@@ -92,7 +96,22 @@ def _answer_here(seen: Prediction, model: str, because: str) -> Steps:
     return Decision(better, because)
 
 
-def fitted(learned: Learned) -> MultiplexerEdge:
+@dataclass(frozen=True, eq=False)
+class Taught(Learned):
+    """What a recording taught, with it and the temperatures of its models."""
+
+    train: Recording
+    temperatures: Mapping[str, float]
+
+
+def taught(train: Recording, kinds: Sequence[Kind]) -> Taught:
+    """Learn policies of these kinds from a recording."""
+    temperatures = fit_temperatures(train)
+    found = learn(train.table(temperatures), kinds)
+    return Taught(kinds, found.table, found.policies, train, temperatures)
+
+
+def fitted(learned: Taught) -> MultiplexerEdge:
     """Return the policy, its margin fitted on the images of `learned`."""
     network, models, right = learned.policies[MULTIPLEXER], learned.train.models, learned.train.right
     best = network.held_out[:, :-1].argmax(axis=1)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
-from calibration.papers.multiplexer.edge import Margin, fit_margin, fit_most, fitted
-from jetsel.calibrate.fit.assemble import Learned
+from calibration.papers.multiplexer.edge import Margin, Taught, fit_margin, fit_most, fitted
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.multiplexer import NAME, inputs_in
@@ -17,13 +16,13 @@ from jetsel.policies.multiplexer import NAME, inputs_in
 PAPER = 68.0
 
 
-def chances_of(learned: Learned, test: Recording) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+def chances_of(learned: Taught, test: Recording) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """Return what the multiplexer says of the images that it was fitted on, held out, and of others: (n, m) each."""
     mux = learned.policies[NAME]
     return mux.held_out, mux.readout.chances(inputs_in(test.table(learned.temperatures)))
 
 
-def local(learned: Learned, test: Recording) -> list[str]:
+def local(learned: Taught, test: Recording) -> list[str]:
     """Return rows for each model here, the most expensive being the edge's: what stays here, and is right.
 
     Thresholds are fitted on the images of `learned`. Beside the multiplexer, by both orderings and by the one that
@@ -47,7 +46,7 @@ def local(learned: Learned, test: Recording) -> list[str]:
     return rows
 
 
-def replayed(learned: Learned, test: Recording) -> list[str]:
+def replayed(learned: Taught, test: Recording) -> list[str]:
     """Return a row for the policy that may answer by any model here, replayed as a daemon would run it."""
     policy = fitted(learned)
     run = replay_all(policy, test, range(len(test.classes)), learned.temperatures, policy.here[-1])
@@ -69,7 +68,7 @@ def _shares(stays: NDArray[np.bool_], right: NDArray[np.bool_], test: Recording)
     )
 
 
-def tables_i_and_ii(learned: Learned, test: Recording, operations: Mapping[str, int]) -> list[str]:
+def tables_i_and_ii(learned: Taught, test: Recording, operations: Mapping[str, int]) -> list[str]:
     """Return rows of what a mean image takes, in G multiply-accumulates and ms, as Tables I and II have it.
 
     operations: multiply-accumulates of each model. The cheapest model, which the multiplexer reads, runs on every image

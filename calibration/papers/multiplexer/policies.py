@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
+from calibration.papers.multiplexer.edge import Taught
 from calibration.papers.multiplexer.local import chances_of
-from jetsel.calibrate.fit.assemble import Learned, try_out
+from jetsel.calibrate.fit.assemble import try_out
+from jetsel.calibrate.fit.cross_validation import outcomes_of
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
@@ -22,7 +24,7 @@ SHOWN = (BESIDE, NAME, AVERAGED)
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def at_equal_time(learned: Learned, test: Recording) -> list[str]:
+def at_equal_time(learned: Taught, test: Recording) -> list[str]:
     """Return a row for each mean time and policy: fitted and chosen on the images of `learned`, judged on `test`.
 
     Of operating points that keep the mean time there, held out for the multiplexer, the most accurate there.
@@ -45,7 +47,7 @@ def at_equal_time(learned: Learned, test: Recording) -> list[str]:
     return rows
 
 
-def as_in_the_paper(learned: Learned, test: Recording) -> list[str]:
+def as_in_the_paper(learned: Taught, test: Recording) -> list[str]:
     """Return rows at the paper's own settings: argmax, and T = 0.5."""
     _, chances = chances_of(learned, test)
     right, costs_ms = test.right, test.costs("time")
@@ -59,7 +61,7 @@ def as_in_the_paper(learned: Learned, test: Recording) -> list[str]:
     return rows
 
 
-def break_even(learned: Learned) -> list[str]:
+def break_even(learned: Taught) -> list[str]:
     """Return a row for each mean time: what a multiplexer may cost before the cascade, and what this one adds.
 
     That is the first rung's time, times the share that goes on from it. Nothing is added if that rung is what it reads.
@@ -67,12 +69,13 @@ def break_even(learned: Learned) -> list[str]:
     fit, lines = learned.train, []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        place = _place(try_out(KIND[BESIDE], learned, fit), budget_ms)
+        tried = try_out(KIND[BESIDE], learned, learned.table)
+        place = _place([outcomes_of(fit, one.correct, one.ran) for one in tried], budget_ms)
         if place is None:
             continue
         fitted = learned.policies[BESIDE].cascades[place]
         names = [learned.policies[BESIDE].models[rung] for rung in fitted.rungs]
-        ran = KIND[BESIDE].tried(learned.policies[BESIDE], fit.table(learned.temperatures))[place].ran
+        ran = tried[place].ran
         goes_on, first_ms = float((ran.sum(axis=1) > 1).mean()), fit.costs_ms[names[0]]
         adds_ms = 0.0 if names[0] == fit.models[0] else fit.costs_ms[fit.models[0]]
         could = "yes" if adds_ms < goes_on * first_ms else "no"
@@ -83,7 +86,7 @@ def break_even(learned: Learned) -> list[str]:
     return lines
 
 
-def _tried(name: str, learned: Learned, recording: Recording) -> list[Outcomes]:
+def _tried(name: str, learned: Taught, recording: Recording) -> list[Outcomes]:
     """Every operating point; of the multiplexer's on its own images, by what it said of them held out."""
     held_out, chances = chances_of(learned, recording)
     own = recording is learned.train
@@ -91,7 +94,8 @@ def _tried(name: str, learned: Learned, recording: Recording) -> list[Outcomes]:
         return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
     if name == NAME and own:
         return [_priced(recording, held_out, price) for price in learned.policies[NAME].prices]
-    return try_out(KIND[name], learned, recording)
+    tried = try_out(KIND[name], learned, recording.table(learned.temperatures))
+    return [outcomes_of(recording, one.correct, one.ran) for one in tried]
 
 
 def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:
@@ -101,7 +105,7 @@ def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -
     return Outcomes(recording.right[np.arange(len(which)), which], ran @ recording.costs("time"))
 
 
-def _averaged(recording: Recording, learned: Learned, chances: NDArray[np.floating], threshold: float) -> Outcomes:
+def _averaged(recording: Recording, learned: Taught, chances: NDArray[np.floating], threshold: float) -> Outcomes:
     """Algorithm 2: the mean of all models whose chance is above T, of the likeliest if none is."""
     chosen = chances > threshold
     none = ~chosen.any(axis=1)
@@ -112,7 +116,7 @@ def _averaged(recording: Recording, learned: Learned, chances: NDArray[np.floati
     return Outcomes(is_right(total, recording.classes), chosen @ recording.costs("time"))
 
 
-def _best(name: str, learned: Learned, test: Recording, budget_ms: float) -> Outcomes | None:
+def _best(name: str, learned: Taught, test: Recording, budget_ms: float) -> Outcomes | None:
     place = _place(_tried(name, learned, learned.train), budget_ms)
     return None if place is None else _tried(name, learned, test)[place]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from calibration.imagenet.reproduce import readers
 from calibration.papers.area import area_under_curve
-from jetsel.calibrate.fit.assemble import Learned
+from calibration.papers.multiplexer.edge import Taught
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 from jetsel.policies.multiplexer import NAME, STATISTICS, inputs_in
@@ -17,7 +17,7 @@ DRAWS, SEED = 2000, 2020
 SHOWN = f"{NAME}, as `jetsel calibrate` fits it"
 
 
-def areas(learned: Learned, test: Recording) -> list[str]:
+def areas(learned: Taught, test: Recording) -> list[str]:
     """Return a row for each reader: AUC, and how much more the multiplexer has."""
     due, found = test.right[:, 0], _said(learned, test)
     draw = np.random.default_rng(SEED)
@@ -31,7 +31,7 @@ def areas(learned: Learned, test: Recording) -> list[str]:
     ]
 
 
-def gains(learned: Learned, test: Recording) -> list[str]:
+def gains(learned: Taught, test: Recording) -> list[str]:
     """Return a row for each larger model: how often it alone is right, the cheapest not, and how well that is known."""
     right, confidence = test.right, test.confidences(learned.temperatures)[:, 0]
     chances = learned.policies[NAME].readout.chances(inputs_in(test.table(learned.temperatures)))
@@ -45,7 +45,7 @@ def gains(learned: Learned, test: Recording) -> list[str]:
     return rows
 
 
-def _said(learned: Learned, test: Recording) -> dict[str, NDArray[np.float64]]:
+def _said(learned: Taught, test: Recording) -> dict[str, NDArray[np.float64]]:
     """What each reader says of each image, (n,)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression

@@ -75,7 +75,7 @@ def _studies(options: argparse.Namespace) -> Iterator[Study]:
         yield read("starter", STARTER, *options.starter, options.work)
     if options.imagenet is not None:
         models, *folders = options.imagenet
-        lists = [listed(folder, options.work / f"{folder.name}.csv") for folder in folders]
+        lists = [listed(options.work / f"{folder.name}.csv", folder) for folder in folders]
         yield read("imagenet", models, *lists, options.work)
 
 

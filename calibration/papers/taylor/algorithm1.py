@@ -9,19 +9,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 
-def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], among: int = 1) -> NDArray[np.bool_]:
-    """Whether the class of each photograph is the first, or among this number of the first, of (n, c) logits: (n,).
-
-    Of equal logits the lower class number stands first, as in answers.
-    """
-    column = classes[:, None]
-    true = np.take_along_axis(logits, column, axis=1)
-    lower = np.arange(logits.shape[1]) < column
-    above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
-    right: NDArray[np.bool_] = np.less(above, among)
-    return right
-
-
 def optimum_votes(right: NDArray[np.bool_], costs: Sequence[float] | NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return, for each photograph, True for its optimum alone: the cheapest model that is right (section 3.3).
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from calibration.papers.tables import table
+from calibration.papers.taylor.algorithm1 import optimum_votes
+from calibration.papers.taylor.distances import elected
 from calibration.papers.taylor.network import choose_by_network, small_pictures
 from calibration.papers.taylor.paper_chain import PAPER_K
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.techniques import Alternative, compare_techniques
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.fit.features import elected
-from jetsel.premodel import fit_scaling, optimum_votes
+from jetsel.premodel import fit_scaling
 
 COLUMNS = "premodel | top-1 % | mean ms | features and choice, ms"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
-from jetsel.calibrate.fit.selection import lift_of
 
 from calibration.papers.tables import table
+from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
+from calibration.papers.taylor.distances import chosen_right, elected
+from calibration.papers.taylor.folds import nearest_in_other_folds
 from calibration.papers.taylor.paper_chain import PAPER_K
+from calibration.papers.taylor.selection import lift_of
+from calibration.papers.taylor.soundness import fit_soundness
 from calibration.papers.taylor.study import Study
-from jetsel.calibrate.fit.cross_validation import fit_soundness
-from jetsel.calibrate.fit.features import chosen_right, elected
 from jetsel.features import PAPER_SEVEN
-from jetsel.premodel import optimum_votes, select_models
 
 
 def fitting(study: Study) -> Iterator[str]:

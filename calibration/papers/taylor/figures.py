@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.papers.tables import table
+from calibration.papers.taylor.algorithm1 import optimum_votes
 from calibration.papers.taylor.paying import energy, limits
 from calibration.papers.taylor.readers import points
 from calibration.papers.taylor.shown import Shown
@@ -15,7 +16,6 @@ from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen
 from jetsel.calibrate.judge.metrics import macro
 from jetsel.features import NAMES, PAPER_SEVEN
-from jetsel.premodel import optimum_votes
 
 
 def figures(study: Study) -> Iterator[str]:
@@ -58,28 +58,25 @@ def _figure_8(shown: Shown, *, geometric: bool) -> list[str]:
     costs, answers = study.costs_ms, study.recording.logits.argmax(axis=2)
     top5, best = study.recording.among(5), int(study.right.mean(axis=0).argmax())
     oracle = np.where(study.right, costs, np.inf).argmin(axis=1)
-    listed = {model: (np.full(n, place), costs[place]) for place, model in enumerate(study.recording.models)}
-    listed["the oracle"] = oracle, costs[oracle]
+    always = {model: np.full(n, place) for place, model in enumerate(study.recording.models)}
+    listed = {
+        name: (answers[column, np.arange(n)], top5[np.arange(n), column], costs[column])
+        for name, column in {**always, "the oracle": oracle}.items()
+    }
     for name, seen in shown.seen.items():
         choice_ms = shown.chooser_ms[name] - shown.features_ms.get(name, 0.0)
-        listed[name] = seen.column, seen.time_ms + choice_ms
+        listed[name] = seen.answered, seen.is_top5, seen.time_ms + choice_ms
     parts = [study.fold_of == fold for fold in np.unique(study.fold_of)] if geometric else [np.ones(n, bool)]
     rows = []
-    for name, (column, time_ms) in listed.items():
+    for name, (answered, is_top5, time_ms) in listed.items():
         found = []
         for part in parts:
-            classes, answered = study.recording.classes[part], answers[column[part], np.flatnonzero(part)]
-            found.append(
-                [
-                    np.broadcast_to(time_ms, n)[part].mean(),
-                    (classes == answered).mean(),
-                    top5[part, column[part]].mean(),
-                    *macro(classes, answered),
-                ]
-            )
-        ms, *scores = np.exp(np.log(found).mean(axis=0))
+            classes, said = study.recording.classes[part], answered[part]
+            scores = macro(classes, said)
+            found.append([time_ms[part].mean(), (classes == said).mean(), is_top5[part].mean(), *scores])
+        ms, *shares = np.exp(np.log(found).mean(axis=0))
         of_best = ms / costs[best]
-        rows.append(f"{name} | {ms:.2f} | {of_best:.2f} | " + " | ".join(f"{100 * one:.1f}" for one in scores))
+        rows.append(f"{name} | {ms:.2f} | {of_best:.2f} | " + " | ".join(f"{100 * one:.1f}" for one in shares))
     return rows
 
 
@@ -89,13 +86,13 @@ def _claims(shown: Shown) -> list[str]:
     right, costs = study.right, study.costs_ms
     best, some = int(right.mean(axis=0).argmax()), right.any(axis=1)
     optimum = np.where(right, costs, np.inf).argmin(axis=1)
-    top5, rows_of = study.recording.among(5), np.arange(len(right))
+    top5 = study.recording.among(5)
 
     def row(claim: str, paper: str, of: Callable[[str, Seen], str]) -> str:
         return f"{claim} | {paper} | " + " | ".join(of(name, seen) for name, seen in shown.seen.items())
 
-    def gain(seen: Seen, table: NDArray[np.bool_]) -> str:
-        return points(table[rows_of, seen.column].astype(float) - table[:, best])
+    def gain(ours: NDArray[np.bool_], table: NDArray[np.bool_]) -> str:
+        return points(ours.astype(float) - table[:, best])
 
     def share(each: NDArray[np.bool_]) -> str:
         return f"{100 * each.mean():.1f} %"
@@ -103,8 +100,8 @@ def _claims(shown: Shown) -> list[str]:
     always = f"the model named is the optimum (5.1); always {study.recording.models[0]}: {share(optimum[some] == 0)}"
     return [
         row(always, "95.6 %", lambda _, seen: share((seen.column == optimum)[some])),
-        row("top-1 beside the best single, points (5.1)", "+7.52", lambda _, seen: gain(seen, right)),
-        row("top-5 beside it, points (5.1)", "+0.34", lambda _, seen: gain(seen, top5)),
+        row("top-1 beside the best single, points (5.1)", "+7.52", lambda _, seen: gain(seen.correct, right)),
+        row("top-5 beside it, points (5.1)", "+0.34", lambda _, seen: gain(seen.is_top5, top5)),
         row(
             "time of the best single over its own (5.1)",
             "1.8",

@@ -8,14 +8,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from jetsel.calibrate.fit.selection import lift_of
 
 from calibration.papers.tables import table
 from calibration.papers.taylor.readers import points
+from calibration.papers.taylor.selection import lift_of
 from calibration.papers.taylor.shown import Shown
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Wish, as_accurate, within
-from jetsel.calibrate.fit.assemble import fit_temperatures
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record import loaded_models
 from jetsel.premodel import is_right
 from jetsel.premodel.cascades import log_softmax

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from jetsel.calibrate.fit.selection import lift_of, time_price
 from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
 from calibration.papers.area import area_under_curve
 from calibration.papers.tables import table
+from calibration.papers.taylor.selection import lift_of, time_price
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen, Trial, Wish, as_accurate, at_price, within
 from calibration.papers.taylor.ways import (
@@ -28,7 +28,7 @@ from calibration.papers.taylor.ways import (
     skipping,
     strongest,
 )
-from jetsel.calibrate.fit.assemble import fit_temperatures
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.features import NAMES, PAPER_SEVEN
 

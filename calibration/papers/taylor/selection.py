@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.features import Distances, drop_correlated, elected, nearest_columns, sample
+from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
+from calibration.papers.taylor.distances import Distances, drop_correlated, elected, nearest_columns, sample
+from calibration.papers.taylor.paper_chain import ChainPlan
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import TimeFeatures
-from jetsel.policies.kind import ChainPlan
-from jetsel.premodel import optimum_votes, select_models
 
 TRIED = (1, 3, 5, 7, 9, 15, 21, 31)
 """Numbers of neighbours; the paper has 5 (section 3.3)."""

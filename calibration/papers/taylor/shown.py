@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from calibration.papers.taylor.algorithm1 import optimum_votes
 from calibration.papers.taylor.paper_chain import PAPER_K
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen, Trial, as_accurate
 from calibration.papers.taylor.ways import cascade, chain, chain_paper
 from jetsel.features import PAPER_SEVEN
-from jetsel.premodel import Neighbours, fit_scaling, optimum_votes
+from jetsel.premodel import Neighbours, fit_scaling
 
 TIMED = 200  # choices
 

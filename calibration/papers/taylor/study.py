@@ -9,25 +9,24 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jetsel.calibrate.fit.folds import nearest_in_other_folds
-from jetsel.calibrate.fit.selection import Planned, make_plan
 from numpy.typing import NDArray
 
 from calibration.optimizing.beside import recorded
+from calibration.papers.taylor.algorithm1 import select_models
 from calibration.papers.taylor.clock import Clock
-from calibration.papers.taylor.paper_chain import PAPER_K
+from calibration.papers.taylor.folds import nearest_in_other_folds
+from calibration.papers.taylor.paper_chain import PAPER_K, ChainPlan
+from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.record import TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
-from jetsel.policies.kind import ChainPlan
-from jetsel.premodel import select_models
 from jetsel.zoo import Family, scan
 
 THETA_POINTS = 0.5  # section 3.2
-TIMED = TimingPlan(photographs=1)  # times are the clock's
+TIMED = TimingPlan(images=1)  # times are the clock's
 
 
 class Study:
@@ -62,7 +61,7 @@ class Study:
 
     @cached_property
     def planned(self) -> Planned:
-        """What `jetsel calibrate` selects for the chain."""
+        """What is selected for the chain of votes."""
         return make_plan(self.recording, self.fold_of, THETA_POINTS, self.clock)
 
     @property

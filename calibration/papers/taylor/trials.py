@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.cross_validation import best_single
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
+from jetsel.premodel import is_right
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
     """One operating point on n images.
 
-    ran: (n, m), which models ran, of which the most expensive answers. in_doubt: (n,), left to the fallback.
+    ran: (n, m), which models ran, which answer together. in_doubt: (n,), left to the fallback.
     """
 
     ran: NDArray[np.bool_]
@@ -59,8 +61,15 @@ class Wish:
 
 
 def as_accurate() -> Wish:
-    """The default goal of `jetsel calibrate`: as accurate as the best single model, in the least time."""
-    return Wish("as accurate as the best single", Goal().best)
+    """Least time at the accuracy of the best single model; the most accurate if none is as accurate."""
+
+    def chosen(points: Sequence[Outcomes], best: Outcomes) -> int:
+        accuracy = np.array([one.correct.mean() for one in points])
+        times = np.array([one.time_ms.mean() for one in points])
+        enough = min(best.correct.mean(), accuracy.max())
+        return int(np.where(accuracy >= enough, times, np.inf).argmin())
+
+    return Wish("as accurate as the best single", chosen)
 
 
 def at_price(price: float) -> Wish:
@@ -86,28 +95,44 @@ def within(mean_ms: float, name: str) -> Wish:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a way gave on n images: ran and in_doubt as in Point, correct (n,), time_ms (n,), points: those chosen."""
+    """What a way gave on n images: ran and in_doubt as in Point.
+
+    answered: (n,) class numbers. correct, is_top5: (n,). time_ms: (n,). points: those chosen.
+    """
 
     ran: NDArray[np.bool_]
     in_doubt: NDArray[np.bool_]
+    answered: NDArray[np.int64]
     correct: NDArray[np.bool_]
+    is_top5: NDArray[np.bool_]
     time_ms: NDArray[np.float64]
     points: tuple[str, ...]
 
     @property
     def column(self) -> NDArray[np.int64]:
-        """The model that answered, (n,)."""
-        return answering(self.ran)
+        """The most expensive model that ran, (n,); models are cheapest first."""
+        found: NDArray[np.int64] = self.ran.shape[1] - 1 - self.ran[:, ::-1].argmax(axis=1)
+        return found
 
     def of(self, rows: NDArray[np.bool_]) -> Seen:
         """The same on some images."""
-        return Seen(self.ran[rows], self.in_doubt[rows], self.correct[rows], self.time_ms[rows], self.points)
+        named = ("ran", "in_doubt", "answered", "correct", "is_top5", "time_ms")
+        return Seen(**{name: getattr(self, name)[rows] for name in named}, points=self.points)
 
 
-def answering(ran: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the most expensive model that ran, (n,), of (n, m), cheapest first."""
-    column: NDArray[np.int64] = ran.shape[1] - 1 - ran[:, ::-1].argmax(axis=1)
-    return column
+@lru_cache(maxsize=2)
+def log_odds_of(images: Recording, fit: Recording) -> list[NDArray[np.float32]]:
+    """Return what each model says of images, (n, c), at the temperatures of the images that are fitted on."""
+    return images.table(fit_temperatures(fit)).log_odds
+
+
+def said(ran: NDArray[np.bool_], log_odds: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return what the models that ran say together, (n, c), but for a factor: ran (n, m), log_odds (n, c) of each."""
+    found = np.zeros_like(log_odds[0])
+    for column, logs in enumerate(log_odds):
+        rows = ran[:, column]
+        found[rows] += logs[rows]
+    return found
 
 
 Folds = Sequence[tuple[NDArray[np.int64], Recording, Recording]]
@@ -120,7 +145,8 @@ class Trial:
     def __init__(self, way: Way, fit: Recording, folds: Folds, test: Recording) -> None:
         self.way, self._fit, self._folds, self._test = way, fit, folds, test
         self._right, self._costs_ms = fit.right, fit.costs("time")
-        _, self._rival = best_single(fit)
+        best = fit.models.index(best_single(fit))
+        self._rival = Outcomes(self._right[:, best], np.full(len(self._right), self._costs_ms[best]))
 
     def held_out(self, wish: Wish) -> Seen:
         """What it gives on each image, learned on the other folds, at the point that those chose."""
@@ -142,9 +168,10 @@ class Trial:
         return wish.chosen([one.of(rows) for one in self._outcomes], self._rival.of(rows))
 
     def _seen(self, point: Point, recording: Recording, words: tuple[str, ...]) -> Seen:
-        right = recording.right
-        correct = right[np.arange(len(right)), answering(point.ran)]
-        return Seen(point.ran, point.in_doubt, correct, point.ran @ self._costs_ms + self.way.features_ms, words)
+        logs = said(point.ran, log_odds_of(recording, self._fit))
+        correct, is_top5 = (is_right(logs, recording.classes, first) for first in (1, 5))
+        time_ms = point.ran @ self._costs_ms + self.way.features_ms
+        return Seen(point.ran, point.in_doubt, logs.argmax(axis=1), correct, is_top5, time_ms, words)
 
     @cached_property
     def _outcomes(self) -> list[Outcomes]:

@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.papers.taylor.paper_chain import NAME, PAPER_K, PAPER_LINKS
+from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
+from calibration.papers.taylor.distances import elected
+from calibration.papers.taylor.paper_chain import NAME, PAPER, PAPER_LINKS, ChainPlan
 from calibration.papers.taylor.trials import Point, Way, one_model
-from jetsel.calibrate.fit.assemble import fit_temperatures
-from jetsel.calibrate.fit.features import elected
+from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
-from jetsel.features import NAMES, PAPER_SEVEN
-from jetsel.policies.kind import ChainPlan, Table
-from jetsel.premodel import Neighbours, fit_scaling, optimum_votes, select_models, worthiest
+from jetsel.features import NAMES
+from jetsel.policies.kind import Table
+from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.cascades import Fitted, judge
 
 SKIP_K = 31
@@ -35,7 +37,7 @@ def cascade() -> Way:
 
     def tried(train: Recording, held: Recording) -> list[Point]:
         table, cascades = _cascades(train)
-        outputs = held.table(dict(zip(train.models, table.temperatures, strict=True))).outputs(averaged=False)
+        outputs = held.table(dict(zip(train.models, table.temperatures, strict=True))).outputs
         ran = [judge(fitted, outputs)[1] for fitted in cascades]
         return [Point(one, np.zeros(len(one), bool)) for one in ran]
 
@@ -53,7 +55,7 @@ def single() -> Way:
 
 
 def chain(plan: ChainPlan, name: str = "chain") -> Way:
-    """The chain of neighbours as `jetsel calibrate` fits it.
+    """The chain of votes, in these features and with this number of neighbours.
 
     `chain-right` under that name: an image votes for every model that is right on it, and not for the cheapest alone.
     """
@@ -72,7 +74,7 @@ def chain(plan: ChainPlan, name: str = "chain") -> Way:
 
 def chain_paper(features_ms: float) -> Way:
     """The chain with the paper's settings: five neighbours, seven features, three links."""
-    return chain(ChainPlan(PAPER_SEVEN, PAPER_K, -1.0, features_ms), NAME)
+    return chain(replace(PAPER, features_ms=features_ms), NAME)
 
 
 def skipping(plan: ChainPlan) -> Way:
@@ -81,7 +83,7 @@ def skipping(plan: ChainPlan) -> Way:
     def tried(train: Recording, held: Recording) -> list[Point]:
         table, cascades = _cascades(train)
         temperatures = dict(zip(train.models, table.temperatures, strict=True))
-        outputs, others = table.outputs(averaged=False), held.table(temperatures).outputs(averaged=False)
+        outputs, others = table.outputs, held.table(temperatures).outputs
         near = _nearest(train, held, plan.features, SKIP_K)
         points = []
         for fitted in cascades:
@@ -145,7 +147,7 @@ READERS: dict[str, Reader] = {"boosted trees": boosted, "logistic regression": l
 
 @lru_cache(maxsize=16)
 def _cascades(train: Recording) -> tuple[Table, list[Fitted]]:
-    """Return what was learned from, and the cascade for each budget; the same for both policies that have cascades."""
+    """Return what was learned from, and the cascade for each budget; the same for both ways that have cascades."""
     table = train.table(fit_temperatures(train))
     return table, table.cascades
 

@@ -18,6 +18,8 @@ SURE = 1.645  # standard errors: 95 % one-sided
 SURE_AMONG_MANY = 1.75
 """Standard errors for a point chosen among many. With these, and each point's accuracy taken as the mean of itself and
 its neighbours, about one draw in twenty or fewer loses more than it may (`python -m calibration.decisions`)."""
+LIKELY_AMONG_MANY = 1.5
+"""The same for what it loses in the mean: the cheapest of many that seem accurate enough has had luck."""
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
@@ -101,15 +103,18 @@ class Goal:
     def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
         """Return the place of the cheapest point that keeps the reference's accuracy, None if none surely does.
 
-        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, and
-        surely at most twice that: a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, less
+        what may be luck, but need not be better than the reference for that. And it surely loses at most twice as much:
+        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
         """
         accuracy, cost = self._figures(points)
-        padded = np.pad(accuracy, 1, mode="edge")
-        gain = (padded[:-2] + padded[1:-1] + padded[2:]) / 3 - reference.correct.mean()
+        gain = accuracy - reference.correct.mean()
+        padded = np.pad(gain, 1, mode="edge")
+        smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
-        keeps = (gain >= -margin) & (gain + SURELY_LOST * margin >= SURE_AMONG_MANY * error)
+        keeps = gain + margin >= np.minimum(LIKELY_AMONG_MANY * error, margin)
+        keeps &= smooth + SURELY_LOST * margin >= SURE_AMONG_MANY * error
         saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
         return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
 
