@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -12,7 +12,7 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.calibrate.fit.assemble import Identity, assemble, expected, learn
-from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
+from jetsel.calibrate.fit.cross_validation import Progress, cross_validate
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.comparing import compared
@@ -21,8 +21,7 @@ from jetsel.calibrate.judge.doubtful import doubtful
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.promises import Split, is_given, promises_by_policy, replay_unknown
 from jetsel.calibrate.judge.results import Judge, classes_of, differing
-from jetsel.calibrate.record import LoadedRecording
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import Run, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import NAME as CHAIN
@@ -31,8 +30,6 @@ FOLDS = 10  # section 4.2
 SEED = 2018
 MOST_LEFT_OUT = 200  # images that are listed with the reason why they are left out
 SHOWN_LEVEL = 0.05  # of wrong answers: the report shows which classes are refused at the promise nearest to it
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,61 +65,41 @@ def calibrate(
     tried = cross_validate(recording, table, fold_of, order.goal, identity, features_ms, progress, order.kinds)
     progress("fitting on all images", 0, 1)
     draft = assemble(identity, recording, learn(table, order.kinds), tried.chosen)
-    draft = msgspec.structs.replace(draft, labels_from=loaded.labels_from)
     judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
-    offered = _offered(tried, order)
-    decision = decide(order, loaded, offered, judge)
+    # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
+    is_offered = order.offers_chain or order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
+    offered = {name: run for name, run in tried.runs.items() if is_offered or name != CHAIN}
+    decision = decide(order, loaded, offered, tried.points, judge)
     progress("testing promises", 0, 1)
-    strange = {} if unknown is None else replay_unknown(recording, unknown, draft)
-    promises = _promises(order, draft, offered, recording, Split.of(fold_of, recording.groups), decision, strange)
-    comparison = compared(judge, tried, draft.temperatures, is_offered=CHAIN in offered.runs)
+    promises: dict[str, Promises] = {}
+    if loaded.labels_from is None:  # without labels nothing is known of wrong answers
+        strange = {} if unknown is None else replay_unknown(recording, unknown, draft)
+        split = Split.of(fold_of, recording.groups)
+        promises = promises_by_policy(
+            offered | tried.front, recording.classes, split, strange, decision.winner, len(offered)
+        )
+    _check_promise(order.wrong_at_most, promises.get(decision.winner))
+    comparison = compared(judge, tried.runs, tried.front, tried.lift, draft.temperatures, is_offered=is_offered)
     calibration = msgspec.structs.replace(
         _decided(draft, loaded, order, decision, comparison),
         promises=promises,
         unknown_images=0 if unknown is None else len(unknown.classes),
         expected=expected(recording, tried.runs[decision.winner], draft),
     )
-    return Calibrated(
-        calibration, _findings(loaded, order, calibration, decision, comparison, judge, tried.runs), decision.outcomes
-    )
+    findings = _findings(loaded, order, calibration, decision, comparison, judge, tried.runs)
+    return Calibrated(calibration, findings, decision.outcomes)
 
 
-def _offered(tried: CrossValidated, order: InstallRequest) -> CrossValidated:
-    """Return the policies without a chain that adds nothing: each of its answers would pay for features."""
-    is_asked_for = order.offers_chain or order.policy == CHAIN
-    if is_asked_for or (tried.lift is not None and tried.lift.adds):
-        return tried
-    return replace(tried, runs={name: run for name, run in tried.runs.items() if name != CHAIN})
-
-
-def _promises(
-    order: InstallRequest,
-    draft: Calibration,
-    offered: CrossValidated,
-    recording: Recording,
-    split: Split,
-    decision: InstallDecision,
-    strange: Mapping[str, Run],
-) -> dict[str, Promises]:
-    """Return what every policy promises; nothing if there were no labels, since nothing is known of errors then.
-
-    Raises CalibrationError if the family is to promise what it cannot.
-    """
-    if draft.labels_from is not None:
-        if order.wrong_at_most is not None:
-            raise CalibrationError(
-                "--wrong-at-most: without labels nothing is known of wrong answers: label the images"
-            )
-        return {}
-    runs = offered.runs | offered.front
-    wrong = {name: run.answered != recording.classes for name, run in runs.items()}
-    found = promises_by_policy(runs, wrong, split, strange, decision.winner, len(offered.runs))
-    if order.wrong_at_most is not None:
-        try:
-            found[decision.winner].at(order.wrong_at_most)
-        except RequirementsError as error:
-            raise CalibrationError(f"--wrong-at-most: {error}") from error
-    return found
+def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> None:
+    """Raise CalibrationError if the family is to promise what its default policy cannot."""
+    if wrong_at_most is None:
+        return
+    if promises is None:
+        raise CalibrationError("--wrong-at-most: without labels nothing is known of wrong answers: label the images")
+    try:
+        promises.at(wrong_at_most)
+    except RequirementsError as error:
+        raise CalibrationError(f"--wrong-at-most: {error}") from error
 
 
 def _decided(
@@ -138,6 +115,7 @@ def _decided(
     return msgspec.structs.replace(
         draft,
         parts={name: part for name, part in draft.parts.items() if not (is_withheld and name == CHAIN)},
+        labels_from=loaded.labels_from,
         default_policy=decision.winner,
         because=decision.verdict,
         wrong_at_most=order.wrong_at_most,

@@ -1,17 +1,6 @@
 """From images to an installed calibration: `record`, `fit` and `install`, which `jetsel calibrate` calls in this order.
 
-The data has one shape at each step:
-
-1. `Job`: which images are shown to which models, and where they are recorded.
-2. The recording, an SQLite file (`calibrate/record`): each model's logits, embeddings and times for each image. It
-   survives an interruption, and is read by later versions.
-3. `LoadedRecording`: the recording in memory as arrays, with its conditions and what was left out.
-4. `CrossValidated` (`cross_validation`): what each policy gives on images that it was not fitted on.
-5. `InstallDecision` (`decision`): which policy is the best choice, and whether it replaces what is in use.
-6. `Calibrated`: the `Calibration` that is fitted on all images, as the daemon reads it, and the `Findings`, as the
-   report shows them.
-7. `Installed`: a numbered folder that never changes, with the calibration, the report and the condensed answers by
-   which other machines fit it to their times.
+docs/architecture.md lists the files on this way, and the one shape that each hands on.
 """
 
 from __future__ import annotations

@@ -24,9 +24,8 @@ from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.durations import noise, run_by_turns
-from jetsel.calibrate.record.load import LoadedRecording, Times
 from jetsel.calibrate.record.recorder import loaded_models
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.registry import kinds_with

@@ -1,4 +1,4 @@
-"""The files and classes that docs/architecture.md names exist."""
+"""The files and classes that docs/architecture.md names exist, and the way of a calibration goes down."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import jetsel
+from tests.layers import read_imports
 
 PACKAGE = Path(jetsel.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
+MOST_FILES = 12  # from images to an installed calibration
 
 
 def test_every_file_and_class_of_the_page_exists() -> None:
@@ -25,3 +27,18 @@ def test_every_file_and_class_of_the_page_exists() -> None:
         missing += [name for name in names if not re.search(rf"^class {name}\b", source, re.MULTILINE)]
     assert missing == []
     assert files > 60
+
+
+def test_no_file_on_the_way_of_a_calibration_imports_one_above_it() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    section = page[page.index("## A calibration:") :].partition("\n## ")[0]
+    way = re.findall(r"^\| `([a-z_0-9/]+)\.py` \|", section, re.MULTILINE)
+    modules = [name.replace("/", ".") for name in way]
+    imports = read_imports(PACKAGE)
+    assert 0 < len(way) == section.count("\n| `") <= MOST_FILES
+    assert [
+        f"{module} imports {above}"
+        for place, module in enumerate(modules)
+        for above in modules[:place]
+        if above in imports[module]
+    ] == []

@@ -7,31 +7,40 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.cross_validation import CrossValidated
+from jetsel.calibrate.fit.chain import Lift
 from jetsel.calibrate.judge.findings import Comparison, FittedChain, Reliability
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Run
 from jetsel.policies.chain import NAME as CHAIN
 
 
-def compared(judge: Judge, tried: CrossValidated, temperatures: Mapping[str, float], *, is_offered: bool) -> Comparison:
-    """Return everything that is compared. is_offered: whether the calibration has the chain."""
+def compared(
+    judge: Judge,
+    runs: Mapping[str, Run],
+    front: Mapping[str, Run],
+    lift: Lift | None,
+    temperatures: Mapping[str, float],
+    *,
+    is_offered: bool,
+) -> Comparison:
+    """Return everything that is compared.
+
+    runs: of each policy; front: of the operating points that are offered. lift: what the chain's neighbours add.
+    is_offered: whether the calibration has the chain.
+    """
     return Comparison(
         best_single=judge.best_single,
-        policies={name: judge.result(name, run) for name, run in tried.runs.items()},
+        policies={name: judge.result(name, run) for name, run in runs.items()},
         bounds=judge.bounds(),
-        chain=_chain(judge, tried, is_offered=is_offered),
-        front={name: judge.result(name, run) for name, run in tried.front.items()},
+        chain=None if lift is None else _chain(judge, runs[CHAIN], lift, is_offered=is_offered),
+        front={name: judge.result(name, run) for name, run in front.items()},
         reliability=reliability(judge.recording, temperatures),
     )
 
 
-def _chain(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> FittedChain | None:
+def _chain(judge: Judge, run: Run, lift: Lift, *, is_offered: bool) -> FittedChain:
     """Return what the premodel was fitted to, and what it costs."""
-    lift = tried.lift
-    if lift is None:
-        return None
-    run = tried.runs[CHAIN]
     return FittedChain(
         features=list(lift.reading.features),
         k=lift.reading.k,

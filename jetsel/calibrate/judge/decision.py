@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.fit.cross_validation import CrossValidated
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import LoadedRecording
+from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL, catalogue, no_such
 from jetsel.site.family_calibrations import Incumbent
+
+Runs = Mapping[str, Run]
+Points = Mapping[str, Sequence[Outcomes]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +65,18 @@ class InstallDecision:
     verdict: str
 
 
-def decide(
-    order: InstallRequest,
-    loaded: LoadedRecording,
-    tried: CrossValidated,
-    judge: Judge,
-) -> InstallDecision:
+def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: Points, judge: Judge) -> InstallDecision:
     """Choose the default policy of those that were tried, and compare it with what is in use.
 
-    Raises CalibrationError if the owner asks for a policy that is not there.
+    points: the operating points of those policies that have several. Raises CalibrationError if the owner asks for a
+    policy that is not there.
     """
-    in_use = None if order.in_use is None else _run_of(order.in_use, judge, tried)
-    winner = _winner(tried, judge, order.goal)
+    in_use = None if order.in_use is None else _run_of(order.in_use, judge, runs)
+    winner = _winner(runs, points, judge, order.goal)
     reference = winner.reference
     if order.policy is not None:
-        winner = _named(order.policy, tried, judge, reference)
-    rival, rival_run = in_use or (reference, tried.runs[reference])
+        winner = _named(order.policy, runs, judge, reference)
+    rival, rival_run = in_use or (reference, runs[reference])
     is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
     return InstallDecision(winner.name, winner.outcomes, rival, rival_run, is_better, verdict)
 
@@ -96,13 +94,13 @@ class _Winner:
     said: str | None = None
 
 
-def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
+def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> _Winner:
     """Return the policy that serves the goal best on held-out images, the reference model if nothing may replace it.
 
     A policy that always asks one model is that model.
     """
-    names = {name: f"single:{judge.always(run)}" if judge.always(run) else name for name, run in tried.runs.items()}
-    outcomes = {name: judge.outcomes(tried.runs[name]) for name in dict.fromkeys(names.values())}
+    names = {name: f"single:{judge.always(run)}" if judge.always(run) else name for name, run in runs.items()}
+    outcomes = {name: judge.outcomes(runs[name]) for name in dict.fromkeys(names.values())}
     singles = {name: one for name, one in outcomes.items() if name.startswith("single:")}
     if goal.is_limited or goal.min_accuracy is not None:
         reference = list(singles)[goal.within_limits(list(singles.values()))]
@@ -110,11 +108,9 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
         able = [chosen] if goal.is_limited or goal.compare(outcomes[chosen], outcomes[reference])[0] else []
     else:
         reference = list(singles)[goal.reference(list(singles.values()))]
-        able = [
-            names[name]
-            for name in tried.runs
-            if not name.startswith("single:") and _may_answer(name, tried, judge, goal, reference)
-        ]
+        choosing = {name: judge.outcomes(run) for name, run in runs.items() if not name.startswith("single:")}
+        rival = outcomes[reference]
+        able = [names[name] for name, one in choosing.items() if _may_answer(one, rival, points.get(name), goal)]
     best = min(able, key=lambda name: outcomes[name].cost(goal.objective).mean(), default=None)
     if best is not None:
         return _Winner(best, outcomes[best], reference)
@@ -123,27 +119,25 @@ def _winner(tried: CrossValidated, judge: Judge, goal: Goal) -> _Winner:
     return _Winner(reference, outcomes[reference], reference, said)
 
 
-def _may_answer(name: str, tried: CrossValidated, judge: Judge, goal: Goal, reference: str) -> bool:
+def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
     """Whether a policy may answer in place of the reference: by the choice among its points, or compared with it."""
-    rival = judge.outcomes(tried.runs[reference])
-    points = tried.points.get(name)
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
-    return goal.compare(judge.outcomes(tried.runs[name]), rival)[0]
+    return goal.compare(policy, rival)[0]
 
 
-def _named(name: str, tried: CrossValidated, judge: Judge, reference: str) -> _Winner:
+def _named(name: str, runs: Runs, judge: Judge, reference: str) -> _Winner:
     """The policy that the owner asks for; raises CalibrationError if nothing was fitted for one of this name."""
-    if name not in tried.runs:
-        raise CalibrationError(f"--policy: the family has {no_such(name, tried.runs)}")
-    return _Winner(name, judge.outcomes(tried.runs[name]), reference)
+    if name not in runs:
+        raise CalibrationError(f"--policy: the family has {no_such(name, runs)}")
+    return _Winner(name, judge.outcomes(runs[name]), reference)
 
 
-def _run_of(in_use: Incumbent, judge: Judge, tried: CrossValidated) -> tuple[str, Run]:
+def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Run]:
     """What is in use, by name, and what it gives on these photographs."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:
-        return name, tried.runs[name]
+        return name, runs[name]
     recording = judge.recording
     policy = catalogue(recording.models, calibration)[name]
     rows = range(len(recording.classes))

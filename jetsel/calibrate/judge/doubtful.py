@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.judge.findings import DoubtfulFindings, DoubtfulImage, DoubtfulSample
+from jetsel.calibrate.judge.findings import DoubtfulFindings, ImageFinding, ImageSample
 from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import log_softmax
 
@@ -28,14 +28,14 @@ def doubtful(recording: Recording, names: Sequence[str], temperatures: Mapping[s
     """Return what to look at again. names: of the classes. temperatures: of each model's logits."""
     contradicted = _contradicted(recording, names, temperatures)
     if recording.embeddings is None:
-        nothing = DoubtfulSample(0, [])
+        nothing = ImageSample(0, [])
         return DoubtfulFindings(contradicted, nothing, nothing, "the cheapest model has no embedding")
     vectors = recording.embeddings.astype(np.float32)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return DoubtfulFindings(contradicted, _near(recording, vectors, names), _far(recording, vectors, names))
 
 
-def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> DoubtfulSample:
+def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> ImageSample:
     """Rank by the label's mean probability over all models, the least first."""
     rows = np.arange(len(recording.classes))
     mean = np.zeros((len(rows), recording.logits.shape[2]), np.float32)
@@ -52,7 +52,7 @@ def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapp
     return _sample(recording, names, len(ranked), why)
 
 
-def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> DoubtfulSample:
+def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
     """Rank by the likeness to the nearest image of another class, the most first; of a pair, the first alone."""
     classes, pairs = recording.classes, []
     for start in range(0, len(classes), _BLOCK):
@@ -72,7 +72,7 @@ def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[st
     return _sample(recording, names, len(kept), why)
 
 
-def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> DoubtfulSample:
+def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
     """Rank by the robust standard score of the distance from the middle of the class, the most first."""
     classes = recording.classes
     scores = np.zeros(len(classes), np.float32)
@@ -97,11 +97,11 @@ def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> DoubtfulSample:
+def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> ImageSample:
     """Return the images of these rows, in their order, each with its reason."""
     paths = recording.paths
     images = [
-        DoubtfulImage(paths[row] if paths else f"image {row}", names[recording.classes[row]], reason)
+        ImageFinding(paths[row] if paths else f"image {row}", names[recording.classes[row]], why=reason)
         for row, reason in why.items()
     ]
-    return DoubtfulSample(total, images)
+    return ImageSample(total, images)

@@ -92,12 +92,17 @@ class Guess(Struct, frozen=True):
 
 
 class ImageFinding(Struct, frozen=True):
-    """One image with its label, the guess of each model, and the label that each policy that chooses returned."""
+    """One image with its label.
+
+    guesses, answers: of each model, and of each policy that chooses, if these differ. why: the label should be looked
+    at again.
+    """
 
     path: str
     label: str
-    guesses: dict[str, Guess]
-    answers: dict[str, str]
+    guesses: dict[str, Guess] = {}
+    answers: dict[str, str] = {}
+    why: str = ""
 
 
 class ImageSample(Struct, frozen=True):
@@ -150,30 +155,15 @@ class PromiseCheck(Struct, frozen=True, kw_only=True):
     is_kept: bool | None
 
 
-class DoubtfulImage(Struct, frozen=True):
-    """An image whose label should be looked at again, and why."""
-
-    path: str
-    label: str
-    why: str
-
-
-class DoubtfulSample(Struct, frozen=True):
-    """How many images are doubtful in one way, and the most doubtful of them."""
-
-    total: int
-    images: list[DoubtfulImage]
-
-
 class DoubtfulFindings(Struct, frozen=True):
     """Labels that all models contradict; images nearly the same as one of another class; images far from their class.
 
     without: why the last two are unknown; None if they are known.
     """
 
-    contradicted: DoubtfulSample
-    near: DoubtfulSample
-    far: DoubtfulSample
+    contradicted: ImageSample
+    near: ImageSample
+    far: ImageSample
     without: str | None = None
 
 

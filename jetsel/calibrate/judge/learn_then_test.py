@@ -12,11 +12,12 @@ Scores are log-odds of the answer's probability, higher for surer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jetsel.calibrate.binomial import tail
 
 LEVELS = (0.01, 0.02, 0.05, 0.1)
 """Shares of wrong answers that are promised; fixed before any data is seen."""
@@ -28,23 +29,6 @@ MOST_TIMES = 1000  # more images than this many times those at hand are no advic
 LOST = 0.02  # of the answers, that early refusal may cost
 
 Floats = NDArray[np.float64]
-
-
-@lru_cache(maxsize=100_000)
-def tail(wrong: int, answered: int, level: float) -> float:
-    """Return the probability of at most this many wrong answers if each is wrong with probability `level`."""
-    if wrong >= answered:
-        return 1.0
-    log = math.lgamma(answered + 1) + np.array(
-        [
-            i * math.log(level)
-            + (answered - i) * math.log1p(-level)
-            - math.lgamma(i + 1)
-            - math.lgamma(answered - i + 1)
-            for i in range(wrong + 1)
-        ]
-    )
-    return float(min(1.0, np.exp(log).sum()))
 
 
 @lru_cache(maxsize=1000)
@@ -117,33 +101,17 @@ def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta:
     return None
 
 
-def early_thresholds(looks: Sequence[Floats], final: Floats, threshold: float) -> tuple[float | None, ...]:
-    """Return, for each rung before the last, below which score there the request is refused at once.
+def early_threshold(look: Floats, final: Floats, threshold: float) -> float | None:
+    """Return below which score after a cascade's first model the request is refused at once; None: never.
 
-    looks: for each of these rungs the scores (n,), NaN for images that did not go on from it. final: (n,), the scores
-    of the answers. Of the images that the threshold answers, at most LOST are refused early. Whether answers are right
-    is not looked at, so that the promise can be tested on the same images. None: the rung refuses nothing.
+    look: (n,), the scores there, NaN for images that did not go on from it. final: (n,), the scores of the answers. Of
+    the images that the threshold answers, at most LOST are refused early. Whether answers are right is not looked at,
+    so that the promise can be tested on the same images.
     """
-    given = final >= threshold
-    spare = int(LOST * given.sum() / max(1, len(looks)))
-    found: list[float | None] = []
-    for look in looks:
-        went_on = look[~np.isnan(look)]
-        would_answer = np.sort(look[given & ~np.isnan(look)])
-        if not len(went_on):
-            found.append(None)
-        elif spare < len(would_answer):
-            limit = float(would_answer[spare])
-            found.append(limit if (went_on < limit).any() else None)
-        else:
-            found.append(float(np.nextafter(went_on.max(), np.inf)))  # all that go on from here would be refused
-    return tuple(found)
-
-
-def refused_early(looks: Sequence[Floats], early: Sequence[float | None]) -> NDArray[np.bool_]:
-    """Return which images (n,) a rung refuses before the last model has run."""
-    refused = np.zeros(len(looks[0]) if looks else 0, bool)
-    for look, limit in zip(looks, early, strict=False):
-        if limit is not None:
-            refused |= look < limit  # NaN, which did not go on, is never less
-    return refused
+    went_on, given = look[~np.isnan(look)], final >= threshold
+    would_answer = np.sort(look[given & ~np.isnan(look)])
+    spare = int(LOST * given.sum())
+    if spare >= len(would_answer):
+        return float(np.nextafter(went_on.max(), np.inf))  # all that go on from here would be refused
+    limit = float(would_answer[spare])
+    return limit if (went_on < limit).any() else None

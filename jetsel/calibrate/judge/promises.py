@@ -15,14 +15,13 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
     LEVELS,
-    early_thresholds,
+    early_threshold,
     images_needed,
     naive_threshold,
-    refused_early,
     safe_threshold,
 )
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.calibrate.record.replay import Run, Scores, replay_all
 from jetsel.policies.registry import catalogue
 
 AIMING_FOLDS = 2
@@ -96,7 +95,7 @@ def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration)
 
 def promises_by_policy(
     runs: Mapping[str, Run],
-    wrong: Mapping[str, Bools],
+    classes: NDArray[np.int64],
     split: Split,
     unknown: Mapping[str, Run],
     default: str,
@@ -104,13 +103,14 @@ def promises_by_policy(
 ) -> dict[str, Promises]:
     """Return what each policy can promise, see `promises_of`.
 
-    default: the policy that these same images chose among `rivals`. unknown: the runs on unknown images; empty if there
-    are none.
+    classes: (n,), the true ones. default: the policy that these same images chose among `rivals`. unknown: the runs on
+    unknown images; empty if there are none.
     """
-    return {
-        name: promises_of(run, wrong[name], split, unknown[name] if unknown else None, rivals if name == default else 1)
-        for name, run in runs.items()
-    }
+    found = {}
+    for name, run in runs.items():
+        chosen_among = rivals if name == default else 1
+        found[name] = promises_of(run, run.answered != classes, split, unknown[name] if unknown else None, chosen_among)
+    return found
 
 
 def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None, chosen_among: int = 1) -> Promises:
@@ -165,7 +165,7 @@ def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats
 
 
 def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, level: float) -> tuple[float | None, ...]:
-    """Return the thresholds of early refusal, for about the threshold that the aiming images alone would get.
+    """Return the threshold of early refusal, for about the threshold that the aiming images alone would get.
 
     They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
     """
@@ -173,25 +173,22 @@ def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, le
     seen = final[split.aiming], wrong[split.aiming]
     if unknown is not None:
         seen = _with_unknown(*seen, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
-    aim, looks = naive_threshold(*seen, AIM * level), _looks(run)
-    while looks and np.isnan(looks[-1]).all():
-        looks.pop()
-    return () if aim is None or not looks else early_thresholds(looks, final, aim)
+    aim, look = naive_threshold(*seen, AIM * level), _scores(run).look
+    return () if aim is None or np.isnan(look).all() else (early_threshold(look, final, aim),)
 
 
-def _looks(run: Run) -> list[Floats]:
-    """Return the scores at each rung before the last, (n,) each."""
+def _scores(run: Run) -> Scores:
     assert run.scores is not None
-    return list(run.scores.looks.T)
+    return run.scores
 
 
 def scores_of(run: Run, early: Sequence[float | None]) -> Floats:
     """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
-    assert run.scores is not None
-    refused = run.in_doubt.copy()
-    if early:
-        refused |= refused_early(_looks(run), early)
-    return np.where(refused, -np.inf, np.nan_to_num(run.scores.final, nan=-np.inf))
+    scores, refused = _scores(run), run.in_doubt.copy()
+    for limit in early:
+        if limit is not None:
+            refused |= scores.look < limit  # NaN, which did not go on, is never less
+    return np.where(refused, -np.inf, np.nan_to_num(scores.final, nan=-np.inf))
 
 
 def is_given(run: Run, promise: Promise) -> Bools:
@@ -209,14 +206,10 @@ def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, 
 
 def saved_by(run: Run, early: Sequence[float | None]) -> float:
     """Return the share of the models' mean time that early refusal saves on these images."""
-    assert run.scores is not None
-    looks = _looks(run)
-    spent_ms = run.models_ms.copy()
-    for place in reversed(range(len(early))):
-        limit = early[place]
+    scores, spent_ms = _scores(run), run.models_ms
+    for limit in early:
         if limit is not None:
-            stops = looks[place] < limit
-            spent_ms[stops] = run.scores.looks_ms[stops, place]
+            spent_ms = np.where(scores.look < limit, scores.look_ms, spent_ms)
     return float(1 - spent_ms.mean() / run.models_ms.mean())
 
 

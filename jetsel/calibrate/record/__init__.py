@@ -2,9 +2,10 @@
 
 from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions
 from jetsel.calibrate.record.durations import TimingPlan
-from jetsel.calibrate.record.load import Energies, LoadedRecording, Times, load
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
+from jetsel.calibrate.record.recording import Energies, LoadedRecording, Times
 
 __all__ = [
     "Energies",

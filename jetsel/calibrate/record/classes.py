@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.photographs import class_of, labels_in
+from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.zoo import Family
 
 FEW_CLASSES = 50  # of a family: up to this number are listed by name

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.calibrate.binomial import most_likely_share
 from jetsel.calibrate.record.database import Store
 
 LEAST_IMAGES = 300
 MOST_SHARE = 0.01  # of the images on which only the dearer model is right
 CHEAPER = 0.9  # of the dearer model's time, at most: two that take the same time are no reason to lose one
-SURE = 0.95  # one-sided
 
 
 class Dominated(NamedTuple):
@@ -21,27 +21,6 @@ class Dominated(NamedTuple):
 
     model: str
     by: str
-
-
-def most_likely_share(count: int, n: int) -> float:
-    """Return the upper end of the one-sided 95 % interval of a share, of which `count` of n were seen.
-
-    Clopper and Pearson, Biometrika 26, 1934: the share at which so few are seen with a probability of 5 %.
-    """
-    low, high = count / n, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _at_most(count, n, middle) > 1 - SURE else (low, middle)
-    return high
-
-
-def _at_most(count: int, n: int, share: float) -> float:
-    """Return the probability of at most `count` of n, each with this share's probability."""
-    if share >= 1:
-        return float(count >= n)
-    logs = np.log(share) * np.arange(count + 1) + np.log1p(-share) * (n - np.arange(count + 1))
-    choose = np.concatenate([[0.0], np.cumsum(np.log((n - np.arange(count)) / np.arange(1, count + 1)))])
-    return float(np.exp(logs + choose).sum())
 
 
 def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[Dominated]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +16,11 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
 from jetsel.image.listing import count_reasons
-from jetsel.power.integration import NO_METER
 from jetsel.zoo import Family, Model
-
-
-@dataclass(frozen=True)
-class Times:
-    """What models and chooser cost, on which machine.
-
-    Medians over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
-    features_ms: of the whole table of features. conditions: of the last run that timed, in words. noisy: why the times
-    cannot be trusted. energies: None with its reason.
-    """
-
-    costs_ms: Mapping[str, float]
-    features_ms: float
-    conditions: Mapping[str, str]
-    noisy: str | None
-    energies: Energies | None = None
-    energy_reason: str | None = NO_METER
-
-
-@dataclass(frozen=True, eq=False)
-class LoadedRecording:
-    """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
-
-    features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
-    left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
-    if they are the owner's labels. learned: share of the images that heads were trained on.
-    recording.costs_ms are the times'. dropped: models that were recorded no further, and why.
-    """
-
-    recording: Recording
-    times: Times
-    skipped: Mapping[str, int]
-    left_out: Sequence[tuple[str, str]]
-    identities: Mapping[str, str]
-    features_px: int
-    family: str
-    labels_from: str | None
-    learned: float = 0.0
-    dropped: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def learned_share(self) -> str:
-        """How many of the images heads were trained on, in words."""
-        return f"{100 * self.learned:.0f} %" if self.learned >= 0.01 else "fewer than 1 %"
 
 
 def load(
@@ -222,19 +176,6 @@ NOT_ENDED = "the energy of some models is not measured; run the recording to its
 _FEATURES = "the features"
 
 _Row = tuple[str, int, float, float, float, float, float]  # what, photograph, mJ: mean, its three errors; ms
-
-
-@dataclass(frozen=True)
-class Energies:
-    """What one run takes above idle power.
-
-    Means over the photographs on which every model and the features were metered. mean_mj: model -> mean.
-    half_width_mj: model -> half of its 95 % interval. chooser_w: mean watts above idle while features were extracted.
-    """
-
-    mean_mj: Mapping[str, float]
-    half_width_mj: Mapping[str, float]
-    chooser_w: float
 
 
 def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies | str:

@@ -25,8 +25,8 @@ class Replayed:
     """One photograph under one policy. decision is None if the policy refused.
 
     ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
-    score: of the decision, see `log_odds`. looks: of a cascade, the same each time that it went on, with the time spent
-    until then.
+    score: of the decision, see `log_odds`. look: the same when a cascade went on to its second model, with the time
+    spent until then; None if it did not.
     """
 
     decision: Decision | None
@@ -34,7 +34,7 @@ class Replayed:
     models_ms: float
     choice_ms: float
     score: float | None
-    looks: tuple[tuple[float, float], ...]
+    look: tuple[float, float] | None
 
 
 def replay(
@@ -51,16 +51,16 @@ def replay(
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
     seen: list[Prediction] = []
-    looks: list[tuple[float, float]] = []
+    look: tuple[float, float] | None = None
     while True:
         began = time.perf_counter()
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
         if not isinstance(moved, Asked):
             score = None if moved is None else float(log_odds(moved.seen.confidence))
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, tuple(looks))
+            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, look)
         if seen and isinstance(policy, Cascade):
-            looks.append((float(log_odds(policy.answer(seen).confidence)), models_ms))
+            look = float(log_odds(policy.answer(seen).confidence)), models_ms
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
         predictions = tuple(recording.prediction(model, photograph, temperatures[model]) for model in moved.models)
@@ -78,37 +78,29 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | D
         return None
 
 
-LOOKS = 3  # at most: a cascade has up to four rungs
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
     """How sure n answers are, see `log_odds`. final: (n,), NaN if the policy refused.
 
-    looks: (n, LOOKS), of a cascade's rungs before the last, NaN for images that did not go on from there. looks_ms:
-    (n, LOOKS), the time of the models until then.
+    look: (n,), after a cascade's first model, NaN for images that did not go on from there. look_ms: (n,), the time of
+    the model until then.
     """
 
     final: NDArray[np.float64]
-    looks: NDArray[np.float64]
-    looks_ms: NDArray[np.float64]
+    look: NDArray[np.float64]
+    look_ms: NDArray[np.float64]
 
     @classmethod
     def of(cls, replayed: Sequence[Replayed]) -> Scores:
         """Put together those of single images."""
-        n = len(replayed)
-        found = cls(np.full(n, np.nan), np.full((n, LOOKS), np.nan), np.zeros((n, LOOKS)))
-        for row, one in enumerate(replayed):
-            if one.score is not None:
-                found.final[row] = one.score
-            for place, (look, spent_ms) in enumerate(one.looks):
-                found.looks[row, place], found.looks_ms[row, place] = look, spent_ms
-        return found
+        looks = [one.look or (np.nan, 0.0) for one in replayed]
+        final = np.array([np.nan if one.score is None else one.score for one in replayed])
+        return cls(final, np.array([look for look, _ in looks]), np.array([spent_ms for _, spent_ms in looks]))
 
     @classmethod
     def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
         """Put together those of several sets of images, in another order."""
-        names = ("final", "looks", "looks_ms")
+        names = ("final", "look", "look_ms")
         return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
 
 

@@ -17,14 +17,7 @@ from msgspec import Struct
 from jetsel import __version__, image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.judge import words
-from jetsel.calibrate.judge.findings import (
-    DoubtfulFindings,
-    DoubtfulImage,
-    DoubtfulSample,
-    Findings,
-    ImageFinding,
-    ImageSample,
-)
+from jetsel.calibrate.judge.findings import DoubtfulFindings, Findings, ImageFinding, ImageSample
 from jetsel.calibrate.judge.words import short
 from jetsel.calibrate.report import Listing, Section, policies, promises
 from jetsel.calibrate.report.drawing import draw
@@ -39,7 +32,7 @@ LONGEST_PATH, LONGEST = 80, 120  # characters of a path, and of a class in a tab
 class ShownImage(Struct, frozen=True):
     """One image of the page. jpeg: base64, or None, and then `missing` says why."""
 
-    found: ImageFinding | DoubtfulImage
+    found: ImageFinding
     path: str
     jpeg: str | None
     missing: str
@@ -47,23 +40,17 @@ class ShownImage(Struct, frozen=True):
     @property
     def policies(self) -> dict[str, list[str]]:
         """The policies by their answer, the right one first."""
-        assert isinstance(self.found, ImageFinding)
         answers = dict.fromkeys(sorted(self.found.answers.values(), key=lambda answer: answer != self.found.label))
         return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
 
 
-def shown(sample: ImageSample | DoubtfulSample, limits: image.Limits) -> list[ShownImage]:
+def shown(sample: ImageSample, limits: image.Limits) -> list[ShownImage]:
     """Read the images of a sample."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
         ShownImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
         for one in sample.images
     ]
-
-
-def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[ShownImage]]:
-    """Read the doubtful images, by their kind."""
-    return {kind: shown(getattr(found, kind), limits) for kind in ("contradicted", "near", "far")}
 
 
 def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
@@ -76,6 +63,11 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
         return None, "This image can no longer be read."
     shorter_px = SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2])
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
+
+
+def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[ShownImage]]:
+    """Read the doubtful images, by their kind."""
+    return {kind: shown(getattr(found, kind), limits) for kind in ("contradicted", "near", "far")}
 
 
 def page(findings: Findings, limits: Limits) -> str:

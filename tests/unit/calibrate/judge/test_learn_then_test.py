@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.typing import NDArray
 
+from jetsel.calibrate.binomial import tail
 from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
     LOST,
-    early_thresholds,
+    early_threshold,
     fewest,
     images_needed,
-    refused_early,
     safe_threshold,
-    tail,
 )
 
 DRAWS = 2000
@@ -107,13 +106,12 @@ def test_early_refusal_costs_few_answers_and_looks_at_no_label() -> None:
     draw = np.random.default_rng(3)
     first = draw.normal(size=1000)
     final = first + 0.5 * draw.normal(size=1000)
-    first[:200] = np.nan  # these stopped at the first rung
-    (limit,) = early_thresholds([first], final, 0.5)
+    first[:200] = np.nan  # these stopped at the first model
+    limit = early_threshold(first, final, 0.5)
     assert limit is not None
-    given_up = refused_early([first], [limit]) & (final >= 0.5)
+    given_up = (first < limit) & (final >= 0.5)
     assert 0 < given_up.sum() <= LOST * (final >= 0.5).sum()
-    assert refused_early([first], [limit])[200:].mean() > 0.3
-    assert not refused_early([first], [None]).any()
-    (all_of_them,) = early_thresholds([np.array([np.nan, np.nan, 1.0, 2.0])], np.array([9.0, 8.0, 3.0, 2.0]), 5.0)
+    assert (first < limit)[200:].mean() > 0.3
+    all_of_them = early_threshold(np.array([np.nan, np.nan, 1.0, 2.0]), np.array([9.0, 8.0, 3.0, 2.0]), 5.0)
     assert all_of_them is not None
     assert all_of_them > 2.0, "none that goes on would be answered"

@@ -24,7 +24,7 @@ def run(final: NDArray[np.float64], looks: NDArray[np.float64] | None = None) ->
     n = len(final)
     looks = np.full(n, np.nan) if looks is None else looks
     never = np.zeros(n, bool)
-    scores = Scores(final, looks[:, None], np.ones((n, 1)))
+    scores = Scores(final, looks, np.ones(n))
     return Run(np.zeros(n, np.int64), ~never, np.full(n, 2.0), ~never[:, None], never, 0.0, (), scores)
 
 
@@ -87,7 +87,7 @@ def test_with_unknown_images_the_stricter_of_both_thresholds_is_promised() -> No
 def test_the_default_alone_pays_for_having_been_chosen() -> None:
     scores, wrong = drawn_policies(1000, 1, 0.0, seed=2)
     one, split = run(scores), Split.of(np.arange(1000) % 10, None)
-    found = promises_by_policy({"a": one, "b": one}, {"a": wrong[0], "b": wrong[0]}, split, {}, "a", rivals=8)
+    found = promises_by_policy({"a": one, "b": one}, wrong[0].astype(np.int64), split, {}, "a", rivals=8)
     assert found["b"] == promises_of(one, wrong[0], split)
     assert found["a"] == promises_of(one, wrong[0], split, chosen_among=8)
     thresholds = [{level.wrong_at_most: level.threshold for level in found[name].kept} for name in "ab"]

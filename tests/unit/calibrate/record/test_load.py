@@ -13,9 +13,10 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import Head
+from jetsel.calibrate.binomial import most_likely_share
 from jetsel.calibrate.record import load, record, recorder
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.record.dominated import Dominated, dominated, most_likely_share
+from jetsel.calibrate.record.dominated import Dominated, dominated
 from jetsel.calibrate.record.load import learned_share
 from jetsel.engines import Engine
 from jetsel.features import NAMES
