@@ -49,14 +49,20 @@ def test_a_page_fits_is_legible_has_names_and_asks_for_nothing(
     assert browser.driver.get_log("browser") == []
 
 
-def test_all_that_a_busy_owner_needs_fits_three_screens(browser: Browser, files: dict[str, Path]) -> None:
-    browser.show(files["full"].as_uri(), DESK_PX, "light")
-    assert browser.driver.execute_script("return document.documentElement.scrollHeight") <= 3 * 850
+@pytest.mark.parametrize(("name", "height_px"), [("full", 850), ("twelve", 1050)])
+def test_verdict_cards_table_and_chart_fit_one_screen(
+    browser: Browser, files: dict[str, Path], name: str, height_px: int
+) -> None:
+    browser.show(files[name].as_uri(), DESK_PX, "light", height_px)
+    ends = "return [...document.querySelectorAll('.gist .scroll, .gist svg')].map(e => e.getBoundingClientRect().bottom)"
+    assert max(browser.driver.execute_script(ends)) <= height_px
+    wider = "return [...document.querySelectorAll('.gist .scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+    assert browser.driver.execute_script(wider) == 0, "the whole table is seen"
 
 
 def test_tables_and_closed_parts_are_reached_by_keyboard(browser: Browser, files: dict[str, Path]) -> None:
     browser.show(files["full"].as_uri(), PHONE_PX, "light")
-    table = browser.driver.find_element("css selector", ".gist > .scroll")
+    table = browser.driver.find_element("css selector", ".gist .scroll")
     browser.driver.find_element("css selector", "body").send_keys("\ue004")  # tab
     assert browser.driver.switch_to.active_element == table
     part = browser.driver.find_element("css selector", "#differing > summary")
