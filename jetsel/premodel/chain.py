@@ -52,10 +52,10 @@ class Chain:
 
     def read(self, features: NDArray[np.float32]) -> Reading:
         """Read the paths for one image; features: (features,) float32, not scaled, finite, else ValueError."""
-        near, distances = self._neighbours.nearest(self._scaling.apply(features), self.k)
-        return self._reading(self._columns[near].mean(axis=0), float(distances.mean()))
+        near, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
+        return self._reading(self._columns[near].sum(axis=0) / self.k, float(distances.sum()) / self.k)
 
     @staticmethod
     def _reading(means: NDArray[np.float32], distance: float | None) -> Reading:
-        right, cost = np.split(means, 2)
-        return Reading(right, cost, distance)
+        paths = len(means) // 2
+        return Reading(means[:paths], means[paths:], distance)

@@ -78,6 +78,22 @@ class Neighbours:
 
         x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
         """
+        rows, squared = self._measured(x, k)
+        best = squared.argsort(kind="stable")[:k]  # candidates stand in row order: of equals, the lower comes first
+        return rows[best], np.sqrt(squared[best])
+
+    def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return what `nearest` returns, in the order of the rows: sorting many neighbours takes long."""
+        rows, squared = self._measured(x, k)
+        if len(rows) > k:
+            farthest = np.partition(squared, k - 1)[k - 1]
+            inside = squared < farthest
+            inside[np.flatnonzero(squared == farthest)[: k - np.count_nonzero(inside)]] = True
+            rows, squared = rows[inside], squared[inside]
+        return rows, np.sqrt(squared)
+
+    def _measured(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the candidates, in order, and their squared distances. Raises ValueError, see `nearest`."""
         n, features = self.points.shape
         wide = np.asarray(x, np.float32).astype(np.float64)
         if wide.shape != (features,) or not 1 <= k <= n:
@@ -88,9 +104,7 @@ class Neighbours:
         rows = self._candidates(wide, norm, k)
         offsets = self.points[rows] - wide
         offsets *= offsets
-        squared = offsets.sum(axis=1)
-        best = squared.argsort(kind="stable")[:k]  # candidates stand in row order: of equals, the lower comes first
-        return rows[best], np.sqrt(squared[best])
+        return rows, offsets.sum(axis=1)
 
     def nearest_many(self, xs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return what `nearest` returns for each row of xs, (queries, features): rows and distances, (queries, k)."""

@@ -88,6 +88,9 @@ def test_equals_the_search_of_everything(
         expected = exhaustive(points, x, k)
         assert row.tolist() == expected.tolist()
         np.testing.assert_allclose(distance, np.linalg.norm(points[expected].astype(float) - x, axis=1), rtol=1e-12)
+        together, apart = neighbours.nearest_set(x, k)
+        assert together.tolist() == sorted(row.tolist())
+        np.testing.assert_array_equal(np.sort(apart), distance)
 
 
 @pytest.mark.parametrize("points", [np.zeros((0, 2)), np.zeros(3), [[np.nan]], [[np.inf]], [[1e30]]])
