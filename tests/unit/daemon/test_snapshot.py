@@ -234,8 +234,6 @@ def test_a_model_whose_twin_in_8_bits_took_its_place_is_loaded_by_the_first_requ
     }
     assert (family.fallback, "single:l" in family.policies) == ("l-int8", True)
     queue = family.driver.queues["l"]
-    assert queue.engine is not None
-    assert queue.engine.place is not None
     assert not queue.engine.place.enter(1), "and has it loaded"
     until(lambda: queue.state == "ready")
     assert queue.engine.infer(BATCH).logits.shape == (1, CLASSES)
