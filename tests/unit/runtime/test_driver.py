@@ -1,7 +1,8 @@
-"""The driver: what it runs, what it batches, and what it does about time. Engines here compute by table."""
+"""The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jetsel.base.errors import DeadlineError
@@ -9,6 +10,7 @@ from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
+from jetsel.runtime.infer import predict
 from tests.unit.runtime.driving import (
     CASCADE,
     Clock,
@@ -88,7 +90,6 @@ def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     place = engines["m"].place
-    assert place is not None
     assert place.enter(1)
     requests = [request_run(Single("m")) for _ in range(2)]
     for request in requests:
@@ -176,3 +177,23 @@ def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
     assert [driver.execute(b) for b in batches if b] == [[request], []]
     assert isinstance(request.outcome, Decision)
     assert (request.outcome.seen.model, request.outcome.because) == ("s", "of 1")
+
+
+def test_a_temperature_divides_the_logits() -> None:
+    seen = predict("m", np.log(np.array([1, 4, 16], np.float32)), 2.0)
+    # Square roots: 1, 2 and 4 of 7.
+    np.testing.assert_allclose(seen.probabilities, [1 / 7, 2 / 7, 4 / 7], rtol=1e-6)
+    assert seen.confidence == pytest.approx(4 / 7)
+    assert seen.label == 2
+
+
+def test_large_logits_do_not_overflow() -> None:
+    seen = predict("m", np.array([1e4, -1e4, 0], np.float32), 0.5)
+    assert seen.probabilities.tolist() == [1, 0, 0]
+    assert seen.confidence == 1
+
+
+def test_the_logits_stay_as_they_are() -> None:
+    logits = np.array([3, 1], np.float32)
+    predict("m", logits, 1.0)
+    assert logits.tolist() == [3, 1]

@@ -124,7 +124,6 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     place.bring()
     assert not both.has_work, "it came too late"
     assert [one.model for one in run.ran] == ["s"]
-    assert engines["s"].place is not None
     engines["s"].place.enter(1)  # s is busy: the run waits for it
     second = begin(both, "first")
     assert both.carry(second) == []
@@ -152,11 +151,9 @@ def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Pla
 def test_nothing_is_waited_for_once_the_best_is_there(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
-    assert engines["s"].place is not None
     engines["s"].place.enter(1)
     run = begin(both, "deadline", far())
     assert both.carry(run) == []
-    assert run.shared is not None
     (timer, _) = run.shared.pending
     assert isinstance(timer, Timer)
     place.bring()
