@@ -186,8 +186,6 @@ def test_what_is_not_published_is_named(own: Path, monkeypatch: pytest.MonkeyPat
     assert "its name holds no hash" in pull("torchvision:resnet18", status=1)
 
 
-torchvision = import_torchvision()
-
 PRESETS = {
     "resized to 256, bilinear": ("mobilenet_v3_small", "IMAGENET1K_V1", 224),
     "resized to 232": ("resnet50", "IMAGENET1K_V2", 224),
