@@ -37,7 +37,6 @@ class RtspCamera:
         return f"rtsp://me:secret@127.0.0.1:{self.port}/door"
 
     def show(self, pattern: int) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{pattern}\n")
         self.process.stdin.flush()
 
@@ -51,7 +50,6 @@ class RtspCamera:
     def _begin(self, port: int, pattern: int) -> tuple[subprocess.Popen[str], int]:
         command = [SYSTEM_PYTHON, str(RTSP_SERVER), str(port), str(pattern)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
         return process, int(process.stdout.readline())
 
 
