@@ -26,7 +26,6 @@ def open_gateway() -> Iterator[Open]:
     for gateway in running:
         gateway.process.terminate()
         assert gateway.process.wait(30) in (0, -signal.SIGTERM, -signal.SIGKILL)
-        assert gateway.process.stdout is not None
         gateway.process.stdout.close()
 
 

@@ -138,12 +138,6 @@ def test_errors_are_in_the_protocol_s_form_with_the_daemon_s_code(
     assert words in found["error"]
 
 
-def test_what_is_no_photograph_is_said_by_the_daemon(client: Any) -> None:
-    with pytest.raises(InferenceServerException, match="image") as caught:
-        client.infer("starter", [images([b"no image"])])
-    assert caught.value.status() == "400"
-
-
 TEXT = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text("utf-8")
 
 
