@@ -17,6 +17,7 @@ from jetsel.engines import BACKENDS, Engine
 from jetsel.zoo import STARTER
 from tests.contract.opening import MAX_BATCH, Models, Subject, photographs, weights_of
 from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model, mean_model
+from tests.processes import ended
 
 WEIGHTS = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
 
@@ -34,15 +35,12 @@ def models(subject: Subject) -> Iterator[Models]:
 @pytest.fixture
 def open_model(models: Models) -> Iterator[Open]:
     """Open models that are closed with the test."""
-    opened: list[Engine] = []
 
     def begin(path: Path, concurrency: int = 1, threads: int = 1) -> Engine:
-        opened.append(models.open(weights_of(path), concurrency=concurrency, threads=threads))
-        return opened[-1]
+        return models.open(weights_of(path), concurrency=concurrency, threads=threads)
 
-    yield begin
-    for engine in opened:
-        engine.close()
+    with ended(begin, lambda engine: engine.close()) as begun:
+        yield begun
 
 
 @pytest.fixture

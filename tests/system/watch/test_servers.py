@@ -9,12 +9,12 @@ import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.processes import ended
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.watch.conftest import Broker, Open
 from tests.waiting import until
@@ -123,15 +123,8 @@ class Subscriber:
 
 @pytest.fixture
 def subscribe() -> Iterator[Callable[..., Subscriber]]:
-    subscribers: list[Subscriber] = []
-
-    def begin(port: int, **options: Any) -> Subscriber:
-        subscribers.append(Subscriber(port, **options))
-        return subscribers[-1]
-
-    yield begin
-    for subscriber in subscribers:
-        subscriber.close()
+    with ended(Subscriber, Subscriber.close) as begin:
+        yield begin
 
 
 @pytest.fixture
