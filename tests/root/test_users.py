@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from tests.root.users import ADMIN_GROUP, GUEST, OWNER, become, owners_daemon
+from tests.root.conftest import ADMIN_GROUP, GUEST, OWNER, become, owners_daemon
 from tests.system.daemons import Daemon, Peer, drawn, encoded
 
 ASK = """

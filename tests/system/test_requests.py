@@ -90,13 +90,6 @@ BAD_MESSAGES: dict[str, tuple[list[bytes], str, str | None]] = {
     "no image": ([json.dumps(GOOD).encode()], "bad-request", "x"),
     "an empty image": ([json.dumps(GOOD).encode(), b""], "bad-image", "x"),
     "twenty parts": ([json.dumps(GOOD).encode(), *[b"part"] * 19], "bad-request", "x"),
-    "an unknown model": ([json.dumps({**GOOD, "model": "huge"}).encode(), b"img"], "unknown-model", "x"),
-    "a model and a policy": (
-        [json.dumps({**GOOD, "policy": "chain", "model": "xs"}).encode(), b"img"],
-        "unknown-policy",
-        "x",
-    ),
-    "an unknown family": ([json.dumps({**GOOD, "family": "dogs"}).encode(), b"img"], "unknown-family", "x"),
 }
 
 
