@@ -1,9 +1,9 @@
 """Calibrate the family of ImageNet as it ships: `python -m calibration.imagenet.calibrate FIT --models DIR`.
 
 FIT: a folder with a folder for each kind of photographs, and in it one for each class. DIR: where `jetsel models pull
-efficientnet-lite --folder DIR` put the models. Writes jetsel/zoo/imagenet/calibration, fitted on FIT alone, of the
-models that are worth their place here; and the answers of all, by which it is fitted to another machine's times.
-Numbers alone, nothing of a photograph is kept.
+efficientnet-lite --both --folder DIR` put the models. Writes jetsel/zoo/imagenet/calibration, fitted on FIT alone, of
+the models in 8 bits, which are the faster ones on most machines; and the answers of all, by which it is fitted to
+another machine's models and times. Numbers alone, nothing of a photograph is kept.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-import msgspec
-
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.assemble import fit_temperatures
 from jetsel.calibrate.record import TimingPlan
-from jetsel.calibrate.retiming import offered
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan
+from jetsel.zoo.pretrained import INT8
 
 TIMED = TimingPlan(images=60)
 """Times that ship are replaced at the first start on a machine."""
@@ -47,10 +45,10 @@ def main() -> None:
     family = scan([options.models]).families["imagenet"]
     photos = listed(options.photos, options.work / "fit.csv")
     loaded = recorded(family, photos, options.work / f"fit-{options.features_px}.sqlite", options.features_px, TIMED)
-    recording, slower = offered(loaded.recording, {model.manifest.name: model for model in family.models})
+    recording = loaded.recording.of_models([name for name in loaded.recording.models if name.endswith(INT8)])
     identities = {name: loaded.identities[name] for name in recording.models}
     found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
-    save(msgspec.structs.replace(found.calibration, not_offered=slower), family.calibration)
+    save(found.calibration, family.calibration)
     others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
     answers = loaded.recording.condensed(fit_temperatures(loaded.recording), others)
     write(family.calibration / ANSWERS, answers)

@@ -94,7 +94,6 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     promises: dict[Name, Promises] = {}  # policy -> what it promises of its errors
     wrong_at_most: Share | None = None  # what requests of this family ask for unless they say; None: nothing
     unknown_images: Annotated[int, Meta(ge=0)] = 0  # of nothing that the family knows, by which promises were looked at
-    not_offered: dict[Name, Name] = {}  # model -> why it was left out: this machine does not run its 8 bits faster
 
     @property
     def costs(self) -> dict[str, float]:

@@ -82,14 +82,12 @@ def job_of(
 ) -> Job:
     """Return what records these images; raises CalibrationError if the configuration has no model served."""
     models, served = calibrations.served()
-    competing = calibrations.competing()
-    shown = {name: model for name, model in served.items() if name in competing or name == labels_from}
     if labels_from is None:
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
     # What is in use is compared with, and without labels nothing is known of which model is right.
-    kept = frozenset(shown) if all_models or labels_from is not None else calibrations.models_in_use()
-    return Job(models, shown, config, limits_of(config), path, photos, label_map, labels_from, kept)
+    kept = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
+    return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept)
 
 
 def check_order(job: Job, policy: str | None, more: Collection[str] = ()) -> None:
@@ -204,9 +202,8 @@ def install(
     page = render(findings, limits_of(calibrations.config))
     if not is_due:
         return Installation(None, page)
-    made = msgspec.structs.replace(calibrated.calibration, not_offered=calibrations.not_offered)
     answers = loaded.recording.condensed(calibrated.calibration.temperatures)
-    entry = installed.install(made, calibrations.folder, calibrations.family, page, answers)
+    entry = installed.install(calibrated.calibration, calibrations.folder, calibrations.family, page, answers)
     return Installation(entry, page)
 
 

@@ -66,19 +66,19 @@ def retime(
     before = shipped.calibration
     answers = read_models(shipped.folder, before)
     models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
+    if not models:
+        raise CalibrationError(f"the calibration of {family.name} was made for other models: calibrate on images")
     identities = {name: model.manifest.identity for name, model in models.items()}
     known = msgspec.structs.replace(
         before,
-        identities={name: answers[name].identity for name in models},
+        identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # less, if a fleet's plan leaves out the largest input
     )
     check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording, slower = offered(Recording.of_answers(read_condensed(shipped.folder, times.costs_ms)), models)
-    times = replace(times, costs_ms=recording.costs_ms)
-    identities = {name: identities[name] for name in recording.models}
+    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms))
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
@@ -90,7 +90,6 @@ def retime(
     return msgspec.structs.replace(
         found,
         temperatures={name: answers[name].temperature for name in recording.models},
-        not_offered=slower,
         wrong_at_most=before.wrong_at_most,
         # What unknown images secured cannot be tested again: they did not come along.
         promises={} if before.unknown_images else found.promises,
@@ -98,25 +97,9 @@ def retime(
     )
 
 
-def offered(recording: Recording, models: Mapping[str, Model]) -> tuple[Recording, dict[str, str]]:
-    """Return the recording of the models that compete with these times, and why 8-bit ones are left out.
-
-    A model of 32 bits whose twin in 8 bits takes its place is left out too: it answers if a request names it.
-    """
-    twins = {name: model.twin for name, model in models.items() if model.twin in recording.models}
-    accuracy = dict(zip(recording.models, recording.right.mean(axis=0).tolist(), strict=True))
-    judged = judge_twins({name: twin for name, twin in twins.items() if twin}, recording.costs_ms, accuracy)
-    left = {*judged.slower, *judged.replaced}
-    rows = [row for row, name in enumerate(recording.models) if name not in left]
-    names = tuple(recording.models[row] for row in rows)
-    costs_ms = {name: recording.costs_ms[name] for name in names}
-    kept = replace(recording, models=names, logits=recording.logits[rows], costs_ms=costs_ms)
-    return kept, dict(judged.slower)
-
-
 def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
-    """Whether answers of this model came along; one of 8 bits made for another backend is as if it were unknown."""
-    return name in answers and (model.twin is None or answers[name].identity == model.manifest.identity)
+    """Whether answers of this very model came along: one of the same name may be made for another backend."""
+    return name in answers and answers[name].identity == model.manifest.identity
 
 
 def _picture(decode_px: int, limits: image.Limits) -> Shown:
@@ -148,43 +131,3 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
     features_ms = taken.pop("")
     noisy = "; ".join(reason for reason in (watch.reason(), noise(durations_ms)) if reason)
     return Times(taken, features_ms, conditions.described(), noisy or None, energy_reason=_UNKNOWN_ENERGY)
-
-
-CLEARLY_FASTER = 0.9
-"""Of its twin's time, at most: less may be noise, and 8 bits cost a little accuracy."""
-TOLERATED = 0.005
-"""Share of right answers by which one that is as accurate may be behind."""
-
-
-@dataclass(frozen=True)
-class Twins:
-    """What to do with models that have a twin.
-
-    slower: in 8 bits, to be left out, and why. replaced: those of 32 bits than which one in 8 bits is clearly faster
-    and as accurate.
-    """
-
-    slower: Mapping[str, str]
-    replaced: frozenset[str]
-
-
-def judge_twins(twins: Mapping[str, str], costs_ms: Mapping[str, float], accuracy: Mapping[str, float]) -> Twins:
-    """Return which models are not worth their place.
-
-    twins: model in 8 bits -> the one that it was made of. costs_ms: of each model, on this machine. accuracy: the share
-    of calibration images that each is right on.
-    """
-    ratios = {name: costs_ms[name] / costs_ms[twin] for name, twin in twins.items()}
-    slower = {name: ratio for name, ratio in ratios.items() if ratio > CLEARLY_FASTER}
-    eight = twins.keys() - slower.keys()
-    replaced = {
-        twins[name]
-        for name in eight
-        if any(
-            costs_ms[other] <= CLEARLY_FASTER * costs_ms[twins[name]]
-            and accuracy[other] >= accuracy[twins[name]] - TOLERATED
-            for other in eight
-        )
-    }
-    reasons = {name: f"takes {ratio:.2g} times as long as {twins[name]} here" for name, ratio in slower.items()}
-    return Twins(reasons, frozenset(replaced))

@@ -280,7 +280,6 @@ def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
     return [
         f"ms per image on this machine: {times}",
-        *(f"not offered: {model} {reason}" for model, reason in calibration.not_offered.items()),
         f"{calibration.default_policy} answers by default: {calibration.because}",
         f"installed as number {number}; to undo: jetsel calibration rollback",
     ]
@@ -290,7 +289,6 @@ def _retimed(calibration: Calibration, number: int, daemon: str | None) -> dict[
     """Return what --json prints. daemon: what it did about it."""
     return {
         "costs_ms": calibration.costs_ms,
-        "not_offered": calibration.not_offered,
         "default_policy": calibration.default_policy,
         "verdict": calibration.because,
         "installed": number,

@@ -99,7 +99,7 @@ def _pulled(folder: Path) -> Path | None:
     """Return the folder with the family of ImageNet in it, or None, and say why, if it cannot be had."""
     from jetsel.base.config import Config, Models
     from jetsel.base.errors import JetselError
-    from jetsel.cli.models.family import pull_family
+    from jetsel.cli.models.family import Pull, pull_family
     from jetsel.zoo import scan
 
     if folder.is_dir() and "imagenet" in scan([folder]).families:
@@ -107,7 +107,7 @@ def _pulled(folder: Path) -> Path | None:
     typer.echo("fetching the family of ImageNet (40 MB), once ...")
     try:
         values = Config(models=Models(paths=[str(folder)], default_family="imagenet"))  # as the demo's daemon reads it
-        pull_family(values, None, folder, None, replace=False, json=False)
+        pull_family(Pull(values=values, family=None, folder=folder), None, json=False)
     except JetselError as error:
         typer.echo(f"the ImageNet family cannot be downloaded, so the starter family is used: {error}")
         return None

@@ -56,7 +56,6 @@ class ServedFamily:
     in_use: CalibrationInUse  # the calibration
     shipped: Path  # the folder of the calibration that came with the models, if any did
     points_used: PointsUsed
-    on_demand: frozenset[str] = frozenset()  # models that are loaded when a request first needs them
     front: Front | None = None  # of the default policy, if the load may lead along it
     promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
     drift: Drift | None = None  # None: the calibration does not say what it expects
@@ -76,8 +75,6 @@ class ServedFamily:
             known = before.driver.queues.get(name)
             if known is None or not known.serves or known.engine is None or known.engine.is_stale:
                 continue
-            if isinstance(known.engine, OnDemandEngine) and known.engine.is_new and name not in self.on_demand:
-                continue  # it waited for a first request, and is needed from the start now
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
                 queue.engine, queue.times = known.engine, known.times  # not the prior: that is this calibration's
                 self._verify_again(name)
@@ -102,9 +99,7 @@ class ServedFamily:
         return self.models[name].weights(len(self.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
-        """Load and warm up every model that is not on demand.
-
-        One that fails is marked with its reason, for `stand_in`, and the rest go on.
+        """Load and warm up every model. One that fails is marked with its reason, for `stand_in`, and the rest go on.
 
         begin: called before each; what it raises ends the loading.
         """
@@ -118,13 +113,8 @@ class ServedFamily:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # what it imports is no part of a model's load
                 opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
-                loads = partial(
-                    OnDemandEngine, opened, backends.changed, try_batches=partial(gains_by_batches, weights=weights)
-                )
-                if name in self.on_demand:
-                    queue.engine, queue.unavailable = loads(name=name), None
-                    continue
-                engine = loads()
+                try_batches = partial(gains_by_batches, weights=weights)
+                engine = OnDemandEngine(opened, backends.changed, try_batches=try_batches)
                 warm_up(engine, weights)
             except JetselError as error:
                 if engine is not None:
@@ -214,7 +204,6 @@ def serve_family(
         points_used=PointsUsed(family.name),
         promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
         shipped=family.calibration,
-        on_demand=configured.on_demand,
         drift=drift_of(in_use.calibration),
     )
 

@@ -1,4 +1,7 @@
-"""At the first start on a machine, calibrations that came with models are fitted to its times, beside the requests."""
+"""At the first start on a machine, calibrations that came with models are fitted to its times, beside the requests.
+
+Models that another machine chose stay, and the log says so.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from jetsel.base.child import python_command
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
+from jetsel.zoo import Model
 
 log = logging.getLogger("jetsel.models")
 
@@ -32,9 +36,12 @@ def needs_retiming(family: ServedFamily) -> bool:
     return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
 
 
-def begin_retiming(families: Iterable[ServedFamily], config: Path | None) -> None:
-    """Begin with those that need it, one after the other. config: the daemon's own file."""
-    names = [family.name for family in families if needs_retiming(family)]
+def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machine: str | None) -> None:
+    """Begin with those that need it, one after the other. config: the daemon's own file. machine: this one's name."""
+    due = [family for family in families if needs_retiming(family)]
+    for family in due:
+        report_other_machine(family.name, family.models.values(), machine)
+    names = [family.name for family in due]
     options = [] if config is None else ["--config", str(config.absolute())]
 
     def retime_all() -> None:
@@ -44,6 +51,15 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None) -> Non
 
     if names:
         threading.Thread(target=retime_all, name="retiming", daemon=True).start()
+
+
+def report_other_machine(family: str, models: Iterable[Model], machine: str | None) -> None:
+    """Log if the precision of a model was chosen on another machine; None: this one's name is unknown."""
+    choices = [model.manifest.precision_choice for model in models]
+    others = {choice.machine for choice in choices if choice and choice.machine} - {machine}
+    if machine is not None and others:
+        words = "the models of family %s were chosen on %s: `jetsel models pull efficientnet-lite` would choose anew"
+        log.info(words, family, " and ".join(sorted(others)), extra=event("chosen-elsewhere", family=family))
 
 
 def wait_until_quiet() -> None:

@@ -30,6 +30,7 @@ from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.power.finding import check
+from jetsel.power.machine import Machine
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -129,7 +130,9 @@ class Lifecycle:
 
     def _serve(self) -> None:
         self.notifier.ready(READY)
-        begin_retiming(self.dispatcher.current.snapshot.families.values(), self.locate())
+        snapshot = self.dispatcher.current.snapshot
+        machine = Machine(snapshot.config.power.sysfs).facts().board.value
+        begin_retiming(snapshot.families.values(), self.locate(), machine)
         while not self.signals.stops:
             if self.signals.take_hangup():
                 self.dispatcher.reload()

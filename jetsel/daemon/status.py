@@ -96,7 +96,6 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
     """Return the state of one family. escalated: those of its answers that took more than one model."""
     in_use, promises = family.in_use, family.promises.of(family.default_policy)
-    not_offered = {} if in_use.calibration is None else in_use.calibration.not_offered
     return FamilyStatus(
         name=family.name,
         classes=len(family.labels.names),
@@ -112,7 +111,6 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
         calibration_identity=in_use.identity,
         drift=None if family.drift is None else family.drift.status(),
         operating_points=None if in_use.calibration is None else operating_points(in_use.calibration),
-        not_offered={name: reason for name, reason in not_offered.items() if name not in family.models},
         wrong_at_most=family.promises.wrong_at_most,
         promises=[] if promises is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promises.kept],
         front=_front(family),

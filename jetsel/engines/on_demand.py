@@ -17,7 +17,6 @@ from jetsel.engines.base import Engine, EngineFailedError, Output, Place
 log = logging.getLogger("jetsel.engines")
 
 RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # after a load that failed; twice as long after each: it may have cost a host
-FIRST_LOAD_MS = 1000.0  # taken for a load that was not measured yet
 
 
 class OnDemandEngine:
@@ -33,15 +32,13 @@ class OnDemandEngine:
         changed: Callable[[], None],
         now: Callable[[], float] = time.monotonic,
         *,
-        name: str | None = None,
         try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
         """Load it. load: returns the engine, or raises. changed: called by a thread of ours when a later load ends.
 
-        name: of a model that the first run loads; None loads it now. try_batches: says, once, whether what was loaded
-        is faster in batches. Raises what `load` raises.
+        try_batches: says, once, whether what was loaded is faster in batches. Raises what `load` raises.
         """
-        self._load, self._changed, self._now, self._try_batches = load, changed, now, try_batches
+        self._load, self._changed, self._now = load, changed, now
         self._lock = threading.Lock()
         self._place = _Closed(self.want)
         self._callers = 0
@@ -50,23 +47,19 @@ class OnDemandEngine:
         self._retry_s = 0.0  # when the next load is tried after one that failed
         self._pause_s = RETRY_S  # after the next one that fails
         self._is_closed = False
-        self._engine: Engine  # there once it was loaded
-        self.is_loaded, self.loaded_s = False, now()
-        self.load_ms: float | None = None  # of the last load
-        self.gains_by_batches = True  # until the first load has shown whether it does
-        if name is None:
-            self._engine = load()
-            begun_s, self.is_loaded, self.loaded_s = self.loaded_s, True, now()
-            self.load_ms = (self.loaded_s - begun_s) * 1e3
-            self.gains_by_batches = try_batches(self._engine)
-        self.name = name or self._engine.name
+        begun_s = now()
+        self._engine = load()
+        self.is_loaded, self.loaded_s = True, now()
+        self.load_ms = (self.loaded_s - begun_s) * 1e3  # of the last load
+        self.gains_by_batches = try_batches(self._engine)
+        self.name = self._engine.name
 
     # What every engine has.
 
     @property
     def concurrency(self) -> int:
         """See Engine."""
-        return 1 if self.is_new else self._engine.concurrency
+        return self._engine.concurrency
 
     @property
     def place(self) -> Place | None:
@@ -76,7 +69,7 @@ class OnDemandEngine:
     @property
     def max_batch(self) -> int | None:
         """See Engine."""
-        return None if self.is_new else self._engine.max_batch
+        return self._engine.max_batch
 
     @property
     def unavailable(self) -> str | None:
@@ -122,18 +115,12 @@ class OnDemandEngine:
     # How it comes and goes.
 
     @property
-    def is_new(self) -> bool:
-        """Whether it was never loaded."""
-        return self.load_ms is None
-
-    @property
     def load_due_ms(self) -> float:
         """What is left of its load before it can run, by the last one; 0 if it is loaded."""
         begun_s = self._begun_s
         if self.is_loaded:
             return 0.0
-        load_ms = FIRST_LOAD_MS if self.load_ms is None else self.load_ms
-        return load_ms if begun_s is None else max(0.0, load_ms - (self._now() - begun_s) * 1e3)
+        return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
 
     def unload(self) -> bool:
         """Free what it holds, unless a run is under way or its host is away; return whether that was done."""
@@ -160,8 +147,6 @@ class OnDemandEngine:
         try:
             engine = self._load()
             took_s = self._now() - begun_s
-            if self.is_new:
-                self.gains_by_batches = self._try_batches(engine)
         except JetselError as error:
             failure = str(error)
         except MemoryError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jetsel.artefact import installed
-from jetsel.artefact.calibration import Calibration, check
+from jetsel.artefact.calibration import ANSWERS, Calibration, check
 from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError
@@ -57,11 +57,10 @@ def choose(
             if found is None:
                 continue
             calibration = found.usable()
-            policies = offered(calibration, family, offered_models(models, calibration, config), config.edge.models)
+            policies = offered(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
-            told = event("calibration-refused", family=family.name)
-            log.error("calibration of family %s is not used: %s", family.name, refused[-1], extra=told)
+            _log_refusal(family.name, found, refused[-1])
             kept = _kept(before, family, models, config)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
@@ -97,37 +96,6 @@ def offered(
     return policies
 
 
-def offered_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
-    """Return these models less those that the calibration does not offer, unless the configuration names them."""
-    slower = {} if calibration is None else calibration.not_offered
-    named = _named(config)
-    return {name: model for name, model in models.items() if name in named or name not in slower}
-
-
-def _named(config: Config) -> set[str | None]:
-    """The models that the configuration names."""
-    default = (config.policy.default or "").removeprefix("single:")
-    return {*config.models.only, config.policy.fallback, default}
-
-
-def spare_models(models: Mapping[str, Model], calibration: Calibration | None) -> frozenset[str]:
-    """Return the models that the calibration does not know, but whose twin in 8 or in 32 bits it does."""
-    known = {} if calibration is None else calibration.identities
-    pairs = [{name, model.twin} for name, model in models.items() if model.twin in models]
-    return frozenset(name for pair in pairs if pair & known.keys() for name in pair - known.keys() if name)
-
-
-def competing_models(models: Mapping[str, Model], calibration: Calibration | None, config: Config) -> dict[str, Model]:
-    """Return the models that a new calibration chooses from, in place of this one.
-
-    That is those offered, less the models of 32 bits whose twins in 8 bits took their place here, unless the
-    configuration names them.
-    """
-    here = offered_models(models, calibration, config)
-    spare = spare_models(here, calibration) - _named(config)
-    return {name: model for name, model in here.items() if name not in spare or model.twin is not None}
-
-
 def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:
     """Return the calibration's default policy, or the most accurate one of these models if it needs others."""
     default, figures = calibration.default_policy, calibration.figures
@@ -143,6 +111,15 @@ def operating_points(calibration: Calibration) -> list[OperatingPoint]:
     return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
 
 
+def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
+    told = event("calibration-refused", family=family)
+    if found and found.calibration and found.number == installed.SHIPPED and (found.directory / ANSWERS).is_file():
+        words = "the calibration that ships with family %s is for other models: the start or `%s` fits it to these"
+        log.info(words, family, "jetsel calibrate --retime", extra=told)
+    else:
+        log.error("calibration of family %s is not used: %s", family, reason, extra=told)
+
+
 def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:
     number = None if found.number == installed.SHIPPED else found.number
     return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
@@ -155,7 +132,6 @@ def _kept(
     if before is None or before.calibration is None:
         return None
     try:
-        here = offered_models(models, before.calibration, config)
-        return replace(before, policies=offered(before.calibration, family, here, config.edge.models))
+        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
     except CalibrationError:
         return None

@@ -12,7 +12,7 @@ from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
 from jetsel.policies.front import POINT, Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
-from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of, offered_models, spare_models
+from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
 from jetsel.site.families import served_models
 from jetsel.zoo import Family, Model
 
@@ -23,15 +23,13 @@ log = logging.getLogger("jetsel.models")
 class ConfiguredFamily:
     """One family as the configuration has it served; no model is loaded.
 
-    models: those offered, by name, cheapest first. on_demand: those that are loaded when a request first needs them.
-    fallback: the model used in doubt. because: why `default_policy`, in words. front: the operating points of that
-    policy; None without a latency target or power budget, or without a calibration.
+    models: by name, cheapest first. fallback: the model used in doubt. because: why `default_policy`, in words. front:
+    the operating points of that policy; None without a latency target or power budget, or without a calibration.
     """
 
     family: Family
     models: dict[str, Model]
     in_use: CalibrationInUse
-    on_demand: frozenset[str]
     fallback: str
     default_policy: str
     because: str
@@ -49,9 +47,8 @@ def configured(
     """
     served = served_models(family, config)
     in_use = choose(family, served, config, before)
-    models = _by_time(offered_models(served, in_use.calibration, config), in_use.calibration)
-    on_demand = spare_models(models, in_use.calibration) - {config.policy.fallback}
-    best = [name for name in models if name not in on_demand][-1]
+    models = _by_time(served, in_use.calibration)
+    best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
         if is_default:
@@ -61,10 +58,7 @@ def configured(
         fallback = best
     default, because = default_policy_of(family, in_use, config, best, is_default=is_default)
     front = _front(family, config, in_use, default, models)
-    needed = {fallback, *in_use.policies[default].models, *(() if front is None else front.models)}
-    in_8_bits = {name for name, model in models.items() if model.twin is not None}
-    on_demand |= in_8_bits - needed  # twelve models are pulled: the others would only take memory
-    return ConfiguredFamily(family, models, in_use, on_demand, fallback, default, because, front)
+    return ConfiguredFamily(family, models, in_use, fallback, default, because, front)
 
 
 def default_policy_of(

@@ -12,7 +12,7 @@ from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
-from jetsel.site.calibration_in_use import CalibrationInUse, competing_models, offered, shipped
+from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped
 from jetsel.site.configured import default_policy_of
 from jetsel.site.families import served_models
 from jetsel.zoo import Family, Model
@@ -95,17 +95,6 @@ class FamilyCalibrations:
         if not served:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         return self.models, served
-
-    def competing(self) -> dict[str, Model]:
-        """Return the served models that a new calibration chooses from; raises CalibrationError if there are none."""
-        _, served = self.served()
-        return competing_models(served, self._current(), self.config)
-
-    @property
-    def not_offered(self) -> dict[str, str]:
-        """What the calibration in use leaves out on this machine, and why: one that replaces it does so too."""
-        calibration = self._current()
-        return {} if calibration is None else calibration.not_offered
 
     def _current(self) -> Calibration | None:
         entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)

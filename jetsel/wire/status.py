@@ -174,9 +174,9 @@ class FrontStatus(Struct, frozen=True):
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that a request may name, and what decides by default.
 
-    `escalated` of its `answers` took more than one model. `not_offered` has the models that this machine does not run
-    faster in 8 bits, and why. `wrong_at_most` is what requests that do not say it get, null for no promise; `promises`
-    are those of the default policy. `front` is null without a latency target or power budget.
+    `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
+    for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
+    budget.
     """
 
     name: str = ""
@@ -187,7 +187,6 @@ class FamilyStatus(Struct, frozen=True):
     because: str = ""
     fallback: str | None = None
     calibration: str | None = None
-    not_offered: dict[str, str] = {}
     promises: list[PromiseStatus] = []
     objective: str | None = None
     answers: int | None = None

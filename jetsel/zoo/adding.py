@@ -19,7 +19,7 @@ from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
@@ -33,7 +33,7 @@ class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
     spec: of InputSpec, less the size. weights: what the file is named after if several models share it.
-    tensors_sha256, recipe, licence, derived_from: see Manifest.
+    tensors_sha256, recipe, licence, precision_choice: see Manifest.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ModelDescription(FamilyRequest):
     tensors_sha256: str | None = None
     recipe: str | None = None
     licence: str | None = None
-    derived_from: DerivedFrom | None = None
+    precision_choice: PrecisionChoice | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def _manifest(
             "recipe": wanted.recipe,
             "licence": wanted.licence,
             "origin": wanted.origin,
-            "derived_from": wanted.derived_from,
+            "precision_choice": wanted.precision_choice,
         }
     )
 
@@ -183,6 +183,7 @@ def derived(
         recipe=parent.recipe if is_same else None,
         source=f"{parent.source}; made of {parent.name}: {words}",
         derived_from=DerivedFrom(name=parent.name, identity=parent.identity, recipe=words),
+        precision_choice=None,
     )
 
 
@@ -227,6 +228,7 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
         head=Head(file=file, sha256=digest, backbone_classes=classes),
         source=f"{family.source}, on {before.source}",
         origin=family.origin,
+        precision_choice=None,
     )
     with working_folder(folder if old is None else old.directory) as work:
         copy = work / "model.onnx"

@@ -44,6 +44,17 @@ class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     recipe: Sentence
 
 
+class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why `jetsel models pull` added this one of a float model and the same in 8 bits.
+
+    float_ms, int8_ms: median time of one image; None: not timed. machine: the board or processor; None: unknown.
+    """
+
+    float_ms: Annotated[float, Meta(gt=0)] | None = None
+    int8_ms: Annotated[float, Meta(gt=0)] | None = None
+    machine: Sentence | None = None
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
@@ -55,7 +66,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     source: where the model came from; notice: what its users must know, None if there is nothing. licence: the
     text that came with the weights. origin: the folder or collection that it came from, whose later models join its
     family. head: None if the weights' own last layer answers. derived_from: None unless
-    `jetsel models optimize` made it, or it was pulled in 8 bits.
+    `jetsel models optimize` made it. precision_choice: None unless it was pulled as the faster one of two precisions.
     """
 
     name: Name
@@ -78,6 +89,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     origin: Sentence | None = None
     head: Head | None = None
     derived_from: DerivedFrom | None = None
+    precision_choice: PrecisionChoice | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):

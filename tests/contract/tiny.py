@@ -11,18 +11,25 @@ PIXELS = 3 * HEIGHT_PX * WIDTH_PX
 CLASSES = 4
 
 
-def mean_model(weights: NDArray[np.float32]) -> bytes:
-    """Return the file of a model of images of any size: their channels' means times `weights` (3, classes)."""
+def mean_model(weights: NDArray[np.float32], *, copies: int = 1) -> bytes:
+    """Return the file of a model of images of any size: their channels' means times `weights` (3, classes).
+
+    copies: of each image, side by side, that it takes the mean of: its answers are the same, in more time.
+    """
     graph = helper.make_graph(
         [
-            helper.make_node("GlobalAveragePool", ["images"], ["means"]),
+            helper.make_node("Tile", ["images", "copies"], ["wide"]),
+            helper.make_node("GlobalAveragePool", ["wide"], ["means"]),
             helper.make_node("Flatten", ["means"], ["flat"]),
             helper.make_node("MatMul", ["flat", "weights"], ["logits"]),
         ],
         "means",
         [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "height", "width"])],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", weights.shape[1]])],
-        [numpy_helper.from_array(weights.astype("<f4"), "weights")],
+        [
+            numpy_helper.from_array(weights.astype("<f4"), "weights"),
+            numpy_helper.from_array(np.array([1, 1, 1, copies], np.int64), "copies"),
+        ],
     )
     made = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
     return bytes(made.SerializeToString())

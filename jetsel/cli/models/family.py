@@ -1,10 +1,11 @@
-"""`jetsel models pull efficientnet-lite`: the rungs of a whole family, each compared with the reference and added."""
+"""`jetsel models pull efficientnet-lite`: a whole family, each rung in the faster precision, compared and added."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from dataclasses import replace as with_
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,34 @@ import typer
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.zoo import Model
-    from jetsel.zoo.pretrained import Rung
+    from jetsel.zoo.manifest import PrecisionChoice
+    from jetsel.zoo.pretrained import Rung, RungPair
 
 
-def pull_family(
-    values: Config, family: str | None, folder: Path | None, brought: Path | None, *, replace: bool, json: bool
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Pull:
+    """What is wanted of a family. family: its name, None for its own. folder: None for any that the daemon reads.
+
+    both: whether each rung is added in both precisions. replace: whether what is there is written again.
+    """
+
+    values: Config
+    family: str | None
+    folder: Path | None
+    both: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """The family's models, and the names of those that were added, and of those whose place others took."""
+
+    models: list[Model] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     """Add every rung that is not there yet, and print the family with how long each takes here.
 
     Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
@@ -29,43 +52,72 @@ def pull_family(
     from jetsel.cli.models.placed import notes_of
     from jetsel.zoo.pretrained import rungs
 
-    symmetric = values.models.backend == BACKEND
+    symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        found = rungs(brought, Path(scratch), tell, symmetric=symmetric)
-        models, added = add_rungs(found, values, family, folder, replace=replace)
-    notes = notes_of(values, models[0].directory, models[0].manifest.family, [model.manifest.name for model in models])
-    _print(models, added, notes, json=json)
+        found = add_rungs(rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
+    first = found.models[0]
+    names = [model.manifest.name for model in found.models]
+    notes = notes_of(pull.values, first.directory, first.manifest.family, names)
+    if found.removed:
+        notes.append(
+            f"calibrations that were made with {', '.join(found.removed)} will be rejected: jetsel calibrate --retime"
+        )
+    _print(found, notes, json=json)
 
 
-def add_rungs(
-    rungs: Iterable[Rung], values: Config, family: str | None, folder: Path | None, *, replace: bool
-) -> tuple[list[Model], list[str]]:
-    """Return the model of each rung, and the names of those that were added; the others were there already.
-
-    folder: where they are wanted, None for any that the daemon reads. Raises as `pull_family` does.
-    """
-    from jetsel.cli.models.placed import put
+def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
+    """Add each rung in one precision, or in both, unless it is there already. Raises as `pull_family` does."""
     from jetsel.zoo import model_folders, scan
-    from jetsel.zoo.manifest import DerivedFrom
-    from jetsel.zoo.store import IN_8_BITS
 
-    folders = model_folders(values.models) if folder is None else [folder] if folder.is_dir() else []
-    families = scan(folders).families.values()
-    known = [model for one in families if family in (None, one.name) for model in one.models]
-    models: list[Model] = []
-    added: list[str] = []
-    for rung in rungs:
-        there = None if replace else _there(known, rung)
-        if there is None:
-            tell(f"trying {rung.wanted.name}")
-            _compare(values, rung)
-            twin = next((model.manifest for model in models if model.manifest.name == rung.twin), None)
-            derived = None if twin is None else DerivedFrom(name=twin.name, identity=twin.identity, recipe=IN_8_BITS)
-            wanted = with_(rung.wanted, family=family, derived_from=derived)
-            there = put(rung.onnx, wanted, values, folder, replace=replace).model
-            added.append(there.manifest.name)
-        models.append(there)
-    return models, added
+    folder = pull.folder
+    folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
+    families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
+    pulled = Pulled()
+    for pair in pairs:
+        known = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
+        there = [_there(known, rung) for rung in pair]
+        are_both = all(model is not None and model.manifest.precision_choice is None for model in there)
+        if pull.both or (are_both and not pull.replace):
+            for rung, model in zip(pair, there, strict=True):
+                _take(rung, model, None, pull, pulled)
+        else:
+            _take_faster(pair, known, pull, pulled)
+    return pulled
+
+
+def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
+    """Add the rung that is faster here, unless it is there already, and remove the other one."""
+    from jetsel.cli.models.precision import choose
+    from jetsel.zoo.placing import take_out
+
+    tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
+    in_8_bits = _there(known, pair.int8)
+    rung, choice = choose(pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice)
+    _take(rung, _there(known, rung), choice, pull, pulled)
+    other = _namesake(known, pair.float32 if rung is pair.int8 else pair.int8)
+    if other is not None:
+        take_out(other)
+        pulled.removed.append(other.manifest.name)
+
+
+def _take(rung: Rung, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled) -> None:
+    """Add a rung, unless it is `there` already; one that was chosen on another machine is written again."""
+    from jetsel.cli.models.placed import put
+
+    before = None if there is None else there.manifest.precision_choice
+    if there is None or pull.replace or _place_of(before) != _place_of(choice):
+        tell(f"trying {rung.wanted.name}")
+        _compare(pull.values, rung)
+        wanted = with_(rung.wanted, family=pull.family, precision_choice=choice)
+        replace = pull.replace or there is not None
+        there = put(rung.onnx, wanted, pull.values, pull.folder, replace=replace).model
+        pulled.added.append(there.manifest.name)
+    pulled.models.append(there)
+
+
+def _place_of(choice: PrecisionChoice | None) -> tuple[str | None] | None:
+    """Where a choice was made, None for no choice."""
+    return None if choice is None else (choice.machine,)
 
 
 def tell(line: str) -> None:
@@ -74,16 +126,21 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(known: list[Model], rung: Rung) -> Model | None:
-    """The very same model, if it was added before; one with a head of its own is another."""
-    same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.wanted.recipe, rung.side_px)
+def _there(known: Sequence[Model], rung: Rung) -> Model | None:
+    """The very same model, if it was added before."""
+    model = _namesake(known, rung)
+    return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
+
+
+def _namesake(known: Sequence[Model], rung: Rung) -> Model | None:
+    """The model of this name and these weights, perhaps in 8 bits for another backend; one with a head is another."""
+    same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
     return next(
         (
             model
             for model in known
             for manifest in [model.manifest]
-            if (manifest.name, manifest.tensors_sha256, manifest.recipe, manifest.input.width_px) == same
-            and manifest.head is None
+            if (manifest.name, manifest.tensors_sha256, manifest.input.width_px) == same and manifest.head is None
         ),
         None,
     )
@@ -92,12 +149,11 @@ def _there(known: list[Model], rung: Rung) -> Model | None:
 def _compare(values: Config, rung: Rung) -> None:
     """Raise ManifestError if ONNX Runtime answers otherwise than the reference did."""
     from jetsel.base.errors import ManifestError
-    from jetsel.base.weights import Weights
+    from jetsel.cli.models.precision import weights_of
     from jetsel.engines.trying import largest_difference
     from jetsel.zoo.pretrained import drawn
 
-    weights = Weights(rung.wanted.name, rung.onnx, "", rung.side_px, rung.side_px, rung.expected.shape[1])
-    apart = largest_difference(weights, values.models.threads, drawn(rung.side_px), rung.expected)
+    apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
     if not apart <= rung.tolerance:  # nor if it is not finite
         raise ManifestError(
             f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
@@ -105,31 +161,38 @@ def _compare(values: Config, rung: Rung) -> None:
         )
 
 
-def _print(models: list[Model], added: list[str], notes: list[str], *, json: bool) -> None:
+def _print(found: Pulled, notes: list[str], *, json: bool) -> None:
+    from jetsel.cli.models.listing import described
     from jetsel.cli.options import print_json
     from jetsel.cli.terminal import console, milliseconds, table
 
-    first = models[0].manifest
+    first = found.models[0].manifest
     if json:
         import msgspec
 
-        print_json(
-            {"models": [msgspec.to_builtins(model.manifest) for model in models], "added": added, "notes": notes}
-        )
+        models = [msgspec.to_builtins(model.manifest) for model in found.models]
+        print_json({"models": models, "added": found.added, "removed": found.removed, "notes": notes})
         return
-    shown = table("model", "input", ">ms per image here", ">million parameters", "file")
-    shown.title = f"family {first.family}, in {models[0].directory}"
-    for manifest in (model.manifest for model in models):
-        sides = f"{manifest.input.width_px} x {manifest.input.height_px}"
+    shown = table("model", "input", ">ms per image here", "when pulled, ms", ">million parameters", "file")
+    shown.title = f"family {first.family}, in {found.models[0].directory}"
+    for manifest in (model.manifest for model in found.models):
         shown.add_row(
-            manifest.name, sides, milliseconds(manifest.cost_ms), f"{manifest.parameters / 1e6:.1f}", manifest.file
+            manifest.name,
+            f"{manifest.input.width_px} x {manifest.input.height_px}",
+            milliseconds(manifest.cost_ms),
+            described(manifest.precision_choice),
+            f"{manifest.parameters / 1e6:.1f}",
+            manifest.file,
         )
     console().print(shown)
-    if len(added) < len(models):
-        there = "all models" if not added else f"{len(models) - len(added)} of {len(models)} models"
+    if len(found.added) < len(found.models):
+        count = len(found.models) - len(found.added)
+        there = "all models" if not found.added else f"{count} of {len(found.models)} models"
         typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
+    if found.removed:
+        typer.echo(f"removed, since the other precision is faster here: {', '.join(found.removed)}")
     typer.echo(f"notice: {first.notice}")
     for note in notes:
         typer.echo(f"note: {note}")
-    if added:
+    if found.added:
         typer.echo("to use them in a running daemon: jetsel reload")

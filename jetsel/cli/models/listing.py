@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.zoo import Family, Manifest, Zoo
+    from jetsel.zoo.manifest import PrecisionChoice
 
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
@@ -58,7 +59,7 @@ def family_table(family: Family) -> Table:
     """Return a row for each model of a family; --json tells all that its manifest says."""
     from jetsel.cli.terminal import table
 
-    shown = table("model", "version", ">time", ">parameters", "input", "folder")
+    shown = table("model", "version", ">time", "when pulled, ms", ">parameters", "input", "folder")
     shown.title = f"family {family.name}: {len(family.labels.names)} classes"
     for model in family.models:
         manifest, spec = model.manifest, model.manifest.input
@@ -66,11 +67,21 @@ def family_table(family: Family) -> Table:
             manifest.name,
             manifest.version,
             _time(manifest),
+            described(manifest.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
             str(model.directory),
         )
     return shown
+
+
+def described(choice: PrecisionChoice | None) -> str:
+    """Return the two times in words, nothing if none were taken."""
+    from jetsel.cli.terminal import milliseconds
+
+    if choice is None or choice.float_ms is None or choice.int8_ms is None:
+        return ""
+    return f"{milliseconds(choice.float_ms)} float, {milliseconds(choice.int8_ms)} in 8 bits"
 
 
 def _time(manifest: Manifest) -> str:

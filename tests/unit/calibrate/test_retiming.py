@@ -1,4 +1,4 @@
-"""A calibration that came with its models is fitted to this machine's times; which of two twins keeps its place."""
+"""A calibration that came with its models is fitted to this machine's models and times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import read
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.retiming import Shipped, judge_twins, retime
+from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.zoo import STARTER, Family, Model, scan
 from tests.unit.calibrate.answered import answered
 
@@ -59,6 +59,22 @@ def test_promises_are_tested_again_and_those_that_unknown_images_secured_are_dro
     assert dropped == {}
 
 
+def test_models_that_only_its_answers_know_take_the_place_of_its_own(shipped: Shipped, tmp_path: Path) -> None:
+    before = shipped.calibration
+    recording = answered(tuple(before.identities))
+    others = {name: before.identities[name] for name in ("xs", "s")}
+    (shipped.folder / ANSWERS).write_bytes(recording.condensed(before.temperatures, others))
+    identities = {name: identity for name, identity in before.identities.items() if name not in others}
+    known = replace(shipped, calibration=structs.replace(before, identities=identities))
+    family, models = served("xs", "s")
+    made = retime(family, models, known, Config(), LIMITS, lambda *_: None)
+    assert made.identities == others
+    assert made.temperatures == pytest.approx({name: before.temperatures[name] for name in others})
+    strange = {**models, "m": models["s"]}
+    made = retime(family, strange, known, Config(), LIMITS, lambda *_: None)
+    assert made.identities == others, "one that the answers do not know is left out"
+
+
 def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped, tmp_path: Path) -> None:
     family, models = served("xs")
     other = {"xs": next(iter(served("s")[1].values()))}
@@ -67,23 +83,3 @@ def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped,
     (shipped.folder / ANSWERS).unlink()
     with pytest.raises(CalibrationError, match="ships without recorded answers: calibrate on images"):
         retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
-
-
-TWINS = {"s-int8": "s", "l-int8": "l"}
-ACCURACY = {"s": 0.50, "s-int8": 0.48, "l": 0.90, "l-int8": 0.897}
-
-
-def test_eight_bits_that_are_not_clearly_faster_are_left_out_and_say_why() -> None:
-    judged = judge_twins(TWINS, {"s": 4.0, "s-int8": 3.8, "l": 20.0, "l-int8": 26.0}, ACCURACY)
-    assert judged.slower == {
-        "s-int8": "takes 0.95 times as long as s here",
-        "l-int8": "takes 1.3 times as long as l here",
-    }
-    assert judged.replaced == frozenset()
-
-
-def test_a_model_of_32_bits_gives_way_to_any_of_8_bits_that_is_faster_and_as_accurate() -> None:
-    costs_ms = {"s": 4.0, "s-int8": 2.0, "l": 20.0, "l-int8": 9.0}
-    assert judge_twins(TWINS, costs_ms, ACCURACY).replaced == {"l"}, "s loses two points in 8 bits"
-    fast = {**costs_ms, "l-int8": 3.0}
-    assert judge_twins(TWINS, fast, ACCURACY).replaced == {"s", "l"}, "and l in 8 bits is faster than s, too"

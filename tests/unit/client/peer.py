@@ -120,7 +120,6 @@ def status(seen: Seen) -> wire.StatusReply:
         "it does best",
         "m",
         None,
-        {},
         [],
     )
     return wire.StatusReply(

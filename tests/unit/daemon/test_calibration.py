@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import MANIFEST, VERSION
 from jetsel.artefact.installed import install
 from jetsel.base.config import Config, Models
-from jetsel.daemon.first_start import retime
+from jetsel.daemon.first_start import needs_retiming, report_other_machine, retime
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
+from jetsel.zoo import scan
+from jetsel.zoo.manifest import PrecisionChoice
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
 FOREIGN = {"labels_sha256": "a" * 64}
@@ -112,6 +117,36 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     assert family.default_policy == "single:l"
     assert "model m is neither served here" in str(family.in_use)
     assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
+
+
+def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_to_those_that_are_there(
+    models: Path, owners: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jetsel.models")
+    family = served(models, owners, only=["s", "l"]).families["cats"]
+    assert not needs_retiming(family)
+    (models / "calibration" / ANSWERS).touch()
+    family = served(models, owners, only=["s", "l"]).families["cats"]
+    assert needs_retiming(family)
+    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    without, with_answers = caplog.records
+    assert (without.levelname, with_answers.levelname) == ("ERROR", "INFO")
+    assert "`jetsel calibrate --retime` fits it to these" in with_answers.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("here", "is_reported"), [("TX2", False), ("Orin", True), (None, False)], ids=["same", "other", "unknown"]
+)
+def test_models_that_were_chosen_on_another_machine_are_one_line(
+    models: Path, caplog: pytest.LogCaptureFixture, here: str | None, is_reported: bool
+) -> None:
+    caplog.set_level(logging.INFO, "jetsel.models")
+    (first, *others) = scan([models]).families["cats"].models
+    choice = PrecisionChoice(float_ms=2.0, int8_ms=1.0, machine="TX2")
+    chosen = replace(first, manifest=structs.replace(first.manifest, precision_choice=choice))
+    report_other_machine("cats", [chosen, *others], here)
+    lines = [record.getMessage() for record in caplog.records]
+    assert ["family cats were chosen on TX2: `jetsel models pull" in line for line in lines] == [True] * is_reported
 
 
 UNTIL_IT_IS_THERE = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 
@@ -14,13 +13,8 @@ from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.daemon.status import family_status
 from jetsel.engines import Backends
-from jetsel.policies.cascade import Rung
-from jetsel.policies.kind import Part
 from jetsel.site.families import default_family
-from jetsel.zoo import scan
-from jetsel.zoo.store import IN_8_BITS
-from tests.unit.daemon.families import CLASSES, SIDE_PX, calibrate, put_family
-from tests.waiting import until
+from tests.unit.daemon.families import SIDE_PX, put_family
 
 CATS: dict[str, object] = {"default_family": "cats"}
 BATCH = np.zeros((1, 3, SIDE_PX, SIDE_PX), np.float32)
@@ -195,63 +189,3 @@ def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_
     assert second.workers == 1
     for snapshot in (first, second):
         snapshot.close()
-
-
-@pytest.fixture
-def twins(tmp_path: Path) -> Path:
-    """A family of `s`, `l`, and `l` in 8 bits."""
-    folder = put_family(tmp_path / "birds", "birds", "s", "l-int8", "l")
-    identity = scan([folder]).families["birds"].models[-1].manifest.identity
-    path = folder / "l-int8.json"
-    derived = {"name": "l", "identity": identity, "recipe": IN_8_BITS}
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"derived_from": derived}))
-    return folder
-
-
-def calibrate_two(folder: Path, *models: str, **changes: object) -> None:
-    """Give the family a calibration that knows these two of its models."""
-    identities = {model.manifest.name: model.manifest.identity for model in scan([folder]).families["birds"].models}
-    calibrate(
-        folder,
-        "birds",
-        identities={name: identities[name] for name in models},
-        temperatures=dict.fromkeys(models, 1.0),
-        costs_ms=dict(zip(models, (1.0, 2.0), strict=True)),
-        right=np.ones((6, 2), bool),
-        parts={"cascade": Part((Rung(models[0], 0.75), Rung(models[1], 0.0)))},
-        **changes,
-    )
-
-
-def test_a_model_whose_twin_in_8_bits_took_its_place_is_loaded_by_the_first_request_that_names_it(twins: Path) -> None:
-    calibrate_two(twins, "s", "l-int8")
-    snapshot = loaded(config(twins))
-    family = snapshot.family(None)
-    assert {model.name: model.state for model in family_status(family, 0, 0).models} == {
-        "s": "ready",
-        "l-int8": "ready",
-        "l": "unloaded",
-    }
-    assert (family.fallback, "single:l" in family.policies) == ("l-int8", True)
-    queue = family.driver.queues["l"]
-    assert not queue.engine.place.enter(1), "and has it loaded"
-    until(lambda: queue.state == "ready")
-    assert queue.engine.infer(BATCH).logits.shape == (1, CLASSES)
-    following = loaded(config(twins, policy=Policy(fallback="l")), loaded(config(twins)))
-    assert following.family(None).driver.queues["l"].state == "ready", "what is needed from the start is loaded then"
-
-
-def test_what_this_machine_does_not_run_faster_is_not_offered_unless_the_configuration_names_it(twins: Path) -> None:
-    reason = "takes 1.3 times as long as l here"
-    calibrate_two(twins, "s", "l", not_offered={"l-int8": reason})
-    family = loaded(config(twins)).family(None)
-    assert list(family.models) == list(family.driver.queues) == ["s", "l"]
-    assert list(family.policies) == ["single:s", "single:l", "cascade"]
-    assert family_status(family, 0, 0).not_offered == {"l-int8": reason}
-    for wanted in (
-        config(twins, models={"only": ["s", "l-int8", "l"]}),
-        config(twins, policy=Policy(default="single:l-int8")),
-    ):
-        named = loaded(wanted).family(None)
-        assert "single:l-int8" in named.policies
-        assert family_status(named, 0, 0).not_offered == {}

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError
 from jetsel.engines import EngineFailedError, OnDemandEngine, Output
-from jetsel.engines.on_demand import FIRST_LOAD_MS
 from jetsel.engines.onnx import OnnxEngine
 from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.waiting import LIMIT_S, until
@@ -115,15 +114,3 @@ def test_what_is_loaded_after_it_was_closed_is_freed_and_it_is_loaded_no_more(ri
     assert rig.loads == 2
     with pytest.raises(EngineFailedError, match="closed"):
         engine.infer(BATCH)
-
-
-def test_one_that_waits_for_its_first_run_is_loaded_by_it_and_its_load_is_guessed_before(rig: Rig) -> None:
-    loads = rig.loads
-    engine = OnDemandEngine(rig.load, rig.changes.release, lambda: rig.now_s, name="tiny")
-    assert (rig.loads, engine.is_new, engine.load_ms, engine.load_due_ms) == (loads, True, None, FIRST_LOAD_MS)
-    assert not engine.unload()
-    assert not is_in(engine)
-    rig.ended()
-    assert is_in(engine)
-    assert (engine.is_new, engine.concurrency, engine.load_due_ms) == (False, 2, 0.0)
-    assert engine.infer(BATCH).logits.shape == (1, CLASSES)

@@ -20,7 +20,7 @@ def family(name: str, *states: str) -> FamilyStatus:
         ModelStatus(f"m{number}", "1", state, None if state == "ready" else "its host died", 0, None, None, "tensorrt")
         for number, state in enumerate(states)
     ]
-    return FamilyStatus(name, 10, models, [], {}, "", None, None, {}, [])
+    return FamilyStatus(name, 10, models, [], {}, "", None, None, [])
 
 
 def status(state: str, *families: FamilyStatus) -> StatusReply:
