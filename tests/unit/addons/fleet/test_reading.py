@@ -126,8 +126,6 @@ def test_who_has_no_trusted_key_is_refused(repository: Path, key: Pair, tmp_path
 
 
 def test_a_bundle_names_no_file_outside_of_its_folder() -> None:
-    import msgspec
-
     file = {"name": "../a", "sha256": "0" * 64, "bytes": 1, "compressed_bytes": 1}
     with pytest.raises(msgspec.ValidationError, match="name"):
         msgspec.convert(file, File)
