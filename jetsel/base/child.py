@@ -1,4 +1,4 @@
-"""How a child Python that runs one of our modules, or pip, is started: it imports nothing from the current folder."""
+"""How a child Python is started in the user's folder, from which it imports nothing: one of our modules, or pip."""
 
 from __future__ import annotations
 

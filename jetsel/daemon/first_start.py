@@ -9,12 +9,12 @@ import itertools
 import logging
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jetsel.artefact.calibration import ANSWERS
-from jetsel.base.child import python_command
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
@@ -23,6 +23,7 @@ from jetsel.zoo import Model
 log = logging.getLogger("jetsel.models")
 
 LIMIT_S = 600.0  # a quiet board takes a minute or two
+FAILED = "timing them failed, and `jetsel calibrate --retime` shows why"
 LOOK_S = 60.0
 QUIET_LOAD = 0.5  # processes that want to run, for each core, as a mean over a minute (getloadavg(3))
 
@@ -46,7 +47,8 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machin
 
     def retime_all() -> None:
         for name in names:
-            command = ["nice", *python_command("jetsel", "calibrate", "--retime", "--family", name, *options)]
+            words = ["calibrate", "--retime", "--family", name, *options]
+            command = ["nice", sys.executable, "-m", "jetsel", *words]
             retime(name, command, itertools.repeat(LIMIT_S), wait_until_quiet)
 
     if names:
@@ -82,7 +84,7 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
             is_first = False
             wait()
         except RetimingError as error:
-            _warn(family, str(error))
+            _warn(family, f"{error}; the daemon tries again at its next start")
             return
         else:
             log.info("family %s: %s", family, line, extra=event("retimed", family=family))
@@ -107,9 +109,11 @@ def _printed(command: Sequence[str], limit_s: float) -> str:
         )
     except OSError as error:
         raise RetimingError(f"they cannot be timed: {error.strerror}") from None
+    if done.returncode < 0:
+        raise RetimingError("the process that timed them was ended")
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["the process that timed them was ended"]
-        raise RetimingError(said[-1].removeprefix("jetsel: "))
+        said = [line for line in done.stderr.splitlines() if line.startswith("jetsel: ")]
+        raise RetimingError(said[-1].removeprefix("jetsel: ") if said else FAILED)
     return done.stdout.strip().splitlines()[0]
 
 

@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.dominated import LEAST_IMAGES, MOST_SHARE, dominated, right_of
 from jetsel.calibrate.record.durations import run_by_turns
-from jetsel.calibrate.record.examine import Examiner, write
+from jetsel.calibrate.record.examine import Examined, Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
@@ -71,7 +72,7 @@ def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...])
 
 
 DEFAULTS = Config()
-ESTIMATED_BY = 3  # images
+ESTIMATED_BY = 3  # images, for each thread
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Recorded:
 
 
 class RecordingPlan(NamedTuple):
-    """What a run has to do. images: those that lack answers. estimated_s: of recording and timing."""
+    """What a run has to do: images that lack answers, models that lack them. estimated_s: of recording and timing."""
 
     images: int
     models: int
@@ -153,9 +154,8 @@ def record(
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
-            if announce is not None and tasks:
-                announce(RecordingPlan(len(tasks), len(engines), _estimate_s(tasks, examiner, options.workers)))
-            recorded = _examine_all(store, tasks, examiner, workers, options.kept)
+            first = {} if announce is None or not tasks else _examine_first(tasks, examiner, options.workers, announce)
+            recorded = _examine_all(store, tasks, first, examiner, workers, options.kept)
             finished = not halt.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
@@ -169,17 +169,42 @@ def record(
         return _summary(store, recorded, finished)
 
 
-def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: Workers, kept: Collection[str]) -> int:
-    """Examine what lacks predictions until stopped; return how many were.
+def _examine_first(
+    tasks: list[Task], examiner: Examiner, threads: int, announce: Callable[[RecordingPlan], None]
+) -> dict[str, Examined | str]:
+    """Examine a few images and announce how long all take by them; return what was seen of them, by hash."""
+    began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
+    with ThreadPoolExecutor(threads) as pool:
+        seen = list(pool.map(examiner, first))
+    examined = sum(not isinstance(one, str) for one in seen)
+    recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks)
+    models = {name for task in tasks for name in task.missing}
+    announce(RecordingPlan(len(tasks), len(models), 2 * recording_s))  # timing has as long as recording
+    return {task.sha256: one for task, one in zip(first, seen, strict=True)}
+
+
+def _examine_all(
+    store: Store,
+    tasks: list[Task],
+    first: dict[str, Examined | str],
+    examiner: Examiner,
+    workers: Workers,
+    kept: Collection[str],
+) -> int:
+    """Examine what lacks predictions until stopped, except for the `first`; return how many have them now.
 
     Models that a cheaper one makes superfluous are looked for when 300, 600, 1,200, ... images are recorded.
     """
+
+    def examine(task: Task) -> Examined | str:
+        return first.pop(task.sha256, None) or examiner(task)
+
     recorded = 0
     (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
     due = LEAST_IMAGES
     while due <= count:
         due *= 2
-    with closing(workers.work("recording", examiner, tasks)) as outcomes:
+    with closing(workers.work("recording", examine, tasks)) as outcomes:
         for task, seen in outcomes:
             if isinstance(seen, str):
                 store.skip([(task.photograph.path, seen)])
@@ -191,15 +216,6 @@ def _examine_all(store: Store, tasks: list[Task], examiner: Examiner, workers: W
                 due *= 2
                 _drop(store, examiner, kept)
     return recorded
-
-
-def _estimate_s(tasks: list[Task], examiner: Examiner, threads: int) -> float:
-    """Return about how many seconds recording and timing take, by a few images one after the other."""
-    began_s, examined = time.monotonic(), 0
-    for task in tasks[:ESTIMATED_BY]:
-        examined += not isinstance(examiner(task), str)
-    recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks) / threads
-    return 2 * recording_s  # timing has as long as recording
 
 
 def _drop(store: Store, examiner: Examiner, kept: Collection[str]) -> None:

@@ -172,10 +172,14 @@ def test_a_run_that_exceeds_the_limit_is_repeated_once_the_machine_is_quiet(
 
 @pytest.mark.parametrize(
     ("source", "reason"),
-    [("raise SystemExit('jetsel: s cannot run')", "s cannot run"), ("import os; os.abort()", "was ended")],
+    [
+        ("raise SystemExit('jetsel: s cannot run')", "s cannot run"),
+        ("import os; os.abort()", "was ended"),
+        ("1 / 0", "`jetsel calibrate --retime` shows why"),
+    ],
 )
 def test_a_failure_is_one_plain_line(source: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     retime("yard", [sys.executable, "-c", source], [600.0], lambda: None)
     (record,) = caplog.records
-    assert record.getMessage().endswith(reason)
+    assert record.getMessage().endswith(f"{reason}; the daemon tries again at its next start")
     assert "python" not in record.getMessage()

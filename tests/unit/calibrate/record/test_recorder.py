@@ -15,6 +15,7 @@ import pytest
 
 from jetsel import image
 from jetsel.calibrate.record import Recorded, RecordOptions, TimingPlan, record
+from jetsel.calibrate.record.recorder import RecordingPlan
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
 from jetsel.features.near_duplicates import perceptual_hash
@@ -132,6 +133,16 @@ def test_other_weights_of_a_model_are_recorded_again_and_nothing_else(
     assert counted["xs"].runs - first["xs"] == 3  # the first runs before the timing of s
     assert len(rows(path, "SELECT 1 FROM predictions")) == 12
     assert len(rows(path, "SELECT 1 FROM timings")) == 8
+
+
+def test_the_plan_counts_the_models_that_lack_answers_and_its_images_are_examined_once(
+    photographs: Path, path: Path, counted: dict[str, Counting]
+) -> None:
+    record(path, BOTH, {"xs": counted["xs"]}, found(photographs), NO_TIMES)
+    plans: list[RecordingPlan] = []
+    record(path, BOTH, counted, found(photographs), NO_TIMES, announce=plans.append)
+    assert [(plan.images, plan.models) for plan in plans] == [(6, 1)]
+    assert runs(counted) == {"xs": 6, "s": 6}
 
 
 def test_the_same_content_twice_counts_once(photographs: Path, path: Path, engines: Mapping[str, Engine]) -> None:
