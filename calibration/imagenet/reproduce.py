@@ -41,6 +41,7 @@ from jetsel.zoo.pretrained import RUNGS
 SIZES_PX = {"64 x 64": WORKING_PX, "as they are": 50_000_000}
 MAIN = "random227"
 KINDS = (*USUAL, PaperChainKind())
+POINTS = "cascade:", "chain:"  # the other points of a front are not shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,8 @@ def judged(
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     lines = []
     for name, policy in catalogue(recording.models, calibration, KINDS).items():
+        if name.startswith(POINTS):
+            continue
         run = replay_all(policy, recording, range(len(right)), calibration.temperatures, recording.models[-1])
         result, correct = judge.result(name, run), (run.answered == recording.classes).astype(float)
         model_ms, whole_ms = float(run.models_ms.mean()), result.time_ms.mean
