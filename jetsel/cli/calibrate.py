@@ -24,14 +24,9 @@ if TYPE_CHECKING:
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 
-Photos = Annotated[
-    Path,
-    typer.Argument(
-        metavar="IMAGES",
-        exists=True,
-        help="Folder with one folder of images for each class, or a CSV of path,label.",
-    ),
-]
+IMAGES = typer.Argument(
+    metavar="IMAGES", exists=True, help="Folder with one folder of images for each class, or a CSV of path,label."
+)
 LabelMap = Annotated[
     Path | None,
     typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels."),
@@ -47,14 +42,7 @@ LabelsFrom = Annotated[
 
 
 def calibrate(
-    photos: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="IMAGES",
-            exists=True,
-            help="Folder with one folder of images for each class, or a CSV of path,label.",
-        ),
-    ] = None,
+    photos: Annotated[Path | None, IMAGES] = None,
     family: FamilyName = None,
     label_map: LabelMap = None,
     labels_from: LabelsFrom = None,

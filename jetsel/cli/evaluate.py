@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jetsel.cli.calibrate import LabelMap, LabelsFrom, Photos, RecordingFile
+from jetsel.cli.calibrate import IMAGES, LabelMap, LabelsFrom, RecordingFile
 from jetsel.cli.options import ConfigFile, FamilyName, Json, emit
 
 ALL = "all"
 
 
 def evaluate(
-    photos: Photos,
+    photos: Annotated[Path, IMAGES],
     policy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Policies to evaluate; `all` for every policy.")
     ] = None,

@@ -54,7 +54,9 @@ def test_verdict_cards_table_and_chart_fit_one_screen(
     browser: Browser, files: dict[str, Path], name: str, height_px: int
 ) -> None:
     browser.show(files[name].as_uri(), DESK_PX, "light", height_px)
-    ends = "return [...document.querySelectorAll('.gist .scroll, .gist svg')].map(e => e.getBoundingClientRect().bottom)"
+    ends = (
+        "return [...document.querySelectorAll('.gist .scroll, .gist svg')].map(e => e.getBoundingClientRect().bottom)"
+    )
     assert max(browser.driver.execute_script(ends)) <= height_px
     wider = "return [...document.querySelectorAll('.gist .scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
     assert browser.driver.execute_script(wider) == 0, "the whole table is seen"

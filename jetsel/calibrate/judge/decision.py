@@ -72,31 +72,28 @@ def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: P
     policy that is not there.
     """
     in_use = None if order.in_use is None else _run_of(order.in_use, judge, runs)
-    winner = _winner(runs, points, judge, order.goal)
-    reference = winner.reference
+    winner, reference, nearest = _winner(runs, points, judge, order.goal)
     if order.policy is not None:
-        winner = _named(order.policy, runs, judge, reference)
+        if order.policy not in runs:
+            raise CalibrationError(f"--policy: the family has {no_such(order.policy, runs)}")
+        winner, nearest = order.policy, None
+    outcomes = judge.outcomes(runs[winner])
     rival, rival_run = in_use or (reference, runs[reference])
-    is_better, verdict = _verdict(order, loaded, winner, rival, judge.outcomes(rival_run))
-    return InstallDecision(winner.name, winner.outcomes, rival, rival_run, is_better, verdict)
+    if winner == rival:
+        is_better, said = False, "" if nearest is None else f". The nearest is {nearest}"
+    else:
+        is_better, said = order.goal.compare(outcomes, judge.outcomes(rival_run))
+    is_chosen = order.in_use is not None and order.in_use.is_chosen
+    verdict = _verdict(order, winner, rival, said, is_better=is_better, is_chosen=is_chosen)
+    return InstallDecision(
+        winner, outcomes, rival, rival_run, is_better or not is_chosen, f"{verdict} ({_images_in_words(loaded)})"
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Winner:
-    """The policy to install, what it gives, and the single model that it was judged by.
+def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, str, str | None]:
+    """Return the policy that serves the goal best on held-out images, and the single model that it was judged by.
 
-    said: of another one that comes nearest to taking that model's place, and why it does not; None if one does.
-    """
-
-    name: str
-    outcomes: Outcomes
-    reference: str
-    said: str | None = None
-
-
-def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> _Winner:
-    """Return the policy that serves the goal best on held-out images, the reference model if nothing may replace it.
-
+    If nothing may replace that model they are the same, and the third is what comes nearest to it, and why it may not.
     A policy that always asks one model is that model.
     """
     names = {name: f"single:{judge.always(run)}" if judge.always(run) else name for name, run in runs.items()}
@@ -113,10 +110,10 @@ def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> _Winner:
         able = [names[name] for name, one in choosing.items() if _may_answer(one, rival, points.get(name), goal)]
     best = min(able, key=lambda name: outcomes[name].cost(goal.objective).mean(), default=None)
     if best is not None:
-        return _Winner(best, outcomes[best], reference)
+        return best, reference, None
     others = [name for name in outcomes if name not in singles]
     said = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}" if others else None
-    return _Winner(reference, outcomes[reference], reference, said)
+    return reference, reference, said
 
 
 def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
@@ -124,13 +121,6 @@ def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | 
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
     return goal.compare(policy, rival)[0]
-
-
-def _named(name: str, runs: Runs, judge: Judge, reference: str) -> _Winner:
-    """The policy that the owner asks for; raises CalibrationError if nothing was fitted for one of this name."""
-    if name not in runs:
-        raise CalibrationError(f"--policy: the family has {no_such(name, runs)}")
-    return _Winner(name, judge.outcomes(runs[name]), reference)
 
 
 def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Run]:
@@ -145,25 +135,23 @@ def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Run]:
     return f"the {name} of {calibration.created}", run
 
 
-def _verdict(
-    order: InstallRequest, loaded: LoadedRecording, winner: _Winner, rival: str, outcomes: Outcomes
-) -> tuple[bool, str]:
-    """Whether the winner is to be installed, and the sentence that says why and on which images."""
+def _verdict(order: InstallRequest, winner: str, rival: str, said: str, *, is_better: bool, is_chosen: bool) -> str:
+    """Say why the winner is to be installed, or why not. said: how it compares. is_chosen: the rival, by the owner."""
+    in_use = f"{rival}, the policy in use" if is_chosen else rival
+    if winner == rival:
+        return f"no policy is shown to be a better choice than {in_use}{said}"
+    if order.policy is not None or not is_chosen:
+        why = "the best choice" if order.policy is None else "what you asked for"
+        return f"{winner} is {why}. Compared with {in_use}, {said}"
+    word = "a better choice" if is_better else "not shown to be a better choice"
+    return f"{winner} is {word} than {in_use}: {said}"
+
+
+def _images_in_words(loaded: LoadedRecording) -> str:
+    """Say on which images policies were compared, and what right means there."""
     under = "on held-out images"
     if loaded.learned:
         trained = f"on images of which {loaded.learned_share} were used to train the models"
         effect = "all accuracies are too high" if loaded.learned >= 0.01 else "accuracies are a little too high"
         under = f"{trained}: {effect}"
-    if loaded.labels_from is not None:
-        under += f"; right means agreement with {loaded.labels_from}"
-    is_chosen = order.in_use is not None and order.in_use.is_chosen
-    in_use = f"{rival}, the policy in use" if is_chosen else rival
-    if winner.name == rival:
-        nearest = "" if winner.said is None else f". The nearest is {winner.said}"
-        return not is_chosen, f"no policy is shown to be a better choice than {in_use}{nearest} ({under})"
-    is_better, said = order.goal.compare(winner.outcomes, outcomes)
-    if order.policy is not None or not is_chosen:
-        why = "the best choice" if order.policy is None else "what you asked for"
-        return is_better or not is_chosen, f"{winner.name} is {why}. Compared with {in_use}, {said} ({under})"
-    word = "a better choice" if is_better else "not shown to be a better choice"
-    return is_better, f"{winner.name} is {word} than {in_use}: {said} ({under})"
+    return under if loaded.labels_from is None else f"{under}; right means agreement with {loaded.labels_from}"
