@@ -63,12 +63,13 @@ def evaluate(
 
     def show() -> None:
         from jetsel.calibrate.report.overview import overview
-        from jetsel.cli.terminal import console, listing_table, promises_table
+        from jetsel.cli.terminal import console, listing_lines, promises_table
 
         out = console()
         best_single = found.bounds["best single"].always or ""
         results = [*found.policies.values(), found.bounds["oracle"]]
-        out.print(listing_table(overview(results, best_single, loaded.labels_from, {in_use.policy: "in use"})))
+        for line in listing_lines(overview(results, best_single, loaded.labels_from, {in_use.policy: "in use"})):
+            out.print(line)
         checks = [one for one in found.promises if one.policy == in_use.policy]
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")

@@ -181,18 +181,18 @@ def outcome_table(findings: Findings) -> list[Table | str]:
     shown = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
     left = len(results) - len(shown)
     note = [f"not shown: {left} single models; they are in the report and in --json"] if left else []
-    return [listing_table(overview(shown, best_single, findings.labels_from, marks)), *note]
+    return [*listing_lines(overview(shown, best_single, findings.labels_from, marks)), *note]
 
 
-def listing_table(listing: Listing) -> Table:
-    """Return a table of the report for a terminal; a row that is marked says why behind its name."""
+def listing_lines(listing: Listing) -> list[Table | str]:
+    """Return a table of the report for a terminal, below its caption; a marked row says why behind its name."""
     first, *others = listing.columns
     shown = table(first, *(f">{column}" for column in others))
-    shown.title, shown.show_edge = listing.caption, False
+    shown.show_edge = False
     for name, *cells in listing.rows:
         mark = listing.marks.get(name)
         shown.add_row(f"{name} ({mark})" if mark else name, *cells)
-    return shown
+    return [listing.caption, shown]
 
 
 def in_words(findings: Findings) -> list[str]:

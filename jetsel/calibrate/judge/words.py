@@ -115,9 +115,9 @@ def premodel_in_words(chain: FittedChain) -> str:
     """Whether the premodel adds anything, what, and what it costs."""
     energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
     adds = (
-        f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {chain.points:+.1f} points, "
-        f"compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features and "
-        f"choice take {significant(chain.chooser_ms)} ms{energy}"
+        f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {signed(chain.points)} points"
+        f", compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features "
+        f"and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
     nothing = "" if chain.offered else " adds nothing here, so chain is not offered"
     return f"The premodel{nothing}: {adds}."
