@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.arrivals import bursts, poisson, stepped
 from benchmarks.conditions import conditions
@@ -29,6 +28,7 @@ from benchmarks.report import table
 from benchmarks.servers import Server, fitted_daemon, has_mosec, mosec
 from benchmarks.simulated import Device, Request, Simulation
 from benchmarks.step import steps
+from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.record import find
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
@@ -36,10 +36,7 @@ from jetsel.site import config_file
 from jetsel.site.configured import ConfiguredFamily, configured
 from jetsel.zoo import scan
 
-PATTERNS: Mapping[str, Callable[[float, float, np.random.Generator], NDArray[np.float64]]] = {
-    "poisson": poisson,
-    "bursts": bursts,
-}
+PATTERNS = {"poisson": poisson, "bursts": bursts}
 CLOSED_ROUNDS = 5
 AROUND_MS = 3.0  # of a request besides its model, about; for how many mosec lets in
 
@@ -75,6 +72,12 @@ class Setting:
     truth: list[str]  # of each image, its class
     family: ConfiguredFamily
     default: str
+
+    @property
+    def calibration(self) -> Calibration:
+        """That of the family, which is fitted to this machine."""
+        assert self.family.in_use.calibration is not None
+        return self.family.in_use.calibration
 
 
 def seen(windows: Sequence[OpenWindow], due: Sequence[Sequence[str]], length_s: float, target_ms: float) -> Seen:
@@ -119,7 +122,7 @@ def main() -> None:
         opened = running.enter_context(generator(files, folder, "benchmarks.open_loop"))
         device = measured_device(known, files, args.target, served, asking, opened) if args.simulate else None
         contenders = _contenders(setting, folder, served, paced, running)
-        for pattern in args.patterns:
+        for pattern in PATTERNS:
             _open(setting, pattern, contenders, best_hz, opened, device)
         _steps(setting, contenders["latency target"], best_hz, opened)
 
@@ -135,11 +138,8 @@ def _contenders(
         "latency target": Contender(paced, simulated=front),
         "deadline": Contender(served, None, args.target),
     }
-    if args.beside is not None:
-        beside = running.enter_context(fitted_daemon(folder / "beside", args.models, python=args.beside))
-        found["deadline, before"] = Contender(beside, None, args.target)
     if has_mosec():
-        costs_ms = _costs_ms(setting)
+        costs_ms = setting.calibration.costs_ms
         for words, model in (("best", _as_accurate(setting)), ("cheapest", min(costs_ms, key=costs_ms.__getitem__))):
             lets_in = WORKERS * round(args.target / (AROUND_MS + costs_ms[model]))
             options = ("--timeout", f"{args.target:.0f}", "--capacity", str(lets_in))
@@ -148,17 +148,9 @@ def _contenders(
     return found
 
 
-def _costs_ms(setting: Setting) -> Mapping[str, float]:
-    calibration = setting.family.in_use.calibration
-    assert calibration is not None
-    return calibration.costs_ms
-
-
 def _as_accurate(setting: Setting) -> str:
     """Return the cheapest model that is at least as accurate as the default policy, else the most accurate."""
-    calibration = setting.family.in_use.calibration
-    assert calibration is not None
-    figures = calibration.figures
+    figures = setting.calibration.figures
     accuracy = {
         name: figures[f"single:{name}"]["top1"] for name in setting.family.models if f"single:{name}" in figures
     }
@@ -177,7 +169,7 @@ def _closed(setting: Setting, folder: Path, served: Server, asking: Generator) -
             asked[f"mosec, {model}"] = running.enter_context(server), None
         for clients in (4, CLIENTS):
             rates: dict[str, list[float]] = {name: [] for name in asked}
-            for _ in range(setting.args.closed_rounds):
+            for _ in range(CLOSED_ROUNDS):
                 for name, (server, policy) in asked.items():
                     job = Job(server.address, "", clients, CLOSED_REQUESTS, 50, server.pids, policy)
                     rates[name].append(asking.measure(job).requests_per_s)
@@ -294,12 +286,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--models", type=Path, required=True, help="folder with one family")
     parser.add_argument("--target", type=float, default=100.0, help="latency target in ms (default: 100)")
     parser.add_argument("--loads", type=float, nargs="+", default=[0.5, 1, 1.5, 2, 3, 5])
-    parser.add_argument("--patterns", nargs="+", choices=list(PATTERNS), default=list(PATTERNS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--closed-rounds", type=int, default=CLOSED_ROUNDS)
     parser.add_argument("--length", type=float, default=11.25, help="of a window in seconds: the bursts once")
     parser.add_argument("--most", type=int, default=400, help="images, drawn at random")
-    parser.add_argument("--beside", metavar="PYTHON", help="the interpreter of another version, for its `deadline`")
     parser.add_argument("--simulate", action="store_true", help="simulate the same arrivals, too, and the oracle")
     return parser.parse_args()
 

@@ -58,16 +58,14 @@ def daemon(
 
 
 @contextmanager
-def fitted_daemon(
-    folder: Path, models: Path, settings: str = "", like: Path | None = None, python: str = sys.executable
-) -> Iterator[Server]:
+def fitted_daemon(folder: Path, models: Path, settings: str = "", like: Path | None = None) -> Iterator[Server]:
     """Run `jetsel serve` with one family, whose shipped calibration has been fitted to this machine's times.
 
-    settings: more sections. like: the folder of another one whose calibration is used. python: see `daemon`.
+    settings: more sections. like: the folder of another one whose calibration is used.
     """
     own = "" if models == STARTER else f'starter = false\npaths = ["{models.resolve()}"]\n'
     calibrations = (like or folder) / "calibrations"
-    with daemon(folder, f'[models]\n{own}calibrations = "{calibrations}"\n{settings}', python) as server:
+    with daemon(folder, f'[models]\n{own}calibrations = "{calibrations}"\n{settings}') as server:
         if own:
             with Client(server.address) as client:
                 until(lambda: str(client.status().families[0].calibration).startswith("number"))

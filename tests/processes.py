@@ -1,10 +1,38 @@
-"""What a process has started that still runs, where it listens and what it holds, as Linux tells (proc(5))."""
+"""What is begun in a test and ends with it; what a process has started and holds, as Linux tells (proc(5))."""
 
 from __future__ import annotations
 
 import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
+
+
+@contextlib.contextmanager
+def ended(begin: Callable[..., Any], end: Callable[[Any], object]) -> Iterator[Callable[..., Any]]:
+    """Yield what calls BEGIN; whatever that returned is ended with the block, in the same order."""
+    begun = []
+
+    def beginning(*given: Any, **named: Any) -> Any:
+        begun.append(begin(*given, **named))
+        return begun[-1]
+
+    yield beginning
+    for one in begun:
+        end(one)
+
+
+class Runs(Protocol):
+    """What has a process."""
+
+    process: subprocess.Popen[Any]
+
+
+def kill(one: Runs) -> None:
+    one.process.kill()
+    one.process.wait(10)
 
 
 def children_of(pid: int) -> list[int]:

@@ -1,7 +1,12 @@
-"""MODI's Figure 2 with our models: sizes, compressed sizes, load and run times, and accuracy of each way to shrink."""
+"""MODI's Figure 2 with our models: sizes, load and run times and accuracy of each way to shrink.
+
+`python -m calibration.papers.compression MODELS FIT TEST` writes results/modi-figure-2.md. MODELS: the folder with
+lite0 to lite2. FIT: photographs by which ranges are found, kind/class/photograph. TEST: those that judge.
+"""
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import statistics
 import time
@@ -14,14 +19,26 @@ from onnx import ModelProto, numpy_helper
 
 from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
+from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo import Family, Model, compress
+from jetsel.zoo import Family, Model, compress, scan
 from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import input_of, read_model
 
 STEPS = 256  # of rounded weights, as TensorFlow's round_weights has them
 LOADED, RUN = 9, 30
+COLUMNS = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("models", "fit", "test"):
+        parser.add_argument(name, type=Path)
+    given = parser.parse_args()
+    rows = figure_2(scan([given.models]).families["imagenet"], ("lite0-224", "lite2-260"), given.fit, given.test)
+    written("modi-figure-2", table("MODI, Figure 2", COLUMNS, rows))
 
 
 def figure_2(family: Family, names: Sequence[str], fit: Path, test: Path) -> list[str]:
@@ -108,3 +125,7 @@ def _median_ms(session: onnxruntime.InferenceSession, name: str, shown: np.ndarr
         session.run(["logits"], {name: shown})
         taken.append((time.perf_counter() - began) * 1e3)
     return statistics.median(taken)
+
+
+if __name__ == "__main__":
+    main()

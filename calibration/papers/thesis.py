@@ -22,16 +22,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from calibration.optimizing.rules import Distorted, Outliers, Regularised
-from calibration.papers.compression import figure_2
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.train.optimize.activations import Rule, operations, prune
 from jetsel.train.optimize.factorise import one_d
-from jetsel.zoo import scan
 
 SEEDS = (1, 2)
-FIGURE_2 = "figure-2"  # MODI's, which shrinks the same files
 RULES = {
     "plain": Rule(),
     "distorted": Distorted(noise=None),
@@ -51,11 +48,8 @@ TIMED = 60
 def main() -> None:
     """Print every part, or the one that is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=[*sorted(PARTS), FIGURE_2], help="left out: all")
+    parser.add_argument("--part", choices=sorted(PARTS), help="left out: all")
     parser.add_argument("--work", type=Path, default=Path("build/thesis"), help="what is done (%(default)s)")
-    parser.add_argument("--models", type=Path, help="for MODI's Figure 2: the folder with lite0 to lite2")
-    parser.add_argument("--fit", type=Path, help="photographs by which ranges are found: kind/class/photograph")
-    parser.add_argument("--test", type=Path, help="those that judge")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)  # the same each time
@@ -65,11 +59,6 @@ def main() -> None:
             if not kept.exists():
                 kept.write_text(part(options.work), encoding="utf-8")
             written(f"thesis-{name}", kept.read_text(encoding="utf-8"))
-    if options.part in (None, FIGURE_2) and None not in (options.models, options.fit, options.test):
-        family = scan([options.models]).families["imagenet"]
-        columns = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
-        rows = figure_2(family, ("lite0-224", "lite2-260"), options.fit, options.test)
-        written("modi-figure-2", table("MODI, Figure 2", columns, rows))
 
 
 def sums(_work: Path) -> str:

@@ -53,7 +53,8 @@ def recorded(
     found = find(photos, family.labels, None, need_labels=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
-        options = RecordOptions(features_px=features_px, plan=plan or TimingPlan())
+        every = frozenset(model.manifest.name for model in family.models)  # another machine may serve any of them
+        options = RecordOptions(features_px=features_px, plan=plan or TimingPlan(), kept=every)
         record(file, family, engines, found, options, lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
     print()
     return load(file, family)

@@ -79,7 +79,6 @@ def clients(machine: Machine, count: int = 4) -> Iterator[dict[str, int]]:
     machine.write("/srv/load.py", LOAD.read_bytes())
     ended: dict[str, int] = {}
     with machine.begin("/opt/jetsel/venv/bin/python", "/srv/load.py", str(count), PICTURE, user=MEMBER) as process:
-        assert process.stdout is not None
         try:
             assert process.stdout.readline() == "asking\n", machine.journal()
             yield ended

@@ -81,7 +81,6 @@ def test_the_daemon_reaches_an_edge_once_the_network_is_opened_to_it(machine: Ma
         until(lambda: "is away" in machine.run("jetsel", "status"))
         page = (ROOT / "docs/remote-access.md").read_text()
         text = re.search(r"```ini\n# (\S+/edge\.conf)\n(.*?)```", page, re.DOTALL)
-        assert text is not None
         drop_in = text[2].replace("192.0.2.7", "127.0.0.1")
         machine.write(text[1], drop_in)
         machine.run("systemctl", "daemon-reload")

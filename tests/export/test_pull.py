@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 
 from jetsel.cli.app import app
 from jetsel.image import InputSpec, Photograph, model_input
-from jetsel.zoo import Model, scan, verify
+from jetsel.zoo import scan
 from jetsel.zoo.export import export
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.published import import_torchvision, spec_of
+from tests.unit.zoo.test_store import models
 
 torchvision = import_torchvision()
 
@@ -96,15 +97,6 @@ def pull(*arguments: str, status: int = 0) -> str:
     if status != 0:
         assert len(done.stderr.splitlines()) == 1
     return done.stdout if status == 0 else done.stderr
-
-
-def models(folder: Path) -> dict[str, Model]:
-    zoo = scan([folder])
-    assert zoo.broken == ()
-    found = {model.manifest.name: model for family in zoo.families.values() for model in family.models}
-    for model in found.values():
-        verify(model)
-    return found
 
 
 def test_a_model_is_pulled_with_all_that_was_published_of_it(
@@ -185,8 +177,6 @@ def test_what_is_not_published_is_named(own: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(weights.value, "url", "https://models.invalid/resnet18.pth")
     assert "its name holds no hash" in pull("torchvision:resnet18", status=1)
 
-
-torchvision = import_torchvision()
 
 PRESETS = {
     "resized to 256, bilinear": ("mobilenet_v3_small", "IMAGENET1K_V1", 224),

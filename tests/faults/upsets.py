@@ -47,13 +47,11 @@ class Disk:
 
     def configure(self, more: str) -> None:
         """Add these lines to the configuration."""
-        assert self.config is not None
         with self.config.open("a", encoding="utf-8") as file:
             file.write(f"\n{more}\n")
 
     def configure_models(self, more: str) -> None:
         """Add these lines to the section that names the models."""
-        assert self.config is not None
         self.config.write_text(self.config.read_text().replace("starter = false", f"starter = false\n{more}"))
 
     @property

@@ -46,7 +46,6 @@ def leave(folder: Path, free_bytes: int) -> None:
 
 def assert_untouched(disk: Path) -> None:
     found = current(disk, "starter")
-    assert found is not None
     assert found.usable().created == "old"
     assert [one.number for one in history(disk, "starter")] == [1]
     assert sorted(entry.name for entry in (disk / "starter").iterdir()) == ["1", "current"]
@@ -68,7 +67,6 @@ def test_wherever_the_space_ends_the_installed_one_stays(disk: Path) -> None:
             break
     assert refused >= needed // PAGE
     found = current(disk, "starter")
-    assert found is not None
     assert (found.number, found.usable().created) == (2, "new")
 
 

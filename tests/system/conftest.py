@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import zmq
 
+from tests.processes import ended, kill
 from tests.system.boards import Board
 from tests.system.daemons import Connect, Daemon, Peer, Start, drawn, encoded, launch, serving, wait_until_ready
 from tests.system.manager import Manager
@@ -17,19 +18,15 @@ from tests.system.manager import Manager
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start daemons that end with the test."""
-    running: list[Daemon] = []
+    with ended(launch, kill) as launched:
 
-    def begin(config: str = "", *, ready: bool = True, **options: Any) -> Daemon:
-        daemon = launch(tmp_path, config, **options)
-        running.append(daemon)
-        if ready:
-            wait_until_ready(daemon)
-        return daemon
+        def begin(config: str = "", *, ready: bool = True, **options: Any) -> Daemon:
+            daemon = launched(tmp_path, config, **options)
+            if ready:
+                wait_until_ready(daemon)
+            return daemon
 
-    yield begin
-    for daemon in running:
-        daemon.process.kill()
-        daemon.process.wait(10)
+        yield begin
 
 
 @pytest.fixture(scope="session")
@@ -42,15 +39,12 @@ def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.fixture
 def connect() -> Iterator[Connect]:
     """Open peers that close with the test."""
-    peers: list[Peer] = []
 
     def begin(daemon: Daemon | str, kind: int = zmq.DEALER) -> Peer:
-        peers.append(Peer(daemon if isinstance(daemon, str) else daemon.endpoint, kind))
-        return peers[-1]
+        return Peer(daemon if isinstance(daemon, str) else daemon.endpoint, kind)
 
-    yield begin
-    for peer in peers:
-        peer.close()
+    with ended(begin, Peer.close) as begun:
+        yield begun
 
 
 @pytest.fixture

@@ -39,12 +39,6 @@ def test_each_box_is_answered_in_order_as_its_pixels_alone_are(peer: Peer) -> No
         assert [(one["width_px"], one["height_px"]) for one in reply["answers"]] == [box[2:] for box in BOXES]
 
 
-def test_a_box_that_reaches_over_the_edge_is_answered_by_what_is_inside(peer: Peer) -> None:
-    boxes = {"unit": "pixels", "xywh": [[-10, -5.2, 50, 45], [WIDTH - 40, HEIGHT - 30, 400, 300]]}
-    reply = peer.classify(encoded(PICTURE, ".png"), model="m", boxes=boxes)
-    assert [(one["width_px"], one["height_px"]) for one in reply["answers"]] == [(40, 40), (40, 30)]
-
-
 def test_a_bad_box_fails_alone_with_its_reason(peer: Peer) -> None:
     bad = [list(OUTSIDE), [0, 0, 0, 10], [1, 2, 3], [0, 0, None, 5]]
     boxes = {"unit": "pixels", "xywh": [*bad, [0, 0, 20, 20]]}

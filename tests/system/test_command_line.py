@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.interpreter import make_interpreter
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Daemon, Start, drawn, encoded
 
@@ -77,13 +76,6 @@ def test_where_no_daemon_listens_one_line_says_how_to_start_one(tmp_path: Path) 
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_wrong_endpoint_and_wrong_options_are_status_2() -> None:
-    done = jetsel("status", env={"JETSEL_ENDPOINT": "x.sock"})
-    assert done.returncode == 2
-    assert "$JETSEL_ENDPOINT" in done.stderr
-    assert jetsel("classify", "x.jpg", "--top-k", "0").returncode == 2
-
-
 def test_status_in_words_and_in_json(shared_daemon: Daemon) -> None:
     words = jetsel("status", "--endpoint", shared_daemon.endpoint)
     assert words.returncode == 0, words.stderr
@@ -106,15 +98,6 @@ def test_reload_says_what_changed_and_what_is_wrong(start: Start) -> None:
     assert "single:huge" in done.stderr
 
 
-def test_a_broken_configuration_is_one_line_and_status_2(tmp_path: Path) -> None:
-    file = tmp_path / "jetsel.toml"
-    file.write_text('[server]\nqueue_requests = "many"\n')
-    done = jetsel("serve", "--config", file)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    for part in (str(file), "server.queue_requests", "example: queue_requests = 128"):
-        assert part in done.stderr
-
-
 def test_models_are_listed_with_their_notice() -> None:
     words = jetsel("models", "list")
     assert words.returncode == 0, words.stderr
@@ -127,30 +110,10 @@ def test_models_are_listed_with_their_notice() -> None:
     assert {"name", "version", "family", "sha256", "input", "labels", "notice", "source"} <= set(model)
 
 
-def test_help_says_what_a_command_does_and_names_every_subcommand() -> None:
-    done = jetsel("--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Exit status: 0 if" in done.stdout
-    commands = ["classify", "serve", "status", "top", "reload", "config", "demo", "doctor", "models", "calibration"]
-    assert all(f" {name} " in done.stdout for name in commands)
-    assert "[bold]" not in done.stdout
-    assert " rollback " in jetsel("calibration", "--help").stdout
-
-
-def test_the_shell_completes_commands_and_options() -> None:
-    def completed(words: str) -> list[str]:
-        env = {"_JETSEL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        return jetsel(env=env).stdout.split()
-
-    assert completed("jetsel cl") == ["classify"]
-    assert completed("jetsel classify --top") == ["--top-k"]
-
-
 def classifying(pictures: list[Path], daemon: Daemon, *more: str) -> subprocess.Popen[str]:
     """The command at work: it has told of the first picture."""
     command = [*COMMAND, "classify", "--json", *map(str, pictures), "--endpoint", daemon.endpoint, *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert json.loads(process.stdout.readline())["path"] == str(pictures[0])
     return process
 
@@ -186,14 +149,6 @@ def test_a_sound_installation_has_no_failure_and_a_missing_daemon_is_a_warning(t
     assert found["daemon", "answers"]["state"] == "warning"
     assert found["models", "family starter"]["state"] == "ok"
     assert {section for section, _ in found} == {"installation", "board", "models", "TensorRT", "daemon"}
-
-
-def test_tensorrt_that_is_used_has_its_interpreter_and_the_engines_that_are_to_be_built(tmp_path: Path) -> None:
-    config = '[models]\nbackend = "tensorrt"\n[host]\ninterpreter = "{}"\n'
-    status, found = examined(tmp_path, config.format(make_interpreter(tmp_path / "sound", "8.2")))
-    assert "NVIDIA Tegra X2" in found["TensorRT", "Python"]["said"]
-    assert found["TensorRT", "xl"]["repair"] == "run: jetsel models build xl"
-    assert status == 1
 
 
 def test_a_library_that_is_broken_is_named_and_not_met_with_a_traceback(tmp_path: Path) -> None:

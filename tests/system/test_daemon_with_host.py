@@ -30,23 +30,6 @@ def model(peer: Peer, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_deadline_that_a_restart_would_overrun_is_refused_without_waiting_for_it(
-    start: Start, connect: Connect, tmp_path: Path
-) -> None:
-    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 40")
-    daemon = start(f'{CONFIG}[host]\ninterpreter = "{python}"\n')
-    peer, other = connect(daemon), connect(daemon)
-    (tmp_path / "slow").touch()
-    host = host_of(daemon)
-    os.kill(host, signal.SIGSTOP)
-    peer.send({"type": "classify", "model": "xs", "deadline_ms": 1000}, PICTURE)
-    until(lambda: other.status()["queue"]["working"] == 1)
-    os.kill(host, signal.SIGKILL)
-    reply = peer.receive()
-    assert (reply["code"], reply["retry"]) in {("engine-died", True), ("deadline", False)}
-
-
-@pytest.mark.slow
 def test_a_host_that_cannot_start_again_is_told_of_in_status_and_the_rest_serves(
     start: Start, connect: Connect, tmp_path: Path
 ) -> None:

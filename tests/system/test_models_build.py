@@ -126,7 +126,6 @@ def test_a_command_that_is_ended_leaves_no_engine_and_no_process(
     environment = {**os.environ, "JETSEL_DOUBLE": json.dumps(SLOW)}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        assert process.stderr is not None
         while "building 1 of 1: xs" not in (line := process.stderr.readline()):
             assert line, "it ended"
         until(lambda: len(children_of(process.pid)) > 0)

@@ -44,7 +44,6 @@ def test_calibrate_fits_a_multiplexer_and_a_daemon_serves_it(
     assert done.returncode == 0, done.stderr
     assert (json.loads(done.stdout)["winner"], json.loads(done.stdout)["installed"]) == ("multiplexer", 1)
     entry = current(tmp_path / "calibrations", "cats")
-    assert entry is not None
     made = entry.usable()
     assert made.figures["multiplexer"]["runs"].keys() == {"s", "m", "l"}
     cheapest = next(iter(made.identities))  # as measured: models this small take about the same time

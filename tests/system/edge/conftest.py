@@ -9,6 +9,7 @@ import pytest
 from jetsel.edge.messages import EdgeStart, Remote
 from jetsel.edge.runner import Edge
 from jetsel.zoo import STARTER, scan
+from tests.processes import ended
 from tests.system.daemons import drawn, encoded
 
 PICTURES = [encoded(drawn(seed)) for seed in range(6)]
@@ -19,13 +20,9 @@ Open = Callable[..., Edge]
 
 @pytest.fixture
 def open_edge() -> Iterator[Open]:
-    opened: list[Edge] = []
-
     def begin(*urls: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
         remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
-        opened.append(Edge(EdgeStart(list(urls), token, {"l": remote}, refresh_s)))
-        return opened[-1]
+        return Edge(EdgeStart(list(urls), token, {"l": remote}, refresh_s))
 
-    yield begin
-    for edge in opened:
-        edge.close()
+    with ended(begin, Edge.close) as begun:
+        yield begun

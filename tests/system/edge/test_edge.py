@@ -37,7 +37,6 @@ def test_its_process_is_replaced_and_what_was_under_way_is_told(shared_daemon: D
         for _ in range(40):
             edge.ask("l", Photograph(PICTURES[0]), None, came.put)
         assert [type(came.get(timeout=60)) for _ in range(8)] == [BusyError] * 8, "32 are under way"
-        assert edge.process is not None
         edge.process.kill()
         assert {type(came.get(timeout=60)) for _ in range(32)} == {EngineDiedError}
         gateway.process.send_signal(signal.SIGCONT)
@@ -119,7 +118,6 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open, an
 def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
     def mean_ms() -> float:
         known = edge.server("l").times["l"].at(time.monotonic())
-        assert known is not None
         return known[0]
 
     with Liar(ANSWER, HONEST) as server:

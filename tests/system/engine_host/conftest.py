@@ -11,13 +11,13 @@ import pytest
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.hosted import HostedBackend
 from jetsel.engines.hosting.rules import RULES, Rules
+from tests.processes import ended
 from tests.system.engine_host.models import Make
 
 
 @pytest.fixture
 def make() -> Iterator[Make]:
     """Make backends that end with the test."""
-    made: list[HostedBackend] = []
 
     def begin(
         interpreter: str | None = None,
@@ -26,9 +26,7 @@ def make() -> Iterator[Make]:
         **settings: Any,
     ) -> HostedBackend:
         host = HostSettings(Path("/nonexistent"), interpreter, **settings)
-        made.append(HostedBackend("onnxruntime", host, changed, rules))
-        return made[-1]
+        return HostedBackend("onnxruntime", host, changed, rules)
 
-    yield begin
-    for backend in made:
-        backend.close()
+    with ended(begin, HostedBackend.close) as begun:
+        yield begun

@@ -41,7 +41,6 @@ def is_right(engine: HostedEngine, seed: int = 0) -> bool:
 
 def pid_of(backend: HostedBackend) -> int:
     process = backend.supervisor.process
-    assert process is not None
     return process.pid
 
 

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.manager.planning import read_plans
 from jetsel.addons.fleet.signing import read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, Trial
 from tests.system.command import jetsel
-from tests.system.daemons import Connect, Start, drawn, encoded
-from tests.system.fleet.site import Site, fleet_config, put_pets, run_agent, state
 from tests.unit.addons.fleet.managed import repository, told, upload
 from tests.unit.addons.fleet.object_store import bucket
 from tests.unit.addons.fleet.published import Pair, pair
@@ -110,31 +107,7 @@ def test_with_wait_it_goes_on_to_the_end(key: Pair, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "jetsel", *map(str, words)], stdout=subprocess.PIPE, text=True
     ) as waiting:
-        assert waiting.stdout is not None
         assert json.loads(waiting.stdout.readline())["released"] == ["large-a"]
         tell(storage, 3, 1, Trial(serial=1, outcome="installed"), ("large-a",))
         *_, last = (json.loads(line) for line in waiting.stdout)
     assert (last["done"], waiting.returncode) == (True, 0)
-
-
-def test_a_real_device_is_planned_installs_and_stays(start: Start, connect: Connect, tmp_path: Path) -> None:
-    key = pair(tmp_path, "key")
-    site = Site(tmp_path / "repository", key, tmp_path / "key.pub")
-    publishing.init(site.storage, [key.private])
-    site.publish(put_pets(tmp_path / "good", "small", "large"))
-    daemon = start(fleet_config(site, "one", None), env=state(tmp_path))
-    trust, sign, plans = ("--trust", site.public), ("--sign", tmp_path / "key"), tmp_path / "plans.json"
-    run_agent(daemon.config, tmp_path, daemon.endpoint)
-    assert "one: pets: +" in ran("plan", site.url, *trust, "--family", "pets", "--write", plans, "--diff")
-    assert "waits for: one" in ran("roll-out", site.url, *sign, "--plans", plans)
-    installed = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
-    assert (installed["plan"], installed["trial"]["outcome"]) == (1, "installed")
-    peer = connect(daemon)
-    for seed in range(5):
-        peer.classify(encoded(drawn(seed), ".png"))
-    run_agent(daemon.config, tmp_path, daemon.endpoint)
-    assert "all devices have installed" in ran("roll-out", site.url, *sign)
-    (one,) = json.loads(ran("status", site.url, *trust, "--json"))["devices"]
-    assert (one["planned"], one["installed"], one["faults"]) == (1, 1, [])
-    (proposal,) = json.loads(ran("plan", site.url, *trust, "--json"))
-    assert (proposal["changes"], proposal["before"]) == (False, proposal["after"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.processes import ended
 from tests.system.daemons import Daemon
 from tests.system.gateway.gateways import Gateway, launch, opened
 
@@ -16,18 +17,14 @@ Open = Callable[..., Gateway]
 @pytest.fixture
 def open_gateway() -> Iterator[Open]:
     """Start gateways; each must end well when it is told to."""
-    running: list[Gateway] = []
 
-    def begin(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)) -> Gateway:
-        running.append(launch(endpoint, *options, command=command))
-        return running[-1]
-
-    yield begin
-    for gateway in running:
+    def end(gateway: Gateway) -> None:
         gateway.process.terminate()
         assert gateway.process.wait(30) in (0, -signal.SIGTERM, -signal.SIGKILL)
-        assert gateway.process.stdout is not None
         gateway.process.stdout.close()
+
+    with ended(launch, end) as begin:
+        yield begin
 
 
 @pytest.fixture(scope="session")

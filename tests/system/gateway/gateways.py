@@ -45,7 +45,6 @@ def launch(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)
     listen = ["--endpoint", endpoint, "--listen", "127.0.0.1:0"]
     started = [sys.executable, "-m", "jetsel", *command, *listen, *options]
     process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
     line = process.stdout.readline()
     assert line.startswith("http://127.0.0.1:"), line + process.stdout.read()
     return Gateway(process, int(line.rstrip("/\n").rpartition(":")[2]))

@@ -33,13 +33,6 @@ def test_a_body_and_a_form_get_the_answer_of_the_socket(gateway: Gateway, jpeg: 
     assert f'"label":"{body["label"]}"' in form
 
 
-def test_what_nothing_has_the_accuracy_for_is_unprocessable(gateway: Gateway, jpeg: bytes) -> None:
-    status, body, _ = gateway.ask("POST", "/classify?least_accuracy=0.5&most_energy_mj=0.5", jpeg, JPEG)
-    assert (status, body["code"]) == (422, "unmet-requirements"), "the starter family has no energies"
-    status, body, _ = gateway.ask("POST", "/classify?least_accuracy=0.5", jpeg, JPEG)
-    assert (status, body["policy"]) == (200, "requirements")
-
-
 @pytest.mark.parametrize(
     ("path", "body", "kind", "status", "code", "words"),
     [

@@ -170,7 +170,6 @@ def test_a_gateway_with_a_token_is_scraped_by_who_is_told_it(
     secret = token_file(tmp_path, "0123456789abcdef0123456789abcdef")
     gateway = open_gateway(daemon.endpoint, "--token-file", str(secret))
     told = re.search(r"`(authorization: .*?)`", (DOCS / "monitoring.md").read_text())
-    assert told is not None
     job = adapted(told[1], {"/etc/prometheus/jetsel.token": str(secret)})
     with scraping(gateway, tmp_path, job) as prometheus:
         assert prometheus.value("jetsel_up") == 1

@@ -76,7 +76,6 @@ class Proxy:
     def first_piece(self, path: str) -> bytes:
         """Return what comes first of a reply that does not end."""
         with subprocess.Popen(self.command(path, "--no-buffer"), stdout=subprocess.PIPE) as asking:
-            assert asking.stdout is not None
             piece = asking.stdout.read1(1_000_000)  # type: ignore[attr-defined]
             asking.kill()
         return bytes(piece)

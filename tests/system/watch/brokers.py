@@ -13,8 +13,9 @@ class Mosquitto:
     """Mosquitto, which may be stopped and started again."""
 
     def __init__(self, folder: Path, *lines: str) -> None:
+        """lines: of its configuration, left out: it lets everybody in."""
         self._config = folder / "mosquitto.conf"
-        self._lines, self.port = lines, 0
+        self._lines, self.port = lines or ("allow_anonymous true",), 0
         self.start()
 
     def start(self) -> None:

@@ -17,6 +17,7 @@ import jetsel
 from jetsel.gateway import camera_states
 from jetsel.gateway.camera_states import CameraState
 from jetsel.gateway.metrics import metrics
+from tests.processes import ended, kill
 from tests.system.daemons import Daemon, Start, drawn
 from tests.system.watch.watchers import Watcher, film
 from tests.waiting import until
@@ -26,8 +27,6 @@ Open = Callable[[str], Watcher]
 
 @pytest.fixture
 def watch_configured(tmp_path: Path) -> Iterator[Callable[[str, str], Watcher]]:
-    running: list[Watcher] = []
-
     def begin(text: str, endpoint: str) -> Watcher:
         config, out, err = tmp_path / "jetsel.toml", tmp_path / "watch.out", tmp_path / "watch.err"
         config.write_text(text)
@@ -35,13 +34,10 @@ def watch_configured(tmp_path: Path) -> Iterator[Callable[[str, str], Watcher]]:
         environment = {name: value for name, value in os.environ.items() if name != "JETSEL_SOURCE"}
         environment["XDG_RUNTIME_DIR"] = str(tmp_path)
         with out.open("wb") as told, err.open("wb") as said:
-            running.append(Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err))
-        return running[-1]
+            return Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err)
 
-    yield begin
-    for watcher in running:
-        watcher.process.kill()
-        watcher.process.wait(10)
+    with ended(begin, kill) as begun:
+        yield begun
 
 
 def camera(name: str, source: Path, *more: str) -> str:

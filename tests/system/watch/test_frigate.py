@@ -15,6 +15,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 import jetsel
+from tests.processes import ended
 from tests.system.daemons import Daemon, Start, drawn
 from tests.system.watch.brokers import Mosquitto
 from tests.system.watch.conftest import Broker, Open
@@ -29,15 +30,8 @@ MAP = ("--map", "bird=starter")
 
 @pytest.fixture
 def open_frigate() -> Iterator[Callable[..., FrigateServer]]:
-    running: list[FrigateServer] = []
-
-    def begin(**options: bool) -> FrigateServer:
-        running.append(FrigateServer(**options))
-        return running[-1]
-
-    yield begin
-    for server in running:
-        server.close()
+    with ended(FrigateServer, FrigateServer.close) as begin:
+        yield begin
 
 
 class Publisher:

@@ -9,12 +9,12 @@ import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.processes import ended
 from tests.system.daemons import Daemon, Start, drawn, encoded
 from tests.system.watch.conftest import Broker, Open
 from tests.waiting import until
@@ -37,7 +37,6 @@ class RtspCamera:
         return f"rtsp://me:secret@127.0.0.1:{self.port}/door"
 
     def show(self, pattern: int) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{pattern}\n")
         self.process.stdin.flush()
 
@@ -51,7 +50,6 @@ class RtspCamera:
     def _begin(self, port: int, pattern: int) -> tuple[subprocess.Popen[str], int]:
         command = [SYSTEM_PYTHON, str(RTSP_SERVER), str(port), str(pattern)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
         return process, int(process.stdout.readline())
 
 
@@ -125,15 +123,8 @@ class Subscriber:
 
 @pytest.fixture
 def subscribe() -> Iterator[Callable[..., Subscriber]]:
-    subscribers: list[Subscriber] = []
-
-    def begin(port: int, **options: Any) -> Subscriber:
-        subscribers.append(Subscriber(port, **options))
-        return subscribers[-1]
-
-    yield begin
-    for subscriber in subscribers:
-        subscriber.close()
+    with ended(Subscriber, Subscriber.close) as begin:
+        yield begin
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`jetsel watch` with a file, a folder and a camera over HTTP, and with a promise, beside a real daemon."""
+"""`jetsel watch` with files, folders and a camera over HTTP, beside a daemon that also goes away and reloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import cv2
 import pytest
 
 import jetsel
-from tests.system.daemons import Daemon, Start, drawn, encoded
+from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
 from tests.system.promises import ANSWERED, REFUSED, family_with_promises
 from tests.system.watch.conftest import Open
 from tests.system.watch.watchers import film, frames
@@ -65,38 +65,6 @@ def test_a_region_is_asked_about_and_one_that_is_too_large_is_sent_smaller(
     assert watcher.said().count("640 x 480 pixels are sent as 320 x 240") == 1
 
 
-def test_a_folder_that_fills_shows_its_newest_picture(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
-    folder = tmp_path / "ftp"
-    folder.mkdir()
-    watcher = watch(folder, shared_daemon.endpoint, "--stay", "1")
-    until(lambda: watcher.states("daemon") == ["back"])
-    with jetsel.Client(shared_daemon.endpoint) as client:
-        for number, picture in enumerate(PICTURES, 1):
-            data = encoded(picture)
-            with (folder / f"{number}.jpg").open("wb") as file:  # as a camera's upload comes: piece by piece
-                for begin in range(0, len(data), 1000):
-                    file.write(data[begin : begin + 1000])
-                    file.flush()
-            assert watcher.wait_for("label", number)["label"] == client.classify(data).label
-    assert watcher.end()["frames_read"] == 3
-    assert "passed over" not in watcher.said()
-
-
-def test_a_folder_that_goes_away_is_waited_for(shared_daemon: Daemon, watch: Open, tmp_path: Path) -> None:
-    folder, away = tmp_path / "usb", tmp_path / "unplugged"
-    folder.mkdir()
-    (folder / "1.jpg").write_bytes(encoded(PICTURES[0]))
-    watcher = watch(folder, shared_daemon.endpoint, "--stay", "1")
-    watcher.wait_for("label")
-    folder.rename(away)
-    watcher.wait_for("source", 2)
-    (away / "2.jpg").write_bytes(encoded(PICTURES[1]))
-    away.rename(folder)
-    watcher.wait_for("label", 2)
-    assert watcher.states("source") == ["back", "away", "back"]
-    assert watcher.end(signal.SIGTERM)["source_returns"] == 1
-
-
 class Camera(http.server.BaseHTTPRequestHandler):
     """Shows one picture again and again as cameras do over HTTP (multipart/x-mixed-replace)."""
 
@@ -141,8 +109,6 @@ def test_a_camera_that_hangs_does_not_keep_it_from_ending(shared_daemon: Daemon,
 def test_it_ends_when_nobody_reads_its_events(shared_daemon: Daemon, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jetsel", "watch", str(tmp_path), "--endpoint", shared_daemon.endpoint]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         assert '"daemon"' in process.stdout.readline()
         process.stdout.close()
         (tmp_path / "1.jpg").write_bytes(encoded(PICTURES[0]))
@@ -192,3 +158,57 @@ def test_what_the_promise_does_not_cover_is_unknown_and_kept_by_its_likely_class
     assert {one["id"] for one in events} <= likely
     assert len(events) > 1
     assert {one["wrong_at_most"] for one in events} == {ANSWERED}
+
+
+@pytest.mark.slow
+def test_it_begins_without_a_daemon_and_one_that_is_killed_is_waited_for(
+    start: Start, watch: Open, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    watcher = watch(folder, f"ipc://{tmp_path}/jetsel.sock", "--stay", "1")
+    assert watcher.wait_for("daemon")["state"] == "away"
+    daemon = start()
+    assert watcher.wait_for("daemon", 2)["state"] == "back", "seen without any question"
+    (folder / "1.jpg").write_bytes(encoded(drawn(0)))
+    watcher.wait_for("label")
+    daemon.stop(signal.SIGKILL)
+    assert watcher.wait_for("daemon", 3)["state"] == "away"
+    for number in (1, 2):  # nobody can be asked about them; the newest is asked about when somebody can
+        (folder / f"{number + 1}.png").write_bytes(encoded(drawn(number), ".png"))
+    start()
+    assert watcher.wait_for("daemon", 4)["reason"] == "it was restarted"
+    with jetsel.Client(daemon.endpoint) as client:
+        assert watcher.wait_for("label", 2)["label"] == client.classify(drawn(2)).label
+    assert watcher.end()["label_changes"] == 2
+
+
+@pytest.mark.slow
+def test_a_daemon_that_hangs_is_away_until_it_answers(start: Start, watch: Open, tmp_path: Path) -> None:
+    daemon = start()
+    watcher = watch(tmp_path, daemon.endpoint)
+    watcher.wait_for("daemon")
+    daemon.process.send_signal(signal.SIGSTOP)
+    assert watcher.wait_for("daemon", 2)["state"] == "away"
+    daemon.process.send_signal(signal.SIGCONT)
+    assert watcher.wait_for("daemon", 3)["state"] == "back"
+    watcher.end()
+
+
+@pytest.mark.slow
+def test_a_reload_is_told_and_the_same_scene_is_asked_about_again(
+    start: Start, connect: Connect, watch: Open, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    daemon = start()
+    watcher = watch(folder, daemon.endpoint, "--stay", "1")
+    (folder / "1.png").write_bytes(encoded(drawn(0), ".png"))
+    watcher.wait_for("label")
+    daemon.config.write_text(daemon.config.read_text() + '[models]\nonly = ["xs", "s"]\n')
+    assert connect(daemon).ask({"type": "reload"})["type"] == "reloaded"
+    reloaded = watcher.wait_for("daemon", 2)
+    assert reloaded["state"] == "reloaded"
+    (folder / "2.png").write_bytes(encoded(drawn(0), ".png"))
+    until(lambda: connect(daemon).status()["requests"].get("ok") == 2)
+    assert watcher.end()["frames_skipped"] == 0

@@ -55,12 +55,14 @@ class Watcher:
         return False
 
 
-def launch(folder: Path, source: str, endpoint: str, *options: str, env: dict[str, str] | None = None) -> Watcher:
+def launch(
+    folder: Path, source: str | Path, endpoint: str, *options: str, env: dict[str, str] | None = None
+) -> Watcher:
     """Start one; what it tells lies in `folder`."""
     number = len(list(folder.glob("watch-*.out")))
     out, err = folder / f"watch-{number}.out", folder / f"watch-{number}.err"
     environment = {**os.environ, **(env or {})}
-    command = [sys.executable, "-m", "jetsel", "watch", source, "--endpoint", endpoint, *options]
+    command = [sys.executable, "-m", "jetsel", "watch", str(source), "--endpoint", endpoint, *options]
     with out.open("wb") as told, err.open("wb") as said:
         return Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err)
 

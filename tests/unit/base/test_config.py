@@ -26,10 +26,6 @@ def said(text: str) -> str:
     return line
 
 
-def test_what_a_file_says_is_taken_and_the_rest_stays() -> None:
-    assert parse("[server]\nworkers = 3\nqueue_mb = 8\n") == Config(server=Server(workers=3, queue_mb=8.0))
-
-
 def test_a_misspelt_key_brings_the_near_one_with_its_example() -> None:
     line = said("[server]\nqueue_request = 1\n")
     assert "(did you mean queue_requests?)" in line

@@ -18,7 +18,7 @@ from jetsel.base.weights import Weights
 from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import examine, subject_of
 from jetsel.engines.building.plans import wanted_key
-from jetsel.power.idle import Idle, save
+from jetsel.power.idle import save
 from jetsel.power.machine import Fact, Machine
 from jetsel.zoo import STARTER
 from jetsel.zoo.store import scan
@@ -26,6 +26,7 @@ from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
 from tests.unit.engines.building.test_plans import put as put_engine
 from tests.unit.power.machines import TX2, put, tx2
+from tests.unit.power.test_idle import IDLE
 
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
 GOOD = {
@@ -161,18 +162,8 @@ def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: P
     kept = {"calibration": str(tmp_path / "power")}
     missing = on(sysfs, **kept)["idle power"]
     assert (missing.state, "jetsel power calibrate" in (missing.repair or "")) == ("warning", True)
-    measured = Idle(
-        mean_w=3.125,
-        half_width_w=0.0123,
-        drift_w_per_min=0.0,
-        samples=60_000,
-        seconds=60.0,
-        rails=("VDD_IN",),
-        board="jetson-tx2",
-        power_mode="3 MAXP_CORE_ARM",
-        measured_at="2026-11-21T12:00:00+00:00",
-        facts=Machine(sysfs).facts(),
-    )
+    shown = {"mean_w": 3.125, "half_width_w": 0.0123, "power_mode": "3 MAXP_CORE_ARM"}
+    measured = msgspec.structs.replace(IDLE, **shown, facts=Machine(sysfs).facts())
     save(measured, tmp_path / "power")
     told = on(sysfs, **kept)["idle power"]
     assert (told.state, told.said.startswith("3.12 W ± 0.012 W")) == ("ok", True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import jetsel
+from tests.processes import ended
 
 
 class Caller:
@@ -43,12 +44,5 @@ Connect = Callable[..., Caller]
 @pytest.fixture(params=["Client", "AsyncClient"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     """Make clients of one of the two kinds; they are closed with the test."""
-    made: list[Caller] = []
-
-    def begin(endpoint: str | None, **settings: Any) -> Caller:
-        made.append(Caller(getattr(jetsel, request.param)(endpoint, **settings)))
-        return made[-1]
-
-    yield begin
-    for caller in made:
-        caller.close()
+    with ended(lambda *given, **named: Caller(getattr(jetsel, request.param)(*given, **named)), Caller.close) as begin:
+        yield begin

@@ -11,6 +11,7 @@ import zmq
 from jetsel.base.config import Server
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
+from tests.processes import ended
 from tests.unit.daemon.ports import LIMIT_S, Connect
 
 
@@ -38,7 +39,6 @@ def port(path: Path, limits: Server) -> Iterator[Port]:
 def connect(port: Port) -> Iterator[Connect]:
     """Peers that close with the test."""
     context = zmq.Context()
-    peers: list[zmq.Socket[bytes]] = []
 
     def begin(kind: int = zmq.DEALER, **options: int) -> zmq.Socket[bytes]:
         peer = context.socket(kind)
@@ -46,10 +46,8 @@ def connect(port: Port) -> Iterator[Connect]:
         for name, value in options.items():
             peer.setsockopt(getattr(zmq, name), value)
         peer.connect(port.endpoints[0])
-        peers.append(peer)
         return peer
 
-    yield begin
-    for peer in peers:
-        peer.close(linger=0)
+    with ended(begin, lambda peer: peer.close(linger=0)) as begun:
+        yield begun
     context.term()

@@ -1,4 +1,4 @@
-"""Drift: what is seen beside what a calibration expects, once there is enough of it."""
+"""Drift: what is seen beside what a calibration expects, which is tenths of each feature."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import cv2
 import msgspec
 import numpy as np
 import pytest
+from scipy.stats import entropy
 
 from jetsel import image, wire
-from jetsel.artefact.calibration import Confidence, Expected, bins_of
-from jetsel.daemon.drift import FEWEST, KEPT, Drift
+from jetsel.artefact.calibration import Bins, Confidence, Expected, bins_of
+from jetsel.daemon.drift import FEWEST, KEPT, Drift, stability_index
 from jetsel.features import NAMES, WORKING_PX, extract
 from jetsel.wire import Answer, Ran
 from tests.unit.client.peer import Seen, answer
@@ -69,7 +70,6 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert found.highest is not None
     assert "brightness" in found.highest
     assert found.indices[found.highest] > 1
-    assert found.hint is not None
     assert found.hint.endswith("recalibrate on recent images: jetsel calibrate IMAGES")
 
 
@@ -91,5 +91,39 @@ def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_i
     assert low.seen == pytest.approx(0.55)
     assert (unseen.model, unseen.answers, unseen.seen, unseen.is_significant) == ("xl", 0, None, False)
     hint = drift.status().hint
-    assert hint is not None
     assert hint.startswith("the confidence of xs fell from 0.70 to 0.55: recalibrate")
+
+
+DRAW = np.random.default_rng(7)
+
+
+def test_a_tenth_of_the_values_lies_in_each_bin_and_each_value_in_the_bin_that_counted_it() -> None:
+    values = DRAW.normal(size=1000).astype(np.float32)
+    found = bins_of(values)
+    assert found.shares == pytest.approx([0.1] * 10, abs=0.002)
+    counts = np.bincount(found.of(values), minlength=10)
+    assert counts / 1000 == pytest.approx(found.shares)
+
+
+def test_values_that_many_photographs_share_make_fewer_bins_and_none_is_empty() -> None:
+    values = np.repeat([0.0, 1.0, 5.0], [600, 300, 100]).astype(np.float32)
+    found = bins_of(values)
+    assert found.shares == pytest.approx((0.6, 0.3, 0.1))
+    assert found.of(np.array([-1.0, 0.0, 0.5, 1.0, 9.0], np.float32)).tolist() == [0, 0, 1, 1, 2]
+    assert bins_of(np.zeros(50, np.float32)) == Bins((), (1.0,))
+
+
+def test_the_index_is_the_sum_of_both_relative_entropies_and_small_for_photographs_of_the_same_kind() -> None:
+    values = DRAW.normal(size=5000).astype(np.float32)
+    known = bins_of(values)
+    moved = known.of(DRAW.normal(0.7, 1, 5000).astype(np.float32))
+    seen = np.bincount(moved, minlength=10) / 5000
+    both = entropy(seen, known.shares) + entropy(known.shares, seen)
+    assert stability_index(known.shares, moved) == pytest.approx(both, rel=0.01)
+    assert both > 0.25
+    assert stability_index(known.shares, known.of(DRAW.normal(size=500).astype(np.float32))) < 0.1
+
+
+def test_bins_that_contradict_themselves_are_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="one entry more than edges"):
+        msgspec.json.decode(b'{"edges": [1, 2], "shares": [0.5, 0.5]}', type=Bins)

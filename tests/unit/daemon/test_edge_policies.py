@@ -34,7 +34,6 @@ def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibrat
     points = points_here(offered, calibration, ["s", "m", "l"])
     assert {point.policy.name: point.accuracy for point in points} == ACCURACIES
     timed = deadline_policy(offered, calibration, ["s", "m", "l"], THERE, EDGE)
-    assert timed is not None
     assert [point.policy.name for point in timed.singles.points] == ["single:l", "single:m", "single:s"]
     assert [(point.policy.name, point.accuracy) for point in timed.edge.points] == [("edge:l", 0.9), ("edge:m", 0.6)]
 

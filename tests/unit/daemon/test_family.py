@@ -1,4 +1,4 @@
-"""One family as it is served: its calibration where it belongs to the models, and what decides by default."""
+"""One family as it is served: its calibration, what decides by default, and which policy decides about a request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import msgspec
 import pytest
 
 from jetsel.base.config import Config, Policy
+from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
+from jetsel.daemon.deciding import policy_for, why
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.status import family_status
+from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
+from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family
 
@@ -78,7 +82,6 @@ def adaptive(folder: Path) -> ServedFamily:
 def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
     adaptive.points_used.answered("single:m", is_cheapest=True)
     front = family_status(adaptive, 0, 0).front
-    assert front is not None
     assert [msgspec.structs.astuple(point) for point in front.points] == [
         ("cascade", 0.9, 3.0, 60.0, 0),
         ("single:m", 0.8, 2.0, None, 1),
@@ -99,3 +102,40 @@ def test_status_has_no_operating_points_if_another_policy_stands_in_or_there_is_
     assert family_status(served(folder), 0, 0).front is None
     adaptive.default_policy = "single:m"
     assert family_status(adaptive, 0, 0).front is None
+
+
+def asked(**fields: Any) -> Classify:
+    return Classify(1, "a", **fields)
+
+
+def test_a_request_for_what_is_not_there_is_told_what_is(folder: Path) -> None:
+    family = served(folder)
+    with pytest.raises(UnknownModelError, match=r"family cats has no model 'xl' \(did you mean l\?\): s, m, l"):
+        policy_for(family, asked(model="xl"))
+    with pytest.raises(UnknownPolicyError, match=r"no policy 'single:x'.*; it has single:s, single:m, single:l"):
+        policy_for(family, asked(policy="single:x"))
+    with pytest.raises(UnknownPolicyError, match=r"cats has no calibration, .*: make it with jetsel calibrate IMAGES"):
+        policy_for(family, asked(policy="cascade"))
+    with pytest.raises(UnknownPolicyError, match="send one of them"):
+        policy_for(family, asked(policy="single:s", model="s"))
+
+
+def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    request = asked(least_accuracy=0.7, deadline_ms=50.0)
+    policy = policy_for(family, request)
+    assert isinstance(policy, Requirements)
+    assert (policy.least_accuracy, policy.most_energy_mj) == (0.7, None)
+    assert "requirements" in why(family, request, policy)
+    for named in ({"model": "m"}, {"policy": "cascade"}):
+        with pytest.raises(BadRequestError, match="without"):
+            policy_for(family, asked(most_energy_mj=5.0, **named))
+
+
+def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
+    calibrate(folder, "cats")
+    family = served(folder)
+    point = family.policies["single:m"]
+    assert "led from cascade to this operating point" in why(family, asked(), point)
+    assert why(family, asked(), family.policies["cascade"]) == family.because

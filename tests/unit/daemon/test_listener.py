@@ -77,7 +77,6 @@ def test_a_live_one_of_another_process_is_refused_by_that_process(path: Path) ->
     script += "Listener(pathlib.Path(sys.argv[1]), None)\nprint('ready', flush=True)\nsys.stdin.read()"
     holder = [sys.executable, "-c", script, str(path)]
     with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         assert f"(process {process.pid})" in refused(path)
         assert somebody_answers(path)
@@ -141,10 +140,8 @@ def test_of_several_that_start_and_stop_at_once_never_two_own_the_path(path: Pat
         for _ in range(3)
     ]
     for racer in racers:
-        assert racer.stdout is not None
         assert racer.stdout.readline() == "ready\n"
     for racer in racers:
-        assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
     won = 0

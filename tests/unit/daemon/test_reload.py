@@ -1,23 +1,29 @@
-"""How one snapshot follows another, on real models: who keeps which, and when engines are freed."""
+"""How one snapshot follows another, on real models, and that whoever asks for a reload is answered once."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jetsel import wire
 from jetsel.base.config import Config, Models, Power
 from jetsel.base.errors import JetselError, ReloadFailedError, ShuttingDownError
+from jetsel.base.notify import Notifier
 from jetsel.daemon import reload as module
 from jetsel.daemon.metering.metering import Metering
-from jetsel.daemon.reload import Reload
+from jetsel.daemon.port import Route
+from jetsel.daemon.reload import Reload, ReloadRequests
 from jetsel.daemon.snapshot import Current, Snapshot, load, read_snapshot
+from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, Engine, OnDemandEngine
+from jetsel.wire import PROTOCOL_VERSION, Reply
 from tests.unit.daemon.families import put_family
 from tests.unit.daemon.test_snapshot import BATCH
-from tests.waiting import until
+from tests.waiting import LIMIT_S, until
 
 
 class Rig:
@@ -68,15 +74,6 @@ def test_a_request_keeps_the_snapshot_that_it_began_with_and_its_engines_go_afte
     assert current.standing == (current.snapshot,)
     assert all(map(is_freed, old))
     assert not any(map(is_freed, current.snapshot.engines))
-
-
-def test_without_requests_the_old_one_goes_at_once_but_what_the_new_one_took_over(rig: Rig) -> None:
-    small, large = rig.current.snapshot.engines
-    rig.config = rig.of(only=["cat-s"])
-    assert "model cat-l removed" in rig.reload()
-    assert rig.current.snapshot.engines == [small]
-    assert is_freed(large)
-    assert not is_freed(small)
 
 
 def test_an_engine_that_an_older_request_shares_is_not_freed_under_it(rig: Rig) -> None:
@@ -167,3 +164,90 @@ def test_a_model_whose_weights_are_gone_is_told_as_left_out(rig: Rig) -> None:
     changed = rig.reload()
     assert "model cat-l removed" in changed
     assert any(line.startswith("left out: ") and "there is no file cat-l.onnx" in line for line in changed)
+
+
+ROUTE = Route(1)
+
+
+def message(request_id: str) -> tuple[Route, wire.Reload]:
+    return ROUTE, wire.Reload(PROTOCOL_VERSION, request_id)
+
+
+class Asking:
+    """A requests whose reload does what the test says, and the replies that it gave."""
+
+    def __init__(self, reload: Callable[[], list[str]]) -> None:
+        self.replies: list[Any] = []
+        self.requests = ReloadRequests(reload, self._reply, Notifier(), Tally())
+
+    def _reply(self, route: Route, reply: Reply) -> None:
+        assert route is ROUTE
+        self.replies.append(reply)
+
+    def wait_for(self, count: int) -> None:
+        until(lambda: len(self.replies) >= count)
+
+
+class Gate:
+    """A reload that takes until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.count = 0
+
+    def __call__(self) -> list[str]:
+        self.count += 1
+        self.begun.release()
+        assert self.go.acquire(timeout=LIMIT_S)
+        return [f"reload {self.count}"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ReloadFailedError("no such model"), "reload-failed"),
+        (OSError(5, "Input/output error"), "internal"),
+    ],
+)
+def test_whatever_a_reload_ends_with_who_asked_is_answered(error: Exception, code: str) -> None:
+    def fail() -> list[str]:
+        raise error
+
+    rig = Asking(fail)
+    for number in range(3):
+        rig.requests.ask(message(str(number)))
+        rig.wait_for(number + 1)
+    assert [reply.code for reply in rig.replies] == [code] * 3
+
+
+def test_who_asks_meanwhile_shares_the_next_and_not_the_one_that_has_read_already() -> None:
+    gate = Gate()
+    rig = Asking(gate)
+    rig.requests.ask(message("first"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    for number in range(10):
+        rig.requests.ask(message(str(number)))
+        rig.requests.ask()
+    gate.go.release(2)
+    rig.wait_for(11)
+    assert [(reply.id, reply.changed) for reply in rig.replies] == [
+        ("first", ["reload 1"]),
+        *((str(number), ["reload 2"]) for number in range(10)),
+    ]
+
+
+def test_at_the_end_who_waits_or_asks_is_told_so_once() -> None:
+    gate = Gate()
+    rig = Asking(gate)
+    rig.requests.ask(message("under way"))
+    assert gate.begun.acquire(timeout=LIMIT_S)
+    rig.requests.ask(message("waits"))
+    rig.requests.close()
+    rig.requests.give_up(0.05)
+    rig.requests.ask(message("late"))
+    gate.go.release(5)
+    rig.requests.give_up(LIMIT_S)
+    told = [(reply.id, reply.code, reply.retry) for reply in rig.replies]
+    assert told == [(name, "shutting-down", True) for name in ("under way", "waits", "late")]
+    assert gate.count == 1

@@ -46,12 +46,10 @@ def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     assert (found.reloads(), found.last_reload()) == ({}, None)
     found.reloaded(1.5, ["model m"])
     last = found.last_reload()
-    assert last is not None
     assert (last.took_s, last.changed, last.refused) == (1.5, ["model m"], None)
     assert 0 <= last.ago_s < LIMIT_S
     found.reloaded(0.5, ReloadFailedError("no such file"))
     last = found.last_reload()
-    assert last is not None
     assert (last.changed, last.refused) == ([], "no such file")
     assert found.reloads() == {"ok": 1, "reload-failed": 1}
 

@@ -31,7 +31,6 @@ def answered(loads: list[float], each_s: float) -> list[Request]:
 
 
 def cost_ms(request: Request) -> float:
-    assert request.policy is not None
     return MODELS_MS[request.policy.models[0]]
 
 

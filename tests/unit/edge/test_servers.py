@@ -35,7 +35,6 @@ def test_latency_and_bandwidth_are_told_apart_by_sizes() -> None:
         link.observe(size, 40 + size / 2500)
     for size in (0, 50_000, 400_000):
         found = link.estimate(size)
-        assert found is not None
         assert found[0] == pytest.approx(40 + size / 2500, rel=1e-3)
 
 
@@ -53,7 +52,6 @@ def test_a_path_that_changes_is_followed() -> None:
     for time_ms in [20.0] * 100 + [200.0] * 60 + [20.0] * 60:
         link.observe(50_000, time_ms)
     found = link.estimate(50_000)
-    assert found is not None
     assert found[0] == pytest.approx(20, abs=15)
 
 

@@ -9,31 +9,24 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel.base.weights import Weights
-from jetsel.engines import EngineFailedError, OnDemandEngine, Output, Place, gains_by_batches, warm_up
+from jetsel.engines import EngineFailedError, OnDemandEngine, Output, gains_by_batches, warm_up
 from jetsel.runtime import ModelQueue
 from tests.unit.runtime.driving import TableEngine
 
 
-class Answering:
+class Answering(TableEngine):
     """An engine that answers what it is given, and keeps what it was asked."""
 
-    name, concurrency = "m", 1
-    unavailable, is_returning, is_stale, returns_within_s = None, False, False, 0.0
-
     def __init__(self, classes: int, value: float = 0.0, rows: int | None = None, max_batch: int | None = None) -> None:
-        self.place: Place | None = Place()
+        super().__init__("m", value)
         self.max_batch = max_batch
-        self._classes, self._value, self._rows = classes, value, rows
-        self.batches: list[NDArray[np.float32]] = []
+        self._classes, self._rows = classes, rows
+        self.asked: list[NDArray[np.float32]] = []
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        (batch,) = parts
-        self.batches.append(batch)
-        rows = len(batch) if self._rows is None else self._rows
-        return Output(np.full((rows, self._classes), self._value, np.float32), None, None)
-
-    def close(self) -> None:
-        pass
+        self.asked += parts
+        rows = sum(map(len, parts)) if self._rows is None else self._rows
+        return Output(np.full((rows, self._classes), self.margin, np.float32), None, None)
 
 
 def weights(height_px: int, width_px: int, classes: int) -> Weights:
@@ -43,8 +36,8 @@ def weights(height_px: int, width_px: int, classes: int) -> Weights:
 def test_one_image_and_two_are_tried_with_numbers_of_normalised_pixels() -> None:
     engine = Answering(10)
     warm_up(engine, weights(4, 6, 10))
-    assert [batch.shape for batch in engine.batches] == [(1, 3, 4, 6), (2, 3, 4, 6)]
-    for batch in engine.batches:
+    assert [batch.shape for batch in engine.asked] == [(1, 3, 4, 6), (2, 3, 4, 6)]
+    for batch in engine.asked:
         assert batch.dtype == np.float32
         assert (batch.min(), batch.max()) == (-2.0, 2.0)
 
@@ -52,7 +45,7 @@ def test_one_image_and_two_are_tried_with_numbers_of_normalised_pixels() -> None
 def test_a_batch_larger_than_the_model_takes_is_not_tried() -> None:
     engine = Answering(10, max_batch=1)
     warm_up(engine, weights(4, 6, 10))
-    assert [len(batch) for batch in engine.batches] == [1]
+    assert [len(batch) for batch in engine.asked] == [1]
 
 
 def test_another_number_of_classes_than_labels_is_told() -> None:

@@ -81,6 +81,7 @@ WHOLE = {
     "JPEG, own tables": saved("JPEG", optimize=True),
     "JPEG without Huffman tables": without(encoded(".jpg", BGR), 0xC4),
     "JPEG, YCCK": CMYK.replace(ADOBE + b"\0", ADOBE + b"\2"),
+    "PNG, 16 bits of colour": png(2, 1, 16, 2, b"\0\xc8\xc8\x64\x64\x32\x32\0\0\1\x81\xff\xff"),
     "PNG, grey with alpha": saved("PNG", with_alpha("LA")),
     "PNG, a transparent colour": saved("PNG", transparency=(40, 60, 80)),
     "PNG, interlaced": interlaced(BGR),

@@ -184,6 +184,7 @@ def test_a_read_only_photograph_is_taken_as_it_is_and_the_result_is_the_callers_
         ({"height_px": 4097}, "<= 4096 - at `$.height_px`"),
         ({"std": (0.2, 0.0, 0.2)}, "each must be over 0"),
         ({"crop": "none"}, 'crop is "none"'),
+        ({"resize_px": 10**9}, "<= 4096 - at `$.resize_px`"),
         ({"resize_px": 63}, "resize_px is 63, which leaves too little for 64 x 64"),
         ({"resize_px": 80, "resize": "stretch"}, "resize_px is the shorter side before the crop"),
     ],

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.engines import EngineFailedError, Output, Place
-from jetsel.policies import Decision
+from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.cascade import Cascade, rungs_of
-from jetsel.policies.policy import Policy
+from jetsel.policies.policy import Policy, Steps
 from jetsel.runtime import Batch, Driver, ModelQueue, RequestRun
 from jetsel.runtime.model_times import SORT_EVERY
 from jetsel.wire import Classify
@@ -85,6 +85,19 @@ def request_run(policy: Policy, deadline_s: float | None = None) -> RequestRun:
     return RequestRun(None, None, policy=policy, request=Asked(deadline_s))
 
 
+class Duplicated:
+    """Asks for models together and answers with the last that it is told of."""
+
+    name, features = "duplicated", ()
+
+    def __init__(self, models: tuple[str, ...], until: str) -> None:
+        self.models, self.first, self.until = models, models[:1], until
+
+    def __call__(self, photo: Evidence) -> Steps:
+        seen: tuple[Prediction, ...] = yield Run(self.models, "together", until=self.until)  # type: ignore[arg-type]
+        return Decision(seen[-1], " and ".join(one.model for one in seen))
+
+
 CASCADE = Cascade("cascade", rungs_of(["s", "m", "l"], [0.8, 0.7]))
 
 
@@ -108,7 +121,6 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
 
 def models_of(request: RequestRun) -> tuple[str, ...]:
     """The models that it asks for now."""
-    assert request.asked is not None
     return request.asked.models
 
 

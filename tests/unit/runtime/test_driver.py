@@ -1,17 +1,19 @@
-"""The driver: what it runs, what it batches, and what it does about time. Engines here compute by table."""
+"""The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jetsel.base.errors import DeadlineError
-from jetsel.policies import Decision, Evidence, Prediction, Run
-from jetsel.policies.policy import Steps
+from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
+from jetsel.runtime.infer import predict
 from tests.unit.runtime.driving import (
     CASCADE,
     Clock,
+    Duplicated,
     TableEngine,
     finish,
     have_run,
@@ -88,7 +90,6 @@ def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     place = engines["m"].place
-    assert place is not None
     assert place.enter(1)
     requests = [request_run(Single("m")) for _ in range(2)]
     for request in requests:
@@ -147,32 +148,39 @@ def test_the_floor_is_the_cheapest_first_step(driver: Driver, clock: Clock) -> N
     assert driver.floor_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
 
 
-class Duel:
-    """Asks for two models at once and answers with the first to come, or the surer of both."""
-
-    name, models, first, features = "duel", ("s", "m"), ("s", "m"), ()
-
-    def __init__(self, until: str) -> None:
-        self.until = until
-
-    def __call__(self, photo: Evidence) -> Steps:
-        seen: tuple[Prediction, ...] = yield Run(("s", "m"), "a duel", until=self.until)  # type: ignore[arg-type]
-        return Decision(max(seen, key=lambda p: p.confidence), f"of {len(seen)}")
-
-
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
-    outcome = finish(driver, request_run(Duel("all")))
+    outcome = finish(driver, request_run(Duplicated(("s", "m"), "all")))
     assert isinstance(outcome, Decision)
-    assert (outcome.seen.model, outcome.because) == ("m", "of 2")
+    assert outcome.because == "s and m"
     assert [queue.times.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (
         "neither was asked after the other"
     )
 
 
 def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
-    request = request_run(Duel("first"))
+    request = request_run(Duplicated(("s", "m"), "first"))
     queue(driver, request)
     batches = [driver.waiting.take(), driver.waiting.take()]
     assert [driver.execute(b) for b in batches if b] == [[request], []]
     assert isinstance(request.outcome, Decision)
-    assert (request.outcome.seen.model, request.outcome.because) == ("s", "of 1")
+    assert request.outcome.because == "s"
+
+
+def test_a_temperature_divides_the_logits() -> None:
+    seen = predict("m", np.log(np.array([1, 4, 16], np.float32)), 2.0)
+    # Square roots: 1, 2 and 4 of 7.
+    np.testing.assert_allclose(seen.probabilities, [1 / 7, 2 / 7, 4 / 7], rtol=1e-6)
+    assert seen.confidence == pytest.approx(4 / 7)
+    assert seen.label == 2
+
+
+def test_large_logits_do_not_overflow() -> None:
+    seen = predict("m", np.array([1e4, -1e4, 0], np.float32), 0.5)
+    assert seen.probabilities.tolist() == [1, 0, 0]
+    assert seen.confidence == 1
+
+
+def test_the_logits_stay_as_they_are() -> None:
+    logits = np.array([3, 1], np.float32)
+    predict("m", logits, 1.0)
+    assert logits.tolist() == [3, 1]

@@ -15,7 +15,7 @@ from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.events import Timer
 from jetsel.runtime.runner import Arrived, Expected
-from tests.unit.runtime.driving import TableEngine, finish, have_run, models_of, request_run, taken
+from tests.unit.runtime.driving import Duplicated, TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
 
 FAR_S = 600.0  # a deadline that no test lives to see
@@ -49,19 +49,6 @@ class Place:
         arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9), None)
 
 
-class Duplicated:
-    """Asks for models together and answers with the last that it is told of."""
-
-    name, features = "duplicated", ()
-
-    def __init__(self, models: tuple[str, ...], until: str) -> None:
-        self.models, self.first, self.until = models, models[:1], until
-
-    def __call__(self, photo: Evidence) -> Steps:
-        seen: tuple[Prediction, ...] = yield Run(self.models, "together", until=self.until)  # type: ignore[arg-type]
-        return Decision(seen[-1], " and ".join(one.model for one in seen))
-
-
 @pytest.fixture
 def place() -> Place:
     return Place()
@@ -87,10 +74,6 @@ def begin(driver: Driver, until: str, deadline_s: float | None = None, *models: 
 
 def soon(seconds: float = 0.05) -> float:
     return time.monotonic() + seconds
-
-
-def far() -> float:
-    return time.monotonic() + FAR_S
 
 
 def said(run: RequestRun) -> str:
@@ -124,7 +107,6 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     place.bring()
     assert not both.has_work, "it came too late"
     assert [one.model for one in run.ran] == ["s"]
-    assert engines["s"].place is not None
     engines["s"].place.enter(1)  # s is busy: the run waits for it
     second = begin(both, "first")
     assert both.carry(second) == []
@@ -152,11 +134,9 @@ def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Pla
 def test_nothing_is_waited_for_once_the_best_is_there(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
-    assert engines["s"].place is not None
     engines["s"].place.enter(1)
-    run = begin(both, "deadline", far())
+    run = begin(both, "deadline", soon(FAR_S))
     assert both.carry(run) == []
-    assert run.shared is not None
     (timer, _) = run.shared.pending
     assert isinstance(timer, Timer)
     place.bring()
@@ -180,7 +160,7 @@ class Held(Duplicated):
 def test_a_run_here_is_spared_where_the_edge_s_answer_comes_first(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
-    run = request_run(Held(1.0), far())
+    run = request_run(Held(1.0), soon(FAR_S))
     both.start(run)
     assert both.carry(run) == []
     place.bring()
@@ -192,7 +172,7 @@ def test_a_run_here_is_spared_where_the_edge_s_answer_comes_first(
 def test_a_run_here_begins_in_time_where_nothing_comes(
     both: Driver, place: Place, roused: threading.Event, fails: bool
 ) -> None:
-    run = request_run(Held(1.0 if fails else (FAR_S - 0.1) * 1e3), far())
+    run = request_run(Held(1.0 if fails else (FAR_S - 0.1) * 1e3), soon(FAR_S))
     both.start(run)
     assert both.carry(run) == []
     if fails:
@@ -207,12 +187,12 @@ def test_a_run_here_begins_in_time_where_nothing_comes(
 
 
 def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, place: Place) -> None:
-    run = begin(both, "deadline", far())
+    run = begin(both, "deadline", soon(FAR_S))
     both.carry(run)
     place.bring(error=EngineDiedError("the link is gone"))
     assert both.carry() == [run]
     assert said(run) == "s"
-    alone = begin(both, "deadline", far(), "far")
+    alone = begin(both, "deadline", soon(FAR_S), "far")
     both.carry(alone)
     place.bring(error=EngineDiedError("the link is gone"))
     assert both.carry() == [alone]
@@ -227,33 +207,25 @@ def test_nothing_by_the_deadline_is_told(both: Driver, roused: threading.Event) 
     assert isinstance(run.outcome, DeadlineError)
 
 
-@pytest.mark.parametrize(("kind", "answers"), [("first", True), ("deadline", True), ("all", False)])
-def test_a_place_that_is_away_is_left_out_unless_all_are_waited_for(
-    both: Driver, place: Place, kind: str, answers: bool
-) -> None:
-    place.unavailable = "no link"
-    run = begin(both, kind, far())
-    if answers:
-        assert models_of(run) == ("s",)
-    else:
-        assert isinstance(run.outcome, ModelUnavailableError)
-        assert "no link" in str(run.outcome)
-
-
 @pytest.mark.parametrize(("kind", "is_refused"), [("first", False), ("deadline", False), ("all", True)])
-def test_the_slower_path_counts_against_a_deadline_only_where_all_are_waited_for(
-    both: Driver, kind: str, is_refused: bool
+def test_a_place_that_is_slow_or_away_ends_a_request_only_where_all_are_waited_for(
+    both: Driver, place: Place, kind: str, is_refused: bool
 ) -> None:
     have_run(both.queues["s"], [20.0] * 9, time.monotonic())
     have_run(both.queues["far"], [3_600_000.0] * 9, time.monotonic())
-    run = begin(both, kind, far())
-    assert isinstance(run.outcome, DeadlineError) == is_refused
+    assert isinstance(begin(both, kind, soon(FAR_S)).outcome, DeadlineError) == is_refused
+    place.unavailable = "no link"
+    run = begin(both, kind, soon(FAR_S))
+    assert isinstance(run.outcome, ModelUnavailableError) == is_refused
+    assert "no link" in str(run.outcome) if is_refused else models_of(run) == ("s",)
 
 
 def test_runs_that_are_shared_end_once_however_many_threads_bring_results(
     both: Driver, place: Place, roused: threading.Event
 ) -> None:
-    runs = [begin(both, kind, deadline) for kind in ("first", "deadline") for deadline in (far(), soon(0.01)) * 25]
+    runs = [
+        begin(both, kind, deadline) for kind in ("first", "deadline") for deadline in (soon(FAR_S), soon(0.01)) * 25
+    ]
     ended: list[RequestRun] = []
 
     def carry(*given: RequestRun) -> None:
@@ -295,7 +267,7 @@ def test_a_policy_s_defect_after_a_result_from_elsewhere_ends_that_run_alone(bot
 def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
-    run = begin(both, "deadline", far())
+    run = begin(both, "deadline", soon(FAR_S))
     queue_of_s = both.queues["s"]
     both.waiting.put(run, ("s",))
     batch = taken(both)

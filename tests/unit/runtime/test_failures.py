@@ -69,8 +69,6 @@ def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[st
         queue(driver, request_run(Single(model)))
         clock.now_s += 1
     first, second = driver.waiting.take(), driver.waiting.take()
-    assert first is not None
-    assert second is not None
     assert (first.queue.model, second.queue.model) == ("m", "s"), "l runs where m does"
     assert driver.waiting.take() is None
     driver.execute(first)

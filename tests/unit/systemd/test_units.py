@@ -145,7 +145,6 @@ def test_calibrations_are_sandboxed_as_the_daemon_is_and_the_agent_but_for_the_n
 def test_the_command_of_a_reload_gives_up_before_systemd_does(unit: str) -> None:
     values = dict(settings(TEMPLATES / unit))
     limit = re.fullmatch(r"@EXECUTABLE@ reload --timeout-ms (\d+) --daemon-pid \$MAINPID", values["ExecReload"])
-    assert limit is not None
     assert float(limit[1]) / 1e3 < float(values["TimeoutStartSec"].removesuffix("s"))
 
 

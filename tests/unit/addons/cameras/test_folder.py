@@ -29,7 +29,6 @@ def opened(path: Path, told: list[str]) -> Folder:
 
 def width_of(folder: Folder) -> int:
     frame = folder.retrieve()
-    assert frame is not None
     return frame.shape[1]
 
 

@@ -15,9 +15,7 @@ def test_a_label_holds_once_it_has_stayed_and_says_since_when_and_what_was_befor
     labels = Labels(3)
     found = [labels.see(answer(one, 0.5 + i / 10), float(i)) for i, one in enumerate(["cat"] * 4 + ["dog"] * 3)]
     assert [i for i, change in enumerate(found) if change] == [2, 6]
-    assert found[2] is not None
     assert (found[2].answer.probability, found[2].previous, found[2].since_s) == (0.7, None, 0.0)
-    assert found[6] is not None
     assert (found[6].answer.wnid, found[6].previous, found[6].since_s) == ("dog", "cat, a synonym", 4.0)
 
 
@@ -45,7 +43,6 @@ def test_what_a_promise_does_not_cover_is_one_label_whatever_class_is_likely() -
     assert reported_label(doubtful[1]) == ("unknown", None)
     assert labels.see(answer("cow", in_doubt=True), 3.0) is None, "without a promise the fallback's answer counts"
     change = labels.see(answer("cow", in_doubt=True), 4.0)
-    assert change is not None
     assert (reported_label(change.answer).id, change.previous) == ("cow", "unknown")
 
 
@@ -84,7 +81,6 @@ def test_fewer_than_three_or_60_percent_give_none(wnids: tuple[str, ...], words:
 def test_60_percent_are_enough() -> None:
     for n, of in ((3, 3), (3, 5), (6, 10), (9, 15)):
         result = shown(*["jay"] * n, *["rook"] * (of - n)).result()
-        assert result is not None
         assert (result.label, result.votes) == ("jay", of)
 
 
@@ -93,7 +89,6 @@ def test_doubt_is_never_written_and_a_class_called_unknown_is() -> None:
     assert doubtful.result() is None
     assert "3 of 3 answers are in doubt" in str(doubtful.why_none())
     written = votes(*(named("unknown") for _ in range(3))).result()
-    assert written is not None
     assert written.label == "unknown"
     both = votes(
         *(named("unknown") for _ in range(3)), *(answer("jay", in_doubt=True, wrong_at_most=0.05) for _ in "123")
@@ -110,7 +105,6 @@ def test_frigates_class_for_nothing_gives_none(name: str) -> None:
 
 def test_an_owners_names_are_whole_and_of_synonyms_the_first_is_written() -> None:
     whole = votes(*(named("red, small") for _ in range(3)), *(named("red, large") for _ in range(2))).result()
-    assert whole is not None
     assert whole.label == "red, small"
     first = votes(*(msgspec.structs.replace(answer("n01484850"), label="white shark, man-eater") for _ in range(3)))
     assert first.result() == ("white shark", pytest.approx(0.9), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 
@@ -11,15 +12,16 @@ from jetsel.base.config import Config, Power
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.family import serve_family
 from jetsel.daemon.metering.budget import Budget
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering.metering import SHORTLY_S, ConditionsWatch, Metering, words
 from jetsel.policies.requirements import Requirements
-from jetsel.power.machine import kept
+from jetsel.power.machine import BoardFacts, Machine, kept
 from jetsel.runtime import Events
 from jetsel.site.configured import configured
 from jetsel.wire import Classify
 from jetsel.zoo import scan
 from tests.system.boards import IDLE_W, Board
 from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.power.machines import GPU, THERMAL, put, tx2
 from tests.waiting import until
 
 
@@ -55,13 +57,12 @@ def test_what_the_board_takes_without_requests_is_kept_out_and_the_rest_is_share
 
 
 def test_what_is_not_known_limits_nothing_and_says_so() -> None:
-    for budget, words in (
+    for budget, said in (
         (Budget(5.0), "no power has been measured"),
         (steady(5.0, 8.0, 50, None), "no energies"),
         (steady(5.0, 8.0, 0, None), "limits nothing: the mean power is above"),
     ):
-        assert budget.status is not None
-        assert words in budget.status.state
+        assert said in budget.status.state
         assert (budget.allowed_mj, budget.status.allowed_mj) == (math.inf, None)
     assert (steady(None, 8.0, 50, 60.0).allowed_mj, steady(None, 8.0, 50, 60.0).status) == (math.inf, None)
 
@@ -131,3 +132,74 @@ def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> N
         assert all(point.energy_mj is None for point in deciding().front.points)
     finally:
         metering.stop()
+
+
+IDLE = "idle power"
+
+
+class WatchedBoard:
+    """A TX2 that is looked at once a second."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.machine = Machine(tx2(root))
+        self.conditions = ConditionsWatch()
+        self.now_s = 0.0
+        self.calibrated: dict[str, BoardFacts] = {IDLE: self.machine.facts()}
+
+    def look(self, seconds: int = 1) -> list[str]:
+        for _ in range(seconds):
+            self.now_s += 1
+            self.conditions.look(self.now_s, self.machine.facts(), self.calibrated)
+        return words(self.conditions.reasons)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> WatchedBoard:
+    return WatchedBoard(tmp_path)
+
+
+def test_another_power_mode_is_told_of_what_was_measured_before_and_warned_of_once(
+    board: WatchedBoard, caplog: pytest.LogCaptureFixture
+) -> None:
+    board.look()
+    put(board.root, {"var/lib/nvpmodel/status": "pmode:0000 fmode:quiet\n"})
+    told = "idle power: power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"
+    assert board.look(5) == [told]
+    assert caplog.messages == [f"outside the conditions of the calibration: {told}"]
+    assert board.conditions.of(IDLE) == [told]
+    assert board.conditions.of("calibration of dogs") == []
+
+
+def test_back_in_its_conditions_is_told_once_after_a_while(
+    board: WatchedBoard, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(board.root, {f"{GPU}/max_freq": "853000000\n"})
+    (told,) = board.look()
+    assert "changed from 1122 to 853 MHz" in told
+    put(board.root, {f"{GPU}/max_freq": "1122000000\n"})
+    assert board.look() == []
+    assert len(caplog.messages) == 1
+    board.look(int(SHORTLY_S))
+    assert caplog.messages[1:] == [f"again within the conditions of the calibration: {IDLE}"]
+    assert all(record.levelno == logging.WARNING for record in caplog.records)
+
+
+def test_heat_that_comes_and_goes_at_the_trip_point_is_warned_of_once(
+    board: WatchedBoard, caplog: pytest.LogCaptureFixture
+) -> None:
+    for second in range(30):
+        put(board.root, {f"{THERMAL}/thermal_zone0/temp": f"{96_000 if second % 2 else 95_000}\n"})
+        board.look()
+    assert len(caplog.messages) == 1
+    assert board.conditions.of("calibration of cats") == words(board.conditions.reasons), "heat concerns everything"
+
+
+def test_an_alarm_is_told_for_some_seconds_after_it_went_off(board: WatchedBoard) -> None:
+    board.look(3)
+    put(board.root, {"sys/class/hwmon/hwmon2/oc1_irq_cnt": "6\n"})
+    (told,) = board.look()
+    assert told.startswith("the board: OC1")
+    assert told.endswith("was raised 2 more times")
+    assert board.look(int(SHORTLY_S) - 2) == [told]
+    assert board.look(3) == []

@@ -1,4 +1,4 @@
-"""A method that trains: each step is kept, a killed run goes on, and the file answers nearly as its parent."""
+"""Methods that make a network cheaper: what they take away, and that a killed run goes on and gives the same file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from onnx import ModelProto
 from torch import nn
 
 from calibration.optimizing.changes import CHANGES
+from calibration.optimizing.rules import RULES
+from calibration.optimizing.separable import separable
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize import steps
+from jetsel.train.optimize import activations, steps
+from jetsel.train.optimize.activations import Rule, chosen, prune
 from jetsel.train.optimize.distil import Lesson, distil
-from jetsel.train.optimize.steps import network_of
+from jetsel.train.optimize.factorise import low_rank, one_d
+from jetsel.train.optimize.steps import last_layer, network_of
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
 from jetsel.zoo.graph import for_size, operations
@@ -127,3 +131,98 @@ def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:
     next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Shrink"
     with pytest.raises(CalibrationError, match=r"Shrink.*--method int8"):
         network_of(model, "own")
+
+
+EXAMPLE = torch.zeros(2, 3, 64, 64)
+SHOWN = [torch.randn(8, 3, 64, 64, generator=torch.Generator().manual_seed(2))]
+
+
+def untrained(_net: nn.Module, _penalty: Callable[[nn.Module], torch.Tensor]) -> None:
+    """What trains where weights are to stay."""
+
+
+def of_two_layers() -> nn.Sequential:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 2))
+
+
+def test_units_that_are_never_above_zero_go_and_the_answers_stay() -> None:
+    net = of_two_layers()
+    net[0].bias.data[[2, 7, 11]] = -100.0
+    batch = torch.randn(64, 5)
+    before = net(batch)
+    assert prune(net, batch[:2], Rule(), untrained, [batch], [net[2]]) == 3
+    assert net[0].out_features == net[2].in_features == 9
+    torch.testing.assert_close(net(batch), before)
+
+
+def test_a_network_with_shortcuts_is_pruned_to_its_share() -> None:
+    net = network_of(for_size(read_model(STARTER / "s.onnx"), 64, 64), "s")
+    before = activations.operations(net, EXAMPLE)
+    prune(net, EXAMPLE, RULES["plain"], untrained, SHOWN, [last_layer(net)], share=0.5)
+    assert 0.35 * before < activations.operations(net, EXAMPLE) <= 0.5 * before
+    assert net(SHOWN[0]).shape == (8, 100)
+    widths = [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)]
+    assert all(width % 4 == 0 for width in widths if width > 16)
+
+
+def test_some_of_each_layer_stay() -> None:
+    layer = nn.Linear(1, 40)
+    (rows,) = chosen([(layer, torch.zeros(40))], 0.5, 1 / 8)
+    assert len(rows) == 40 - 8  # 5 would be an eighth; they stay in fours
+    (rows,) = chosen([(layer, torch.zeros(40))], 0.5, 0.0, even=False)
+    assert len(rows) == 39
+
+
+def test_a_network_of_outputs_alone_is_refused(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(5, 2))
+    with pytest.raises(CalibrationError, match="no channel can be removed"):
+        prune(net, torch.zeros(2, 5), Rule(), untrained, [torch.zeros(2, 5)], [net[0]], share=0.5)
+
+
+BATCH = torch.randn(2, 16, 9, 11, generator=torch.Generator().manual_seed(1))
+
+
+def weights_of(rows: int, columns: int, rank: int) -> torch.Tensor:
+    """A matrix of this rank."""
+    draw = torch.Generator().manual_seed(rank)
+    return torch.randn(rows, rank, generator=draw) @ torch.randn(rank, columns, generator=draw)
+
+
+def numbers(net: nn.Module) -> int:
+    return sum(weight.numel() for weight in net.parameters() if weight.ndim > 1)
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 1)])
+def test_a_kernel_of_few_ranks_becomes_two_of_one_dimension(stride: tuple[int, int]) -> None:
+    layer = nn.Conv2d(16, 24, 3, stride, 1)
+    laid_out = weights_of(24 * 3, 16 * 3, 10)
+    layer.weight.data = laid_out.reshape(24, 3, 16, 3).permute(0, 2, 1, 3).contiguous()
+    net = nn.Sequential(layer, nn.ReLU())
+    before, count = net(BATCH), numbers(net)
+    assert one_d(net, 0.5) == 1
+    torch.testing.assert_close(net(BATCH), before, atol=1e-3, rtol=1e-3)
+    between = int(0.5 * 3 * 16 * 24 / (16 + 24))  # P of section 2.3.1
+    assert numbers(net) == 3 * between * (16 + 24) < 0.51 * count
+    assert [part.kernel_size for part in net[0]] == [(1, 3), (3, 1)]
+
+
+def test_dense_and_pointwise_layers_become_the_nearest_of_a_lower_rank() -> None:
+    point, dense = nn.Conv2d(16, 32, 1, 2), nn.Linear(40, 60)
+    point.weight.data = weights_of(32, 16, 3)[..., None, None]
+    net = nn.Sequential(point, nn.Flatten(), nn.Linear(32 * 5 * 6, 40), dense)
+    before, matrix = net[:1](BATCH), dense.weight.detach().clone()
+    assert low_rank(net, 0.5) == 3
+    torch.testing.assert_close(net[:1](BATCH), before, atol=1e-3, rtol=1e-3)
+    made = net[3][1].weight @ net[3][0].weight
+    values = torch.linalg.svdvals(matrix)
+    rank = int(0.5 * 40 * 60 / 100)
+    torch.testing.assert_close(torch.linalg.norm(matrix - made), values[rank:].square().sum().sqrt(), rtol=1e-3, atol=0)
+    torch.testing.assert_close(net[3][1].bias, dense.bias)
+
+
+def test_what_would_not_be_cheaper_stays() -> None:
+    grouped, few = nn.Conv2d(16, 16, 3, groups=16), nn.Conv2d(1, 1, 3)
+    net = nn.Sequential(grouped, few)
+    assert one_d(net, 2.0) + separable(net, 1.0) + low_rank(net, 1.0) == 0
+    assert list(net) == [grouped, few]

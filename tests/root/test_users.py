@@ -1,16 +1,67 @@
-"""Limits per client, tried by real users: one that floods is refused by its own limit, the other never notices."""
+"""Real users: who may use the socket and who may change the daemon, and the limits that hold for each."""
 
 from __future__ import annotations
 
+import grp
 import json
+import pwd
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 import jetsel
-from tests.root.users import ADMIN_GROUP, GUEST, become, owners_daemon
-from tests.system.daemons import Peer, drawn, encoded
+from tests.root.conftest import ADMIN_GROUP, GUEST, OWNER, become, owners_daemon
+from tests.system.daemons import Daemon, Peer, drawn, encoded
+
+ASK = """
+import json, sys, zmq
+context = zmq.Context()
+peer = context.socket(zmq.DEALER)
+peer.setsockopt(zmq.LINGER, 0)
+peer.connect(sys.argv[1])
+peer.send(json.dumps({"v": 1, "type": sys.argv[2], "id": "x"}).encode())
+print(peer.recv().decode() if peer.poll(3000) else json.dumps({"type": "silence"}))
+"""
+
+
+@pytest.fixture
+def daemon(place: Path) -> Iterator[Daemon]:
+    """A daemon of another user than root, whose socket the users' common group may use."""
+    with owners_daemon(place, f'admin_group = "{ADMIN_GROUP}"\n') as running:
+        yield running
+
+
+def ask(daemon: Daemon, kind: str, user: str, group: str, *more_groups: str) -> dict[str, object]:
+    """Send one message as another user, in a process of theirs."""
+    found = subprocess.run(
+        [*become(user, group, *more_groups), sys.executable, "-c", ASK, daemon.endpoint, kind],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    reply: dict[str, object] = json.loads(found.stdout)
+    return reply
+
+
+def test_the_socket_is_its_users_and_its_groups_alone(daemon: Daemon) -> None:
+    found = daemon.path.stat()
+    assert found.st_mode & 0o777 == 0o660
+    assert (found.st_uid, found.st_gid) == (pwd.getpwnam(OWNER).pw_uid, grp.getgrnam(ADMIN_GROUP).gr_gid)
+    assert ask(daemon, "status", GUEST, "nogroup", ADMIN_GROUP)["type"] == "status"
+    assert ask(daemon, "status", GUEST, "nogroup")["type"] == "silence"
+
+
+def test_the_admin_group_may_reload_and_whoever_may_use_the_socket_may_not_therefore(daemon: Daemon) -> None:
+    assert ask(daemon, "reload", GUEST, ADMIN_GROUP)["type"] == "reloaded"
+    # The kernel tells a peer's own group, and the group file does not list this user.
+    reply = ask(daemon, "reload", GUEST, "nogroup", ADMIN_GROUP)
+    assert (reply["type"], reply.get("code"), reply.get("retry")) == ("failure", "not-allowed", False)
+
 
 LIMITS = "queue_requests = 8\nclient_requests = 4\n"
 POLITE = 60  # requests of the client that keeps to its limit
@@ -53,7 +104,6 @@ def test_a_user_who_floods_is_over_their_limit_and_never_makes_another_busy(plac
         image.write_bytes(encoded(drawn(1, 700, 1000), ".png"))
         command = [*become(GUEST, "nogroup", ADMIN_GROUP), sys.executable, "-c", FLOOD, daemon.endpoint, str(image)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flooder:
-            assert flooder.stdout is not None
             assert flooder.stdout.readline() == "begins\n"
             peer = Peer(daemon.endpoint)  # root's
             outcomes = [peer.classify(image.read_bytes()) for _ in range(POLITE)]
@@ -72,7 +122,6 @@ def test_users_who_connect_without_end_keep_root_from_nothing(place: Path) -> No
         for _ in range(FLOODS):
             flood = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             stack.callback(flood.kill)
-            assert flood.stdout is not None
             assert flood.stdout.readline() == "here\n"
         for _ in range(20):
             with jetsel.Client(daemon.endpoint, timeout_ms=60_000) as client:
