@@ -78,7 +78,7 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | D
         return None
 
 
-LOOKS = 3  # at most: a cascade has up to four rungs
+LOOKS = 3  # at most: a cascade that is fitted goes on once
 
 
 @dataclass(frozen=True, eq=False)
