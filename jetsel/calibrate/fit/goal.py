@@ -15,11 +15,9 @@ MAY_LOSE_POINTS = 0.5  # of accuracy
 SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
 LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
-SURE_AMONG_MANY = 1.75
-"""Standard errors for a point chosen among many. With these, and each point's accuracy taken as the mean of itself and
-its neighbours, about one draw in twenty or fewer loses more than it may (`python -m calibration.decisions`)."""
-LIKELY_AMONG_MANY = 1.5
-"""The same for what it loses in the mean: the cheapest of many that seem accurate enough has had luck."""
+LUCK = 1.5
+"""Standard errors: the cheapest of many points that seem accurate enough has had luck. With these, and each point's
+accuracy smoothed over its neighbours, one draw in twenty or fewer loses too much (`python -m calibration.decisions`)."""
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
@@ -113,8 +111,8 @@ class Goal:
         smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
-        keeps = gain + margin >= np.minimum(LIKELY_AMONG_MANY * error, margin)
-        keeps &= smooth + SURELY_LOST * margin >= SURE_AMONG_MANY * error
+        keeps = gain + margin >= np.minimum(LUCK * error, margin)
+        keeps &= smooth + SURELY_LOST * margin >= SURE * error
         saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
         return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
 

@@ -1,4 +1,4 @@
-"""A family as it is published, and every cascade of up to three of its models on what they said of photographs."""
+"""A family as it is published, and every cascade of two of its models on what they said of photographs."""
 
 from __future__ import annotations
 
