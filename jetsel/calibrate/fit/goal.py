@@ -17,7 +17,7 @@ LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy
 SURE = 1.645  # standard errors: 95 % one-sided
 LUCK = 1.5
 """Standard errors: the cheapest of many points that seem accurate enough has had luck. With these, and each point's
-accuracy smoothed over its neighbours, one draw in twenty or fewer loses too much (`python -m calibration.decisions`)."""
+accuracy smoothed over its neighbours, few draws lose too much (`python -m calibration.decisions` counts them)."""
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
