@@ -35,7 +35,7 @@ from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
 LIMITS = image.Limits(max_bytes=16_000_000, max_pixels=50_000_000)
-WITHOUT_IMAGES: dict[str, Any] = {"differing": ImageSample(0, []), "classes": []}
+WITHOUT_IMAGES: dict[str, Any] = {"differing": ImageSample(0, []), "classes": [], "doubtful": None}
 
 # MobileNet v1 0.25, Inception v1, ResNet v1 50, Inception v3 and Inception v4 on a TX2, TensorRT 3 in FP16, in ms
 # (NVIDIA-AI-IOT/tf_to_trt_image_classification at 1082295), given to our models by rank.
