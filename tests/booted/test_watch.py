@@ -14,6 +14,7 @@ from tests.waiting import until
 WATCH = "jetsel-watch.service"
 DROP_IN = f"/etc/systemd/system/{WATCH}.d/passwords.conf"
 SECRET = "swordfish-77"
+DOUBTS = "/var/lib/jetsel-watch/doubts"
 
 
 def camera(name: str, source: str, *more: str) -> str:
@@ -31,13 +32,13 @@ def folder(machine: Machine) -> Iterator[str]:
     machine.run("systemctl", "daemon-reload")
     yield "/srv/door"
     machine.run("systemctl", "stop", WATCH)
-    machine.run("rm", "-r", "/srv/door", DROP_IN, "/etc/jetsel/yard.password")
+    machine.run("rm", "-rf", "/srv/door", DROP_IN, "/etc/jetsel/yard.password", DOUBTS)
     machine.run("systemctl", "daemon-reload")
 
 
 def test_cameras_are_watched_by_a_user_of_their_own_and_a_reload_adds_one(machine: Machine, folder: str) -> None:
     assert machine.try_("systemctl", "is-enabled", WATCH).stdout.strip() == "disabled"
-    door = camera("door", folder, 'save = "/var/lib/jetsel-watch/doubts"', "save_below = 1.0")
+    door = camera("door", folder, f'save = "{DOUBTS}"', "save_below = 1.0")
     yard = camera("yard", "rtsp://127.0.0.1:9/1", 'user = "me"', 'password_file = "yard"')
 
     def shown() -> str:
@@ -51,7 +52,7 @@ def test_cameras_are_watched_by_a_user_of_their_own_and_a_reload_adds_one(machin
         until(lambda: "it cannot be opened" in shown())
         pid = machine.show(WATCH, "MainPID")
         assert machine.run("stat", "-c", "%U:%G", f"/proc/{pid}").strip() == "jetsel-watch:jetsel"
-        until(lambda: machine.run("find", "/var/lib/jetsel-watch/doubts", "-name", "*.jpg").strip())
+        until(lambda: machine.run("find", DOUBTS, "-name", "*.jpg").strip())
         assert SECRET not in machine.run("journalctl", "-u", WATCH, "-b")
     with configuration(machine, door + yard + camera("gate", folder)):
         machine.run("systemctl", "reload", WATCH)
@@ -61,7 +62,6 @@ def test_cameras_are_watched_by_a_user_of_their_own_and_a_reload_adds_one(machin
 
 
 REVIEW = "jetsel-review.service"
-DOUBTS = "/var/lib/jetsel-watch/doubts"
 ASK = """
 import sys, urllib.request
 path, *body = sys.argv[1:]
