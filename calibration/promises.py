@@ -88,7 +88,7 @@ def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
     tried = cross_validate(drawn, table, fold_of, Goal(), identity, _nothing, lambda *_: None, KINDS)
     px, family, hashes = identity.features_px, identity.family, identity.identities
     loaded = LoadedRecording(drawn, Times(drawn.costs_ms, 0.0, {}, None), {}, [], hashes, px, family, None)
-    default = decide(InstallRequest(()), loaded, tried, Judge(drawn, _nothing), ()).winner
+    default = decide(InstallRequest(()), loaded, tried.runs, tried.points, Judge(drawn, _nothing)).winner
     calibration = assemble(identity, drawn, learn(table, KINDS), tried.chosen)
     policies = catalogue(drawn.models, calibration)
     return Drawn(tried.runs, policies, default, dict(calibration.temperatures), fold_of)
@@ -102,7 +102,7 @@ def _nothing(_names: tuple[str, ...]) -> float:
 def judged(recording: Recording, identity: Identity, images: int, seed: int) -> dict[str, list[Judged]]:
     """Draw this many images, calibrate on them, and judge on the rest.
 
-    Return by level what the default gives, which pays for its choice, and the cascade and the best single model.
+    Return by level what the default and the cascade give, which pay for their choice, and the best single model.
     """
     rows = np.random.default_rng((SEED, seed)).permutation(len(recording.classes))
     drawn, rest = recording.take(np.sort(rows[:images])), recording.take(np.sort(rows[images:]))
@@ -112,7 +112,7 @@ def judged(recording: Recording, identity: Identity, images: int, seed: int) -> 
     levels = {}
     for title, name in shown.items():
         before = found.runs[name]
-        among = len(found.runs) if title == DEFAULT else 1
+        among = 1 if title == BEST else len(found.runs)
         promises = promises_of(before, before.answered != drawn.classes, split, chosen_among=among)
         run = replay_all(found.policies[name], rest, range(len(rest.classes)), found.temperatures, None)
         levels[title] = _levels(promises, before, drawn.classes, run, rest.classes)

@@ -103,12 +103,13 @@ def promises_by_policy(
 ) -> dict[str, Promises]:
     """Return what each policy can promise, see `promises_of`.
 
-    classes: (n,), the true ones. default: the policy that these same images chose among `rivals`. unknown: the runs on
-    unknown images; empty if there are none.
+    classes: (n,), the true ones. default: the policy that these same images chose among `rivals`; they also chose the
+    operating point of each policy that has several. unknown: the runs on unknown images; empty if there are none.
     """
     found = {}
     for name, run in runs.items():
-        chosen_among = rivals if name == default else 1
+        is_fixed = ":" in name and name != default  # a single model, or a numbered point: nothing chose it
+        chosen_among = 1 if is_fixed else rivals
         found[name] = promises_of(run, run.answered != classes, split, unknown[name] if unknown else None, chosen_among)
     return found
 
@@ -121,7 +122,8 @@ def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None
     A level that cannot be promised says how many images would be needed.
 
     chosen_among: policies among which the same images chose this one. The luckiest of several seems better than it is,
-    so that each of them is allowed its part of DELTA (Bonferroni): the promise holds whichever was chosen.
+    so that each of them is allowed its part of DELTA (Bonferroni). Points of one policy share nearly all their answers,
+    and are not counted; `python -m calibration.imagenet.promises` counts how often a promise is broken.
     """
     delta = DELTA / chosen_among
     kept, missing = [], []

@@ -84,13 +84,17 @@ def test_with_unknown_images_the_stricter_of_both_thresholds_is_promised() -> No
     assert {one.unknown_refused for one in kept} == {1.0}
 
 
-def test_the_default_alone_pays_for_having_been_chosen() -> None:
+def test_the_default_and_policies_whose_point_was_chosen_pay_for_that() -> None:
     scores, wrong = drawn_policies(1000, 1, 0.0, seed=2)
     one, split = run(scores), Split.of(np.arange(1000) % 10, None)
-    found = promises_by_policy({"a": one, "b": one}, wrong[0].astype(np.int64), split, {}, "a", rivals=8)
-    assert found["b"] == promises_of(one, wrong[0], split)
-    assert found["a"] == promises_of(one, wrong[0], split, chosen_among=8)
-    thresholds = [{level.wrong_at_most: level.threshold for level in found[name].kept} for name in "ab"]
+    names = ("single:s", "cascade", "cascade:2", "single:l")
+    found = promises_by_policy(dict.fromkeys(names, one), wrong[0].astype(np.int64), split, {}, "single:s", rivals=8)
+    for name in ("single:s", "cascade"):
+        assert found[name] == promises_of(one, wrong[0], split, chosen_among=8)
+    for name in ("cascade:2", "single:l"):
+        assert found[name] == promises_of(one, wrong[0], split)
+    kept = found["single:s"].kept, found["single:l"].kept
+    thresholds = [{level.wrong_at_most: level.threshold for level in levels} for levels in kept]
     assert thresholds[0]
     assert all(threshold > thresholds[1][level] for level, threshold in thresholds[0].items())
 
