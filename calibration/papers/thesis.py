@@ -67,7 +67,7 @@ def sums(_work: Path) -> str:
     for start, scale in (("normal, deviation 1", 1.0), ("torch's own", None)):
         for name, rule in RULES.items():
             left, losses = zip(*(_sum(rule, seed, scale) for seed in SEEDS), strict=True)
-            due = "nearly 1" if rule.distorted else "about 50"
+            due = "nearly 1" if isinstance(rule, Distorted) else "about 50"
             told = ", ".join("diverged" if loss != loss else f"{loss:.1e}" for loss in losses)
             rows.append(f"{start} | {name} | {due} | {', '.join(map(str, left))} | {told}")
     return table(
