@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
+
+from calibration.starter.night import darkened
 
 SIDE_PX = 64
 HELD_OUT_PER_CLASS = 20  # of 420: what is tuned is tuned on these, never on the calibration or test photographs
@@ -57,6 +61,17 @@ def split(classes: Tensor) -> tuple[Tensor, Tensor]:
         train.append(rows[:-HELD_OUT_PER_CLASS])
         held_out.append(rows[-HELD_OUT_PER_CLASS:])
     return torch.cat(train), torch.cat(held_out)
+
+
+def darken(pixels: Tensor, seed: Sequence[int]) -> Tensor:
+    """Return images of the night, each drawn by the seed and its place. pixels: (n, 3, height, width) uint8 RGB."""
+
+    def one(place: int) -> np.ndarray:
+        bgr = np.ascontiguousarray(pixels[place].numpy()[::-1].transpose(1, 2, 0))
+        return darkened(bgr, np.random.default_rng([*seed, place])).transpose(2, 0, 1)
+
+    with ThreadPoolExecutor() as pool:
+        return torch.from_numpy(np.stack(list(pool.map(one, range(len(pixels))))))
 
 
 def normalise(pixels: Tensor) -> Tensor:

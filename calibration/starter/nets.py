@@ -55,6 +55,7 @@ SHAPES = {
     "l": Shape(stem=((32, 2), (32, 1)), stages=((80, 2, 2), (144, 2, 2), (288, 1, 2))),
     "xl": Shape(stem=((32, 2), (48, 1)), stages=((112, 2, 2), (232, 3, 2), (464, 1, 2))),
 }
+SHAPES |= {"s-night": SHAPES["s"], "m-night": SHAPES["m"]}
 
 
 class Net(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,27 @@ class Lessons:
     def logits(self, epoch: int, rows: Tensor) -> Tensor:
         """The teacher's logits (len(rows), classes) float32 for this epoch's view."""
         return torch.from_numpy(self._views[epoch % len(self._views)][rows.numpy()].astype(np.float32))
+
+
+class DayLessons:
+    """What a teacher answers to the image of the day, while the student sees the same view of it at night."""
+
+    def __init__(self, teacher: str, pixels: Tensor, seed: int, smallest_area: float) -> None:
+        """Load the published teacher. pixels: (n, 3, 64, 64) uint8, of the day."""
+        self._net = net_of(teacher, STARTER / f"{teacher}.onnx").to(pixels.device, memory_format=torch.channels_last)
+        self._pixels, self._seed, self._smallest_area = pixels, seed, smallest_area
+
+    @lru_cache(maxsize=1)  # noqa: B019 - there is one, and it lives as long as the training
+    def views(self, epoch: int) -> Views:
+        """The views that this epoch shows."""
+        return Views(len(self._pixels), self._seed, epoch, self._smallest_area)
+
+    @torch.no_grad()
+    def logits(self, epoch: int, rows: Tensor) -> Tensor:
+        """The teacher's logits (len(rows), classes) float32 for this epoch's view by day."""
+        batch = self.views(epoch).take(self._pixels, rows, SIDE_PX)
+        with torch.autocast(batch.device.type, torch.bfloat16):
+            return self._net(batch)[0].float()
 
 
 @torch.no_grad()

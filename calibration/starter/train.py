@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from calibration.starter.data import SIDE_PX, Labels, Views, cutmix, normalise, read_tar, split
+from calibration.starter.data import SIDE_PX, Labels, Views, cutmix, darken, normalise, read_tar, split
 from calibration.starter.nets import SHAPES, Net
-from calibration.starter.teach import Lessons
+from calibration.starter.published import net_of
+from calibration.starter.teach import DayLessons, Lessons
+from jetsel.zoo import STARTER
 
 BATCH = 128
 MOMENTUM = 0.9
@@ -37,6 +39,9 @@ class Recipe:
     cutmix_share: float = 0.0  # of the batches, none in the last tenth of the epochs
     teachers: tuple[str, ...] = ()
     teacher_share: float = 0.9  # of the loss; the rest is the label's
+    tuned: str | None = (
+        None  # the published model that it begins as; it sees images of the night, its teacher the day's
+    )
 
     def side_px(self, epoch: int) -> int:
         """The side of the pictures in this epoch."""
@@ -57,6 +62,8 @@ RECIPES = {
     "l": Recipe(epochs=34, seed=14, sides_px=GROWING, cutmix_share=0.3),
     # Larger than its teacher: from labels alone it learns its photographs by heart; the labels keep it another model.
     "xl": Recipe(epochs=22, seed=15, sides_px=GROWING_FROM_32, cutmix_share=0.5, teachers=("l",), teacher_share=0.7),
+    "s-night": Recipe(epochs=6, seed=16, learning_rate=0.05, smallest_area=0.5, teachers=("l",), tuned="s"),
+    "m-night": Recipe(epochs=6, seed=17, learning_rate=0.05, smallest_area=0.5, teachers=("l",), tuned="m"),
 }
 
 
@@ -108,7 +115,14 @@ class Training:
     def __init__(self, name: str, classes: int, device: torch.device) -> None:
         self.recipe = RECIPES[name]
         torch.manual_seed(self.recipe.seed)
-        self.net = Net(SHAPES[name], classes).to(device, memory_format=torch.channels_last)
+        net = Net(SHAPES[name], classes)
+        if self.recipe.tuned is not None:
+            net = net_of(self.recipe.tuned, STARTER / f"{self.recipe.tuned}.onnx")
+            net.train()
+            for module in net.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()  # a published model's are folded: what is left of them is a scale and an offset
+        self.net = net.to(device, memory_format=torch.channels_last)
         self.average = Net(SHAPES[name], classes).to(device, memory_format=torch.channels_last)
         self.average.load_state_dict(self.net.state_dict())
         decayed = [p for p in self.net.parameters() if p.ndim > 1]
@@ -153,7 +167,9 @@ class Training:
                     mean.copy_(now)
 
 
-def run_epoch(state: Training, pixels: Tensor, classes: Tensor, rows: Tensor, lessons: Lessons | None) -> float:
+def run_epoch(
+    state: Training, pixels: Tensor, classes: Tensor, rows: Tensor, lessons: Lessons | DayLessons | None
+) -> float:
     """Train one epoch and return its mean loss."""
     recipe, epoch = state.recipe, state.epoch
     views = lessons.views(epoch) if lessons else Views(len(pixels), recipe.seed, epoch, recipe.smallest_area)
@@ -204,13 +220,21 @@ def main() -> None:
     state = Training(options.name, len(labels.wnids), device)
     checkpoint = options.work / f"{options.name}.pt"
     state.resume(checkpoint)
-    lessons = Lessons.read(options.work, state.recipe.teachers) if state.recipe.teachers else None
+    recipe = state.recipe
+    lessons: Lessons | DayLessons | None = None
+    judged_on = pixels[held_out]
+    if recipe.tuned is not None:
+        lessons = DayLessons(recipe.teachers[0], pixels, recipe.seed, recipe.smallest_area)
+        judged_on = darken(judged_on, [recipe.seed])
+    elif recipe.teachers:
+        lessons = Lessons.read(options.work, recipe.teachers)
     while state.epoch < state.recipe.epochs:
         began = time.monotonic()
-        loss = run_epoch(state, pixels, classes, rows, lessons)
+        shown = pixels if recipe.tuned is None else darken(pixels, [recipe.seed, state.epoch])
+        loss = run_epoch(state, shown, classes, rows, lessons)
         state.seconds += time.monotonic() - began
         state.epoch += 1
-        seen = accuracy(state.average, pixels[held_out], classes[held_out])
+        seen = accuracy(state.average, judged_on, classes[held_out])
         state.log.append({"epoch": state.epoch, "loss": loss, "held_out_top1": seen, "seconds": state.seconds})
         state.save(checkpoint)
         left = state.seconds / state.epoch * (state.recipe.epochs - state.epoch)
