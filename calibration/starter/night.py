@@ -1,8 +1,8 @@
 """Images as a camera gives them at night, drawn from images of the day: no infrared camera was at hand.
 
 In the dark, a day and night camera takes its infrared filter away: its image has no colour, little light, and the noise
-of a sensor that amplifies. `python -m calibration.starter.night FOLDER OUT` copies a folder of images and darkens some of
-them, for a calibration on day and night together.
+of a sensor that amplifies. `python -m calibration.starter.night FOLDER OUT` copies a folder of images and darkens some
+of them, for a calibration on day and night together.
 """
 
 from __future__ import annotations

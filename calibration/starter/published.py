@@ -50,6 +50,33 @@ def net_of(name: str, file: Path) -> Net:
     return net
 
 
+@torch.no_grad()
+def unfolded(net: Net, batch: torch.Tensor) -> Net:
+    """Give a published net's normalisations their statistics back, those of a batch, so that it can be trained on.
+
+    The net's answers stay the same: each normalisation multiplies by the deviation and adds the mean that it takes out.
+    Without them, training at a usual rate diverges.
+    """
+    places = [module for module in net.modules() if isinstance(module, ConvNorm)]
+
+    def restore(norm: nn.BatchNorm2d, said: torch.Tensor) -> None:
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        norm.running_mean.copy_(said.mean((0, 2, 3)))
+        norm.running_var.copy_(said.var((0, 2, 3)))
+        norm.weight.copy_((norm.running_var + norm.eps).sqrt())
+        norm.bias.add_(norm.running_mean)
+
+    hooks = [
+        place[0].register_forward_hook(lambda _module, _inputs, said, norm=place[1]: restore(norm, said))
+        for place in places
+    ]
+    net.eval()(batch)
+    for hook in hooks:
+        hook.remove()
+    return net
+
+
 def _shaped(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     if tensor.shape != like.shape:  # copy_ would broadcast
         raise ValueError(f"weights {tuple(tensor.shape)} where {tuple(like.shape)} belong")

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from calibration.starter.data import SIDE_PX, Labels, Views, cutmix, darken, normalise, read_tar, split
 from calibration.starter.nets import SHAPES, Net
-from calibration.starter.published import net_of
+from calibration.starter.published import net_of, unfolded
 from calibration.starter.teach import DayLessons, Lessons
 from jetsel.zoo import STARTER
 
@@ -24,6 +24,7 @@ MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
 LABEL_SMOOTHING = 0.1
 WARM_UP_SHARE = 0.12
+STATISTICS = 1000  # photographs whose statistics a published model's normalisations get
 TEMPERATURE = 2.0  # of both sides of the distillation loss (Hinton et al. 2015, section 2)
 
 
@@ -112,16 +113,14 @@ def accuracy(net: nn.Module, pixels: Tensor, classes: Tensor) -> float:
 class Training:
     """The state of one run: the network, its running average, the optimiser, and where it is."""
 
-    def __init__(self, name: str, classes: int, device: torch.device) -> None:
+    def __init__(self, name: str, classes: int, device: torch.device, shown: Tensor) -> None:
+        """Begin. shown: some photographs, of which a published model's normalisations are restored."""
         self.recipe = RECIPES[name]
         torch.manual_seed(self.recipe.seed)
         net = Net(SHAPES[name], classes)
         if self.recipe.tuned is not None:
-            net = net_of(self.recipe.tuned, STARTER / f"{self.recipe.tuned}.onnx")
-            net.train()
-            for module in net.modules():
-                if isinstance(module, nn.BatchNorm2d):
-                    module.eval()  # a published model's are folded: what is left of them is a scale and an offset
+            published = net_of(self.recipe.tuned, STARTER / f"{self.recipe.tuned}.onnx")
+            net = unfolded(published, normalise(shown)).train()
         self.net = net.to(device, memory_format=torch.channels_last)
         self.average = Net(SHAPES[name], classes).to(device, memory_format=torch.channels_last)
         self.average.load_state_dict(self.net.state_dict())
@@ -217,7 +216,7 @@ def main() -> None:
     pixels, classes = read_tar(options.data / "tiny100-train.tar", labels)
     rows, held_out = split(classes)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    state = Training(options.name, len(labels.wnids), device)
+    state = Training(options.name, len(labels.wnids), device, pixels[held_out[:STATISTICS]])
     checkpoint = options.work / f"{options.name}.pt"
     state.resume(checkpoint)
     recipe = state.recipe

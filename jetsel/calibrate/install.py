@@ -45,7 +45,7 @@ class Job:
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
     labels_from: the model whose answers stand for labels. kept: models that are recorded to
-    the end in any case.
+    the end in any case. sizes: shorter sides in pixels of reduced copies, which are shown too.
     """
 
     family: Family
@@ -57,6 +57,7 @@ class Job:
     label_map: Path | None = None
     labels_from: str | None = None
     kept: frozenset[str] = frozenset()
+    sizes: tuple[int, ...] = ()
 
 
 def job_of(
@@ -67,6 +68,7 @@ def job_of(
     labels_from: str | None = None,
     *,
     all_models: bool = False,
+    sizes: tuple[int, ...] = (),
 ) -> Job:
     """Return what records these images; raises CalibrationError if the configuration has no model served."""
     models, served = calibrations.served()
@@ -75,7 +77,7 @@ def job_of(
     config = calibrations.config
     # What is in use is compared with, and without labels nothing is known of which model is right.
     kept = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
-    return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept)
+    return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept, sizes)
 
 
 def check_order(job: Job, order: InstallRequest) -> None:
@@ -92,10 +94,11 @@ def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequenc
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
-def recording_path(folder: Path, family: str, photos: Path) -> Path:
-    """Return one file for each family and source, so that the same command goes on with its own."""
+def recording_path(folder: Path, family: str, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
+    """Return one file for each family, source and sizes, so that the same command goes on with its own."""
     source = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
-    return folder / "recordings" / f"{family}-{photos.resolve().name}-{source}.sqlite"
+    name = "-".join((family, photos.resolve().name, *map(str, sizes), source))
+    return folder / "recordings" / f"{name}.sqlite"
 
 
 def record(
@@ -116,7 +119,7 @@ def record(
         raise CalibrationError(
             f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
         )
-    found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None)
+    found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
     if goal is not None and len(found.photographs) < FOLDS:
         count = f"{len(found.photographs)} images with a label that the family knows"
         left = [one for one in found.skipped if one.reason.startswith(UNKNOWN)] or found.skipped

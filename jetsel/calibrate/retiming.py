@@ -19,10 +19,10 @@ from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.fit.assemble import Identity
-from jetsel.calibrate.fit.features import FeatureClock, Shown
+from jetsel.calibrate.fit.features import FeatureClock
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.cuts import WHOLE, Shown, show
 from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
@@ -106,16 +106,15 @@ def _picture(decode_px: int, limits: image.Limits) -> Shown:
     y, x = np.mgrid[: SIZE_PX[0], : SIZE_PX[1]]
     bgr = np.stack([x // 2 % 256, y // 2 % 256, (x // 32 + y // 32) % 2 * 255], axis=2).astype(np.uint8)
     data = cv2.imencode(".jpg", bgr)[1].tobytes()
-    return image.decode(data, limits, decode_px), data
+    return show(data, WHOLE, limits, decode_px)
 
 
 def _times(family: Family, shown: Shown, features_px: int, config: Config, limits: image.Limits) -> Times:
     """Time each model with its input made anew, and all features, by turns."""
-    photograph, data = shown
     specs = {model.manifest.name: model.manifest.input for model in family.models}
 
     def run(name: str, engine: Engine) -> object:
-        return engine.infer(image.model_input(photograph, specs[name]))
+        return engine.infer(image.model_input(shown.photograph, specs[name]))
 
     conditions, watch = gather(config.power.sysfs), NoiseMonitor(config.power.sysfs)
     with loaded_models(family, config) as engines:
@@ -123,7 +122,7 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
         for work in runs.values():
             for _ in range(_WARM_UPS):
                 work()
-        runs[""] = partial(features_of, photograph, data, limits, features_px)
+        runs[""] = partial(shown.extract, limits, features_px)
         durations_ms = run_by_turns(runs, MOST_ROUNDS, BUDGET_S, LEAST_ROUNDS)
         watch.look()
     taken = {name: median(values) for name, values in durations_ms.items()}

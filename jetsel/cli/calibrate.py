@@ -41,6 +41,9 @@ LabelsFrom = Annotated[
 ]
 
 
+BOX_COLUMNS = "file,left,top,right,bottom,label"
+
+
 def calibrate(
     photos: Annotated[Path | None, IMAGES] = None,
     family: FamilyName = None,
@@ -84,6 +87,16 @@ def calibrate(
         ),
     ] = None,
     recording: RecordingFile = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="PIXELS", help="Shorter sides of reduced copies to calibrate on too, as in 160,64."),
+    ] = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV", exists=True, help=f"Boxes of images in place of IMAGES: rows of {BOX_COLUMNS}, in shares."
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Report to write (default: beside the recording).")
     ] = None,
@@ -136,12 +149,14 @@ def calibrate(
     if retime:
         _retime(calibrations, endpoint, json=json)
         return
-    if photos is None:
-        raise typer.BadParameter("name a folder of images, or use --retime", param_hint="IMAGES")
-    path = recording or recording_path(calibrations.folder, calibrations.family, photos)
+    if (photos is None) == (boxes is None):
+        raise typer.BadParameter("name either a folder of images or --boxes CSV, or use --retime", param_hint="IMAGES")
+    photos, shorter_px = photos or boxes, _sizes(sizes)
+    assert photos is not None
+    path = recording or recording_path(calibrations.folder, calibrations.family, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models)
+    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models, sizes=shorter_px)
     order = InstallRequest(
         goal=Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose),
         in_use=calibrations.incumbent(),
@@ -172,6 +187,17 @@ def calibrate(
     out = console()
     for line in outcome_lines(found.findings, outcome):
         out.print(line, soft_wrap=isinstance(line, str))
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    """Return the numbers of --sizes, the largest first."""
+    try:
+        found = {int(one) for one in (text or "").split(",") if one.strip()}
+    except ValueError:
+        found = {0}
+    if found and min(found) < 1:
+        raise typer.BadParameter(f"{text}: write pixels with commas between them: 160,64", param_hint="--sizes")
+    return tuple(sorted(found, reverse=True))
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:

@@ -61,7 +61,8 @@ class Drift:
         """Compute the features of a photograph that was answered. data: what it was decoded from."""
         began = time.perf_counter()
         seen = image.of_area(photograph, data, limits, self._features_px)
-        features = dict(zip(NAMES, extract(seen.bgr, NAMES, self._features_px), strict=True))
+        size_px = photograph.width_px, photograph.height_px
+        features = dict(zip(NAMES, extract(seen.bgr, NAMES, self._features_px, size_px), strict=True))
         bins = [int(known.of(features[name])) for name, known in self._expected.features.items()]
         with self._lock:
             self._bins.append(bins)

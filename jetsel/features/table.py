@@ -2,24 +2,27 @@
 
 Taylor et al. (LCTES 2018, sections 3.4 to 3.4.3) name their candidates in Table 2 and speak of 30; the names give 29.
 They do not say how any is computed: each function's docstring tells what is done here, and why if there is a choice.
+The last six are not in the paper: they tell kinds of images, such as those of another camera, light or size.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.features import kinds
 from jetsel.features.shrink import WORKING_PX
 from jetsel.features.view import View
 
 # Raise it whenever a feature of any photograph may come out different although no name or unit changed: another
 # threshold, limit, formula or working resolution. Artefacts fitted before are then refused instead of misread.
-VERSION = "1"
+VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,36 @@ def hue(index: int) -> Callable[[View], float]:
     return lambda view: view.hues[index]
 
 
+def width(view: View) -> float:
+    """Return the binary logarithm of the width of the image, or of the box in it, before it was decoded."""
+    return math.log2(view.width_px)
+
+
+def height(view: View) -> float:
+    """Return the binary logarithm of the height, as of the width."""
+    return math.log2(view.height_px)
+
+
+def area(view: View) -> float:
+    """Return the binary logarithm of the number of pixels, as of the width."""
+    return math.log2(view.width_px * view.height_px)
+
+
+def colourfulness(view: View) -> float:
+    """Measure how far the working image is from grey."""
+    return kinds.colourfulness(view.small)
+
+
+def detail(view: View) -> float:
+    """Measure the true resolution of what was decoded: the share of the highest frequencies."""
+    return kinds.detail(view.middle)
+
+
+def noise(view: View) -> float:
+    """Measure the noise of what was decoded."""
+    return kinds.noise(view.middle)
+
+
 FEATURES: tuple[Feature, ...] = (
     Feature("n_keypoints", "count", n_keypoints),
     Feature("avg_brightness", "grey level 0-255", avg_brightness),
@@ -131,9 +164,21 @@ FEATURES: tuple[Feature, ...] = (
     Feature("area_by_perim", "pixels of the halved photograph", area_by_perim),
     Feature("aspect_ratio", "width / height", aspect_ratio),
     *(Feature(f"hue{i + 1}", "share of pixels", hue(i)) for i in range(7)),
+    Feature("width", "log2 of pixels", width),
+    Feature("height", "log2 of pixels", height),
+    Feature("area", "log2 of pixels", area),
+    Feature("colourfulness", "grey levels", colourfulness),
+    Feature("detail", "share of the energy of two octaves", detail),
+    Feature("noise", "grey levels", noise),
 )
 
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
+
+SIZE: tuple[str, ...] = ("width", "height", "area")
+KINDS: tuple[str, ...] = (*SIZE, "colourfulness", "detail", "noise")
+"""What tells kinds of images apart and is not in the paper."""
+PAPER_NAMES: tuple[str, ...] = tuple(name for name in NAMES if name not in KINDS)
+"""The 29 of the paper's Table 2."""
 
 # Table 4 of the paper: what its selection kept.
 PAPER_SEVEN: tuple[str, ...] = (
@@ -149,16 +194,21 @@ PAPER_SEVEN: tuple[str, ...] = (
 _BY_NAME = {feature.name: feature for feature in FEATURES}
 
 
-def extract(bgr: NDArray[np.uint8], names: Sequence[str] = NAMES, working_px: int = WORKING_PX) -> NDArray[np.float32]:
+def extract(
+    bgr: NDArray[np.uint8],
+    names: Sequence[str] = NAMES,
+    working_px: int = WORKING_PX,
+    original_px: tuple[int, int] | None = None,
+) -> NDArray[np.float32]:
     """Return the named features of a photograph, (len(names),) float32, computing only what they need.
 
-    bgr: (height, width, 3) uint8, at least 1 x 1. working_px: the pixels of it that they see at most.
+    bgr: (height, width, 3) uint8, at least 1 x 1. working_px, original_px: see View.
     Raises ValueError for another kind of array or an unknown name.
     """
     unknown = [name for name in names if name not in _BY_NAME]
     if unknown:
         raise ValueError(f"no feature is called {', '.join(unknown)}; the known ones are {', '.join(NAMES)}")
-    view = View(bgr, working_px)
+    view = View(bgr, working_px, original_px)
     return np.array([_BY_NAME[name].function(view) for name in names], np.float32)
 
 

@@ -19,6 +19,7 @@ from jetsel.features.edges import (
     gradients,
     length_shares,
 )
+from jetsel.features.kinds import middle
 from jetsel.features.shrink import WORKING_PX, shrink
 
 # Weights of blue, green and red in the HSP colour model (D. R. Finley, "HSP Color Model", alienryderflex.com/hsp.html):
@@ -79,10 +80,13 @@ def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
 class View:
     """A photograph and what is derived from it, each computed at most once and only if asked for."""
 
-    def __init__(self, bgr: NDArray[np.uint8], working_px: int = WORKING_PX) -> None:
+    def __init__(
+        self, bgr: NDArray[np.uint8], working_px: int = WORKING_PX, original_px: tuple[int, int] | None = None
+    ) -> None:
         """Keep bgr: (height, width, 3) uint8, blue first, at least 1 x 1; it is not written to.
 
-        working_px: how many pixels the features see at most.
+        working_px: how many pixels the features see at most. original_px: width and height of the image, or of the box
+        in it, before it was decoded at a reduced scale; None if it was not.
 
         Raises ValueError if it is something else.
         """
@@ -93,6 +97,8 @@ class View:
             )
         self.bgr = bgr
         self.working_px = working_px
+        width_px, height_px = original_px or (bgr.shape[1], bgr.shape[0])
+        self.width_px, self.height_px = width_px, height_px
 
     @cached_property
     def small(self) -> NDArray[np.uint8]:
@@ -113,6 +119,11 @@ class View:
     def perceived_moments(self) -> Moments:
         """Mean and deviation of the perceived brightness."""
         return moments(perceived_brightness(self.small))
+
+    @cached_property
+    def middle(self) -> NDArray[np.float32]:
+        """Grey levels of the middle of the image as it was decoded, (height, width) float32."""
+        return middle(self.bgr)
 
     @cached_property
     def n_keypoints(self) -> int:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.calibrate.fit.goal import standard_error
 from jetsel.calibrate.record.replay import TimeFeatures
-from jetsel.features import PAPER_SEVEN
+from jetsel.features import KINDS, PAPER_SEVEN, SIZE
 from jetsel.policies.chain import Learned
 from jetsel.policies.kind import Table
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
@@ -44,14 +45,20 @@ def try_readings(learned: Learned, held: Table) -> dict[Reading, TriedReading]:
     everywhere = known.right.mean(axis=0)[None], cost.mean(axis=0)[None]
     found = {Reading(): _at_prices(paths, *everywhere, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(known.right)]
-    seven = tuple(name for name in PAPER_SEVEN if name in learned.feature_names)
-    for names in (seven, tuple(learned.feature_names)) if ks else ():
+    for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
         near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
         for k, (right, spent) in zip(ks, means_near(known.right, cost, near, ks), strict=True):
             found[Reading(names, k)] = _at_prices(paths, right, spent, prices)
     return found
+
+
+def _feature_sets(learned: Learned) -> list[tuple[str, ...]]:
+    """Return the sets of features that are tried, without those that are the same on all images."""
+    varies = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
+    sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
+    return [names for one in sets if (names := tuple(name for name in one if name in varies))]
 
 
 def _at_prices(
@@ -82,11 +89,15 @@ class Lift:
 
 
 def choose_reading(
-    tried: Mapping[Reading, TriedReading], costs: NDArray[np.float64], features_cost: Mapping[Reading, float]
+    tried: Mapping[Reading, TriedReading],
+    costs: NDArray[np.float64],
+    features_cost: Mapping[Reading, float],
+    groups: NDArray[np.int64] | None = None,
 ) -> Lift | None:
     """Return the reading that adds most, None if there are too few images for neighbours.
 
     costs: of each model, (m,). features_cost: what the features and the choice of each reading cost, in the same unit.
+    groups: (n,), see Outcomes.
     """
     base = tried[Reading()]
     prices = PRICES / costs.max()
@@ -100,7 +111,7 @@ def choose_reading(
         gain = one.right[:, at].astype(float) - base.right[:, at]
         gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
         each = gain.mean(axis=1)
-        error = max(float(each.std(ddof=1)) / len(each) ** 0.5, 1 / len(each))
+        error = max(standard_error(each, groups), 1 / len(each))
         found.append((float(each.mean()), error, reading))
     if not found:
         return None

@@ -109,7 +109,7 @@ def outcomes_of(
     energy_mj = None
     if recording.knows_energy:
         energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
-    return Outcomes(correct, ran @ recording.costs("time") + chooser_ms, energy_mj)
+    return Outcomes(correct, ran @ recording.costs("time") + chooser_ms, energy_mj, recording.groups)
 
 
 def _read(
@@ -125,7 +125,8 @@ def _read(
         return None, {}
     tried = joined([try_readings(one, images) for one, images in zip(taught, held, strict=True)], order)
     per_ms = recording.chooser_mj(1.0) if recording.objective == "energy" else 1.0
-    lift = choose_reading(tried, recording.costs(), features_costs(list(tried), features_ms, per_ms))
+    costs = features_costs(list(tried), features_ms, per_ms)
+    lift = choose_reading(tried, recording.costs(), costs, recording.groups)
     if lift is None:
         return None, {}
     found: TriedReading = tried[lift.reading]

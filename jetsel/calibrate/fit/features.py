@@ -10,14 +10,11 @@ import numpy as np
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
-from jetsel.calibrate.record.bench import features_of
+from jetsel.calibrate.record.cuts import WHOLE, Shown, show
 from jetsel.features import NAMES
 
 TIMED = 40  # photographs
 ROUNDS = 5
-
-Shown = tuple[image.Photograph, bytes]
-"""A photograph, and the file that it was decoded from."""
 
 
 class FeatureClock:
@@ -28,7 +25,7 @@ class FeatureClock:
     """
 
     def __init__(self, shown: Sequence[Shown], features_px: int, limits: image.Limits, whole_ms: float) -> None:
-        """shown: photographs, and the files that they were decoded from. features_px: what features see at most."""
+        """shown: photographs. features_px: what features see at most."""
         self._shown, self._whole_ms, self._features_px, self._limits = shown, whole_ms, features_px, limits
         self._table_ms = self._measured(NAMES)
         self._known_ms: dict[tuple[str, ...], float] = {}
@@ -44,8 +41,8 @@ class FeatureClock:
         rounds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            for photograph, data in self._shown:
-                features_of(photograph, data, self._limits, self._features_px, names)
+            for shown in self._shown:
+                shown.extract(self._limits, self._features_px, names)
             rounds.append((time.perf_counter() - began) * 1e3 / len(self._shown))
         return float(np.median(rounds))
 
@@ -61,7 +58,6 @@ def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[
 
 def _decoded(path: str, decode_px: int, limits: image.Limits) -> Shown | None:
     try:
-        data = image.read_file(Path(path), limits)
-        return image.decode(data, limits, decode_px), data
+        return show(image.read_file(Path(path), limits), WHOLE, limits, decode_px)
     except (OSError, BadImageError, ImageTooLargeError):
         return None

@@ -25,17 +25,22 @@ SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are tw
 class Outcomes:
     """What one way to choose gives on n photographs.
 
-    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured.
+    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured. groups: (n,), images
+    with the same number count as one in every error; None if each image is its own.
     """
 
     correct: NDArray[np.bool_]
     time_ms: NDArray[np.float64]
     energy_mj: NDArray[np.float64] | None = None
+    groups: NDArray[np.int64] | None = None
 
     def of(self, rows: NDArray[np.bool_]) -> Outcomes:
         """The same on some of the photographs."""
         return Outcomes(
-            self.correct[rows], self.time_ms[rows], None if self.energy_mj is None else self.energy_mj[rows]
+            self.correct[rows],
+            self.time_ms[rows],
+            None if self.energy_mj is None else self.energy_mj[rows],
+            None if self.groups is None else self.groups[rows],
         )
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
@@ -51,7 +56,11 @@ class Outcomes:
         errors: standard errors that are added to the mean.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
-        return max((_mean(self.cost(what), errors) / most for what, most in limits if most is not None), default=0.0)
+        found = []
+        for cost, most in ((self.cost(what), most) for what, most in limits if most is not None):
+            spare = errors * standard_error(cost, self.groups) if errors else 0.0
+            found.append((float(cost.mean()) + spare) / most)
+        return max(found, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,7 @@ class Goal:
         """
         gain, error = _gain(candidate, rival)
         ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
-        saving, saving_error = difference(theirs, ours)
+        saving, saving_error = difference(theirs, ours, rival.groups)
         ratio = float(ours.mean() / theirs.mean())
         said = _in_words(gain, error, ratio, self.objective)
         if not self.keeps(candidate):
@@ -203,7 +212,7 @@ class Goal:
 
 def _gain(candidate: Outcomes, rival: Outcomes) -> tuple[float, float]:
     """The gain of accuracy, a share, and its standard error, which is at least 1/n."""
-    gain, error = difference(candidate.correct, rival.correct)
+    gain, error = difference(candidate.correct, rival.correct, rival.groups)
     return gain, max(error, 1 / len(rival.correct))
 
 
@@ -224,17 +233,27 @@ def _more(rival: Outcomes, gain: float, error: float) -> str:
     return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f}"
 
 
-def _mean(values: NDArray[np.float64], errors: float) -> float:
-    """The mean, plus this number of its standard errors."""
-    return float(values.mean()) + (errors * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0)
-
-
 def difference(
-    ours: NDArray[np.bool_] | NDArray[np.float64], theirs: NDArray[np.bool_] | NDArray[np.float64]
+    ours: NDArray[np.bool_] | NDArray[np.float64],
+    theirs: NDArray[np.bool_] | NDArray[np.float64],
+    groups: NDArray[np.int64] | None = None,
 ) -> tuple[float, float]:
-    """Mean and standard error of the difference, photograph by photograph: both (n,)."""
+    """Mean and standard error of the difference, photograph by photograph: all (n,)."""
     each = ours.astype(np.float64) - theirs.astype(np.float64)
-    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
+    return float(each.mean()), standard_error(each, groups)
+
+
+def standard_error(values: NDArray[np.float64], groups: NDArray[np.int64] | None) -> float:
+    """Return the standard error of the mean of (n,) values; infinite for one. groups: see Outcomes.
+
+    Groups are clusters: their sums are independent, their members need not be (Cochran, Sampling Techniques, 1977,
+    section 9A.2).
+    """
+    sums = values - values.mean()
+    if groups is not None:
+        sums = np.bincount(groups, sums)[np.bincount(groups) > 0]
+    count = len(sums)
+    return float(np.sqrt((sums @ sums) * count / (count - 1))) / len(values) if count > 1 else float("inf")
 
 
 def _first_best(allowed: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:

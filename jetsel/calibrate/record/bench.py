@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -18,11 +17,12 @@ from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.conditions import NoiseMonitor
 from jetsel.calibrate.record.contents import drawn_order
+from jetsel.calibrate.record.cuts import read_shown
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.durations import NOISY_SHARE, TimingPlan, noise
 from jetsel.calibrate.record.workers import Stop, Tell
 from jetsel.engines import Engine, Output
-from jetsel.features import NAMES, WORKING_PX, extract
+from jetsel.features import WORKING_PX
 from jetsel.power.integration import NO_METER
 from jetsel.power.meter import OpenedMeter
 from jetsel.zoo import Family
@@ -93,6 +93,13 @@ class RecordOptions:
     kept: frozenset[str] = frozenset()
 
 
+class Recorded(NamedTuple):
+    """Where an image was read, and what of it was shown: see `Cut.text`."""
+
+    path: str
+    cut: str
+
+
 class ShownImage(NamedTuple):
     """A photograph that models are shown, and what extracts all its features as a request would."""
 
@@ -113,36 +120,36 @@ class Bench:
     tell: Tell | None
     stop: Stop
 
-    def photographs(self, count: int) -> list[tuple[int, str]]:
-        """Return id and path of this number of random images, of those that the run was given and every model has seen.
+    def photographs(self, count: int) -> list[tuple[int, Recorded]]:
+        """Return id, path and cut of this number of random images.
 
+        They are of those that the run was given and every model has seen.
         They are drawn, see drawn_order: most of them are the same when images are added.
         """
         rows = self.store.connection.execute(
-            "SELECT id, path, sha256 FROM photographs JOIN chosen USING (sha256)"
+            "SELECT id, path, sha256, cut FROM photographs JOIN chosen USING (sha256)"
             " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
             " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
         ).fetchall()
         rows.sort(key=lambda row: drawn_order(row[2]))
-        return [(photograph, path) for photograph, path, _ in rows[:count]]
+        return [(photograph, Recorded(path, cut)) for photograph, path, _, cut in rows[:count]]
 
-    def shown(self, chosen: Sequence[tuple[int, str, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
+    def shown(self, chosen: Sequence[tuple[int, Recorded, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
         """Yield those photographs that can be read by now, and whether a model runs on a GPU.
 
         All models are warm then. What is gone or was damaged meanwhile is left to a later run.
         """
         on_gpu: bool | None = None
-        for photograph, path, missing in chosen:
+        for photograph, where, missing in chosen:
             try:
-                data = image.read_file(Path(path), self.options.limits)
-                decoded = image.decode(data, self.options.limits, self.family.decode_px)
+                shown = read_shown(*where, self.options.limits, self.family.decode_px)
             except (OSError, BadImageError, ImageTooLargeError):
                 continue
             if on_gpu is None:  # a device has a clock of its own
-                outputs = [self.run(name, decoded) for name in self.engines for _ in range(_WARM_UPS)]
+                outputs = [self.run(name, shown.photograph) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
-            features = partial(features_of, decoded, data, self.options.limits, self.options.features_px)
-            yield photograph, ShownImage(decoded, features), missing, on_gpu
+            features = partial(shown.extract, self.options.limits, self.options.features_px)
+            yield photograph, ShownImage(shown.photograph, features), missing, on_gpu
 
     def run(self, name: str, photograph: image.Photograph) -> Output:
         """Let one model answer, its input made anew: that is part of what a request pays."""
@@ -169,14 +176,3 @@ class Bench:
             reasons.append(f"{100 * restless / count:.0f} % of the energies {settled}")
         execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
         self.store.commit_when_due()
-
-
-def features_of(
-    photograph: image.Photograph,
-    data: bytes,
-    limits: image.Limits,
-    features_px: int,
-    names: Sequence[str] = NAMES,
-) -> NDArray[np.float32]:
-    """Extract features as the daemon does: decoded anew if they see more pixels than the models; data: the file."""
-    return extract(image.of_area(photograph, data, limits, features_px).bgr, names, features_px)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from jetsel.base.files import sha256_of
 from jetsel.calibrate.record.database import Store
@@ -20,12 +21,23 @@ Content = tuple[int, int, str]
 """A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
 
 
+class Part(NamedTuple):
+    """A file, or a part of one. key: what identifies it, see `Cut.key`. sha256: of the file."""
+
+    key: str
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Task:
-    """A photograph that lacks predictions. number: its id if it is recorded already; missing: names of models."""
+    """A photograph that lacks predictions. number: its id if it is recorded already; missing: names of models.
+
+    sha256: of the file. key: what identifies it, or the part of it that is recorded.
+    """
 
     photograph: Labelled
     sha256: str
+    key: str
     number: int | None
     missing: tuple[str, ...]
 
@@ -36,27 +48,31 @@ def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | No
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
     is listed anew by each run. A photograph recorded before under another label takes the one it has now.
     """
-    copies: dict[str, list[Labelled]] = defaultdict(list)
+    copies: dict[Part, list[Labelled]] = defaultdict(list)
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
-    given = [(photograph, before.get(str(photograph.path))) for photograph in found.photographs]
+    of_path: dict[Path, list[Labelled]] = defaultdict(list)
+    for photograph in found.photographs:
+        of_path[photograph.path].append(photograph)
+    given = [(path, before.get(str(path))) for path in of_path]
     with closing(workers.work("reading", _content, given)) as contents:
-        for (photograph, known), content in contents:
+        for (path, known), content in contents:
             if isinstance(content, str):
-                unreadable.append((photograph.path, content))
-            else:
-                copies[content[2]].append(photograph)
-                if content != known:
-                    row = (str(photograph.path), *content)
-                    store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
+                unreadable.append((path, content))
+                continue
+            for photograph in of_path[path]:
+                copies[Part(photograph.cut.key(content[2]), content[2])].append(photograph)
+            if content != known:
+                row = (str(path), *content)
+                store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
     if workers.stop.is_set():
         return None
     store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
     store.skip(unreadable)
     chosen = _choose(store, copies)
-    drawn = sorted(chosen, key=lambda one: drawn_order(one[0]))
-    return [task for sha256, photograph in drawn if (task := _task(store, photograph, sha256)).missing]
+    drawn = sorted(chosen, key=lambda one: drawn_order(one[0].key))
+    return [task for part, photograph in drawn if (task := _task(store, photograph, part)).missing]
 
 
 def drawn_order(sha256: str, seed: int = SEED) -> bytes:
@@ -67,48 +83,48 @@ def drawn_order(sha256: str, seed: int = SEED) -> bytes:
     return hashlib.sha256(f"{seed} {sha256}".encode()).digest()
 
 
-def _content(item: tuple[Labelled, Content | None]) -> Content | str:
+def _content(item: tuple[Path, Content | None]) -> Content | str:
     """Return the file's content, hashed unless its size and date are those of before; or why it cannot be read."""
-    photograph, known = item
+    path, known = item
     try:
-        status = photograph.path.stat()
+        status = path.stat()
         if known is not None and known[:2] == (status.st_size, status.st_mtime_ns):
             return known
-        sha256 = sha256_of(photograph.path)
+        sha256 = sha256_of(path)
     except OSError as fault:
         return f"unreadable: {fault.strerror}"
     return status.st_size, status.st_mtime_ns, sha256
 
 
-def _choose(store: Store, copies: Mapping[str, list[Labelled]]) -> list[tuple[str, Labelled]]:
-    """Return the hash of each content with the first of its paths, and list the others and those that contradict.
+def _choose(store: Store, copies: Mapping[Part, list[Labelled]]) -> list[tuple[Part, Labelled]]:
+    """Return each content with the first of its paths, and list the others and those that contradict.
 
     What was recorded before gets the place and the label that it has now.
     """
     execute = store.connection.execute
     execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")
     chosen = []
-    for sha256, photographs in copies.items():
+    for part, photographs in copies.items():
         first, *others = photographs
         labels = {photograph.class_number: photograph.label or "" for photograph in photographs}
         if len(labels) > 1:
             one, other = min(labels.values()), max(labels.values())
             reason = f"contradictory: the same file is labelled {one} and {other}; keep one"
             store.skip((photograph.path, reason) for photograph in photographs)
-            execute("DELETE FROM photographs WHERE sha256 = ?", (sha256,))
+            execute("DELETE FROM photographs WHERE sha256 = ?", (part.key,))
         else:
             store.skip((other.path, f"duplicate: the same file as {first.path}") for other in others)
-            chosen.append((sha256, first))
-            execute("INSERT INTO chosen VALUES (?)", (sha256,))
+            chosen.append((part, first))
+            execute("INSERT INTO chosen VALUES (?)", (part.key,))
             execute(
                 "UPDATE photographs SET path = ?, class = COALESCE(?, class), label = COALESCE(?, label)"
                 " WHERE sha256 = ?",
-                (str(first.path), first.class_number, first.label, sha256),
+                (str(first.path), first.class_number, first.label, part.key),
             )
     return chosen
 
 
-def _task(store: Store, photograph: Labelled, sha256: str) -> Task:
+def _task(store: Store, photograph: Labelled, part: Part) -> Task:
     execute = store.connection.execute
-    (number,) = execute("SELECT id FROM photographs WHERE sha256 = ?", (sha256,)).fetchone() or (None,)
-    return Task(photograph, sha256, number, store.missing("predictions", number))
+    (number,) = execute("SELECT id FROM photographs WHERE sha256 = ?", (part.key,)).fetchone() or (None,)
+    return Task(photograph, part.sha256, part.key, number, store.missing("predictions", number))

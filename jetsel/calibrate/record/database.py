@@ -17,19 +17,21 @@ from jetsel.features import table_hash
 from jetsel.zoo import Family, Model
 
 FORMAT = "jetsel-recording"
-VERSION = 4
+VERSION = 5
 
 _PATIENCE_S = 1.0  # with a process that has the file
 
-# unmetered: why that run metered no energy. energies: means of one run over windows of repeated runs, model NULL if
-# the features were extracted; scatter_mj and idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for
-# the reason. near_hash: its perceptual_hash. features: float32; logits and embedding: float16, little-endian. files:
-# contents by size and date, so that none is hashed twice. dropped: models that are recorded no further.
+# sha256: of the file, or of it and the cut (Cut.key); source: of the file. unmetered: why that run metered no energy.
+# energies: means of one run over windows of repeated runs, model NULL if the features were extracted; scatter_mj and
+# idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for the reason. near_hash: its perceptual_hash.
+# features: float32; logits and embedding: float16, little-endian. files: contents by size and date, so that none is
+# hashed twice. dropped: models that are recorded no further.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL)",
     """CREATE TABLE photographs (
-        id INTEGER PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL UNIQUE, class INTEGER, label TEXT,
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
+        cut TEXT NOT NULL, class INTEGER, label TEXT,
         width_px INTEGER NOT NULL, height_px INTEGER NOT NULL, near_hash INTEGER NOT NULL, features BLOB NOT NULL,
         decode_ms REAL NOT NULL, features_ms REAL NOT NULL)""",
     """CREATE TABLE predictions (
@@ -150,7 +152,7 @@ def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str])
     if meta.get("format") != FORMAT:
         raise CalibrationError(f"{path}: is not a recording of jetsel; name another file")
     if meta["version"] != str(VERSION):
-        is_old = meta["version"] in ("1", "2", "3")
+        is_old = meta["version"] in ("1", "2", "3", "4")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
     for key, due in bound.items():

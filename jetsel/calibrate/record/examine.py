@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.record.bench import RecordOptions, features_of
+from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.contents import Task
+from jetsel.calibrate.record.cuts import Shown, show
 from jetsel.calibrate.record.database import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.features.near_duplicates import perceptual_hash
@@ -54,7 +55,7 @@ class Examiner:
         try:
             data = image.read_file(task.photograph.path, self._limits)
             began = time.thread_time()
-            photograph = image.decode(data, self._limits, self._family.decode_px)
+            shown = show(data, task.photograph.cut, self._limits, self._family.decode_px)
             decode_ms = (time.thread_time() - began) * 1e3
         except OSError as fault:
             return f"unreadable: {fault.strerror}"
@@ -62,18 +63,19 @@ class Examiner:
             return f"unreadable: {fault}"
         if hashlib.sha256(data).hexdigest() != task.sha256:
             return "changed: the file changed during the recording; record again"
-        facts = self._facts(photograph, data, decode_ms) if task.number is None else None
-        return Examined(facts, {name: self._ask(name, photograph) for name in task.missing if name not in self.dropped})
+        facts = self._facts(shown, decode_ms) if task.number is None else None
+        missing = [name for name in task.missing if name not in self.dropped]
+        return Examined(facts, {name: self._ask(name, shown.photograph) for name in missing})
 
-    def _facts(self, photograph: image.Photograph, data: bytes, decode_ms: float) -> dict[str, object]:
+    def _facts(self, shown: Shown, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
-        features = features_of(photograph, data, self._limits, self._features_px)
+        features = shown.extract(self._limits, self._features_px)
         return {
             "features": features.astype("<f4").tobytes(),
             "features_ms": (time.thread_time() - began) * 1e3,
-            "near_hash": perceptual_hash(photograph.bgr),
-            "width_px": photograph.width_px,
-            "height_px": photograph.height_px,
+            "near_hash": perceptual_hash(shown.whole.bgr),  # all parts of an image are held out together
+            "width_px": shown.photograph.width_px,
+            "height_px": shown.photograph.height_px,
             "decode_ms": decode_ms,
         }
 
@@ -96,13 +98,15 @@ def write(store: Store, task: Task, seen: Examined) -> None:
     photograph = task.number
     if seen.facts is not None:
         done = store.connection.execute(
-            "INSERT INTO photographs (path, sha256, class, label, width_px, height_px, near_hash, features, decode_ms,"
-            " features_ms) VALUES (:path, :sha256, :class, :label, :width_px, :height_px, :near_hash, :features,"
-            " :decode_ms, :features_ms)",
+            "INSERT INTO photographs (path, sha256, source, cut, class, label, width_px, height_px, near_hash,"
+            " features, decode_ms, features_ms) VALUES (:path, :sha256, :source, :cut, :class, :label, :width_px,"
+            " :height_px, :near_hash, :features, :decode_ms, :features_ms)",
             {
                 **seen.facts,
                 "path": str(task.photograph.path),
-                "sha256": task.sha256,
+                "sha256": task.key,
+                "source": task.sha256,
+                "cut": task.photograph.cut.text,
                 "class": task.photograph.class_number,
                 "label": task.photograph.label,
             },

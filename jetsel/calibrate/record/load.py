@@ -61,7 +61,7 @@ def load(
         )
         (features_px,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
-        hashes = dict(file.execute("SELECT id, sha256 FROM photographs"))
+        hashes = dict(file.execute("SELECT id, source FROM photographs"))
     learned = learned_share(
         [model for model in family.models if model.manifest.name in names], [hashes[r[0]] for r in rows]
     )

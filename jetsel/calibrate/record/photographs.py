@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import NumberByName, exact, folder_name
+from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of, with_sizes
 from jetsel.image.listing import BY_SYSTEMS, LeftOut, folders_in, images_below, left_out_lines, usable
 from jetsel.zoo import Labels
 
@@ -45,8 +46,8 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
     return lambda name: numbers.get(name) if by_map.get(name) is None else by_map.get(name)
 
 
-def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells, stripped, of each row that is neither blank nor the header.
+def csv_rows(path: Path, *headers: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells, stripped, of each row that is neither blank nor one of the headers.
 
     Raises CalibrationError if the file cannot be read.
     """
@@ -54,16 +55,17 @@ def csv_rows(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[st
         with path.open(encoding="utf-8-sig", newline="") as file:
             for line, row in enumerate(csv.reader(file, strict=True), 1):
                 cells = [cell.strip() for cell in row]
-                is_header = line == 1 and tuple(cell.casefold() for cell in cells) == header[: len(cells)]
+                words = tuple(cell.casefold() for cell in cells)
+                is_header = line == 1 and words in [header[: len(cells)] for header in headers]
                 if any(cells) and not is_header:
                     yield line, cells
     except OSError as fault:
         raise CalibrationError(
-            f"{path}: cannot be read: {fault.strerror}; name a CSV file with the columns {','.join(header)}"
+            f"{path}: cannot be read: {fault.strerror}; name a CSV file with the columns {','.join(headers[0])}"
         ) from fault
     except (csv.Error, UnicodeDecodeError) as fault:
         raise CalibrationError(
-            f"{path}: not a CSV file in UTF-8: {fault}; save it as UTF-8 with the columns {','.join(header)}"
+            f"{path}: not a CSV file in UTF-8: {fault}; save it as UTF-8 with the columns {','.join(headers[0])}"
         ) from fault
 
 
@@ -74,11 +76,15 @@ _OF_CAMERAS = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}")
 
 @dataclass(frozen=True)
 class Labelled:
-    """One photograph. label: as its owner gave it; class_number: what it means; both None if none was asked for."""
+    """One photograph. label: as its owner gave it; class_number: what it means; both None if none was asked for.
+
+    cut: what models are shown of it.
+    """
 
     path: Path
     class_number: int | None
     label: str | None
+    cut: Cut = WHOLE
 
 
 @dataclass(frozen=True)
@@ -90,8 +96,13 @@ class FoundImages:
     skipped: tuple[LeftOut, ...]
 
 
-def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool) -> FoundImages:
+def find(
+    source: Path, labels: Labels, label_map: Path | None, need_labels: bool, sizes: Sequence[int] = ()
+) -> FoundImages:
     """List the photographs of a folder with one folder per class, or of a CSV of `path,label` (header optional).
+
+    A CSV of `file,left,top,right,bottom,label` lists boxes. sizes: shorter sides in pixels of reduced copies, which are
+    listed beside each whole image.
 
     A class is named by its identifier or its English name; label_map: a CSV of `folder,label` for other names. Paths in
     the CSV are relative to it. Without need_labels every image below the folder, or every path of the CSV, counts.
@@ -101,10 +112,12 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
     number_of = class_of(labels, label_map)
     given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
     judged = [
-        file if isinstance(file, LeftOut) else _judge(file, label, number_of, need_labels)
-        for file, label in dict.fromkeys(given)
+        file if isinstance(file, LeftOut) else _judge(file, label, cut, number_of, need_labels)
+        for file, label, one in dict.fromkeys(given)
+        for cut in with_sizes([one], sizes)
     ]
-    photographs = sorted((j for j in judged if isinstance(j, Labelled)), key=lambda p: (p.path, p.label or ""))
+    labelled = [one for one in judged if isinstance(one, Labelled)]
+    photographs = sorted(labelled, key=lambda one: (one.path, one.label or "", one.cut.text))
     skipped = sorted((j for j in judged if isinstance(j, LeftOut)), key=lambda s: (s.path, s.reason))
     if not photographs:
         if need_labels and source.is_dir():
@@ -116,7 +129,7 @@ def find(source: Path, labels: Labels, label_map: Path | None, need_labels: bool
 def labels_in(source: Path) -> list[str]:
     """Return the names of the class folders in a folder, or the labels in a CSV; raises CalibrationError."""
     if not source.is_dir():
-        return sorted({label for _, label in _in_csv(source, need_labels=True) if label is not None})
+        return sorted({label for _, label, _ in _in_csv(source, need_labels=True) if label is not None})
     return [folder.name for folder in folders_in(source)]
 
 
@@ -165,31 +178,40 @@ def check_level(source: Path, number_of: ClassOf | None = None) -> None:
         raise CalibrationError(f"{source}: its folders hold the classes one level deeper; give one of these: {listed}")
 
 
-def _judge(path: Path, label: str | None, number_of: ClassOf, need_labels: bool) -> Labelled | LeftOut:
+def _judge(path: Path, label: str | None, cut: Cut, number_of: ClassOf, need_labels: bool) -> Labelled | LeftOut:
     if not need_labels:
-        return Labelled(path, None, None)
+        return Labelled(path, None, None, cut)
     if label is None:
         return LeftOut(path, "no label: it is not in a class folder; move it into the folder of its class")
     number = number_of(label)
     if number is None:
         return LeftOut(path, f"{UNKNOWN}: {label!r} is not a class of the family; rename it or add it to a label map")
-    return Labelled(path, number, label)
+    return Labelled(path, number, label, cut)
 
 
-def _in_folder(source: Path) -> Iterator[tuple[Path | LeftOut, str | None]]:
+Given = tuple[Path | LeftOut, str | None, Cut]
+"""An image, or why it is left out; its label; and what of it is shown."""
+
+
+def _in_folder(source: Path) -> Iterator[Given]:
     """Every image at any depth with the outermost folder that it lies in, and whatever is left out."""
     for found in images_below(source):
         folders = found.relative_to(source).parts[:-1] if isinstance(found, Path) else ()
-        yield found, folders[0] if folders else None
+        yield found, folders[0] if folders else None, WHOLE
 
 
-def _in_csv(source: Path, need_labels: bool) -> Iterator[tuple[Path | LeftOut, str | None]]:
-    for line, cells in csv_rows(source, ("path", "label")):
-        if len(cells) > 2 or (need_labels and len(cells) != 2):
+BOXES = ("file", "left", "top", "right", "bottom", "label")
+
+
+def _in_csv(source: Path, need_labels: bool) -> Iterator[Given]:
+    for line, cells in csv_rows(source, ("path", "label"), BOXES):
+        where, is_box = f"{source}, line {line}", len(cells) == len(BOXES)
+        if not is_box and (len(cells) > 2 or (need_labels and len(cells) != 2)):
             raise CalibrationError(
-                f"{source}, line {line}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby"
+                f"{where}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby, or {','.join(BOXES)}"
             )
-        yield usable(source.parent / cells[0], is_folder=False), cells[1] if need_labels else None
+        cut = box_of(cells[1:5], where) if is_box else WHOLE
+        yield usable(source.parent / cells[0], is_folder=False), cells[-1] if need_labels else None, cut
 
 
 def _none_found(source: Path, skipped: list[LeftOut], labels: Labels, need_labels: bool) -> str:

@@ -172,7 +172,7 @@ def record(
 def _examine_first(
     tasks: list[Task], examiner: Examiner, threads: int, announce: Callable[[RecordingPlan], None]
 ) -> dict[str, Examined | str]:
-    """Examine a few images and announce how long all take by them; return what was seen of them, by hash."""
+    """Examine a few images and announce how long all take by them; return what was seen of them, by key."""
     began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
         seen = list(pool.map(examiner, first))
@@ -180,7 +180,7 @@ def _examine_first(
     recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks)
     models = {name for task in tasks for name in task.missing}
     announce(RecordingPlan(len(tasks), len(models), 2 * recording_s))  # timing has as long as recording
-    return {task.sha256: one for task, one in zip(first, seen, strict=True)}
+    return {task.key: one for task, one in zip(first, seen, strict=True)}
 
 
 def _examine_all(
@@ -197,7 +197,7 @@ def _examine_all(
     """
 
     def examine(task: Task) -> Examined | str:
-        return first.pop(task.sha256, None) or examiner(task)
+        return first.pop(task.key, None) or examiner(task)
 
     recorded = 0
     (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jetsel.features import FEATURES, NAMES, extract, table, table_hash
+from jetsel.features import FEATURES, KINDS, NAMES, PAPER_NAMES, extract, table, table_hash
 
 # Table 2 of the paper, written out.
 TABLE_2 = """
@@ -40,10 +40,10 @@ images = st.builds(
 )
 
 
-def test_the_names_are_those_of_table_2():
-    assert tuple(TABLE_2.split()) == NAMES
-    assert len(NAMES) == 29
-    assert len(set(NAMES)) == 29
+def test_the_names_are_those_of_table_2_and_of_kinds():
+    assert tuple(TABLE_2.split()) == PAPER_NAMES
+    assert (*PAPER_NAMES, *KINDS) == NAMES
+    assert len(set(NAMES)) == 29 + 6
 
 
 @settings(deadline=None)
@@ -55,7 +55,7 @@ def test_the_names_are_those_of_table_2():
 def test_defined_for_every_photograph(image):
     before = image.copy()
     values = extract(image)
-    assert values.shape == (29,)
+    assert values.shape == (len(NAMES),)
     assert values.dtype == np.float32
     assert np.isfinite(values).all()
     assert (values >= 0).all()

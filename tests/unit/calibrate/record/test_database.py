@@ -59,8 +59,8 @@ def test_a_foreign_file_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("version", "2", "is of format 2 and this jetsel reads 4; delete it"),
-        ("version", "5", "is of format 5 and this jetsel reads 4; upgrade"),
+        ("version", "2", "is of format 2 and this jetsel reads 5; delete it"),
+        ("version", "6", "is of format 6 and this jetsel reads 5; upgrade"),
         ("family", "pets", "for family 'pets', not 'starter'"),
         ("labels_sha256", "0", "with another labels file"),
         ("feature_table", "1", "with other features"),
