@@ -45,13 +45,18 @@ TX2_CORE_FACTOR = 4.0
 
 
 def recorded(
-    family: Family, photos: Path, file: Path, features_px: int = WORKING_PX, plan: TimingPlan | None = None
+    family: Family,
+    photos: Path,
+    file: Path,
+    features_px: int = WORKING_PX,
+    plan: TimingPlan | None = None,
+    sizes: Sequence[int] = (),
 ) -> LoadedRecording:
     """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most.
 
-    plan: how times are taken, None for the default.
+    plan: how times are taken, None for the default. sizes: see `find`.
     """
-    found = find(photos, family.labels, None, need_labels=True)
+    found = find(photos, family.labels, None, need_labels=True, sizes=sizes)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
         every = frozenset(model.manifest.name for model in family.models)  # another machine may serve any of them

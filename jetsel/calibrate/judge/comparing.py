@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.chain import Lift
 from jetsel.calibrate.judge.findings import Comparison, FittedChain, Reliability
+from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run
@@ -49,6 +50,7 @@ def _chain(judge: Judge, run: Run, lift: Lift, *, is_offered: bool) -> FittedCha
         offered=is_offered,
         chooser_ms=judge.chooser_ms(run),
         chooser_mj=judge.chooser_mj(run) if judge.recording.knows_energy else None,
+        kinds=kinds_found(judge.recording, run) if is_offered else [],
     )
 
 

@@ -67,12 +67,21 @@ class Reliability(Struct, frozen=True):
     error_after: float
 
 
+class ImageKind(Struct, frozen=True):
+    """Images that the chain begins with one model: their share of all, and how they look, as in `dark`."""
+
+    model: str
+    share: float
+    look: str
+
+
 class FittedChain(Struct, frozen=True):
     """The premodel as it was fitted: what its neighbours add, and what it costs.
 
     features, k: in which neighbours are near, and how many are asked. points: of right answers that it adds to one path
     for all images, at equal worth of cost, on images that it was not fitted on; with their standard error. offered:
-    whether the calibration has the policy. chooser_ms, chooser_mj: of features and choice, above idle power.
+    whether the calibration has the policy. chooser_ms, chooser_mj: of features and choice, above idle power. kinds: of
+    images, which the neighbours tell apart.
     """
 
     features: list[str]
@@ -82,6 +91,7 @@ class FittedChain(Struct, frozen=True):
     offered: bool
     chooser_ms: float
     chooser_mj: float | None = None
+    kinds: list[ImageKind] = []
 
 
 class Guess(Struct, frozen=True):

@@ -120,7 +120,11 @@ def premodel_in_words(chain: FittedChain) -> str:
         f"and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
     nothing = "" if chain.offered else " adds nothing here, so chain is not offered"
-    return f"The premodel{nothing}: {adds}."
+    kinds = "".join(
+        f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
+        for kind in chain.kinds
+    )
+    return f"The premodel{nothing}: {adds}.{kinds}"
 
 
 def score(labels_from: str | None) -> str:

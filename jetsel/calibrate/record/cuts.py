@@ -44,6 +44,10 @@ class Cut(NamedTuple):
 WHOLE = Cut()
 
 
+class TooSmallError(BadImageError):
+    """An image that has no smaller copy of the size that was asked for."""
+
+
 def cut_of(text: str) -> Cut:
     """Return the cut that a recording stores. Raises ValueError."""
     return msgspec.json.decode(text, type=Cut) if text else WHOLE
@@ -70,7 +74,7 @@ class Shown(NamedTuple):
 def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
     """Decode an image, and cut it as the daemon does. decode_px: see `image.decode`.
 
-    Raises BadImageError or ImageTooLargeError; so it does if a reduced copy would not be smaller.
+    Raises BadImageError, ImageTooLargeError, or TooSmallError if a reduced copy would not be smaller.
     """
     whole = image.decode(data, limits, decode_px if cut.is_whole else limits.max_pixels)
     if cut.box is not None:
@@ -78,7 +82,7 @@ def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
     if cut.shorter_px is None:
         return Shown(whole, data, whole)
     if min(whole.width_px, whole.height_px) <= cut.shorter_px:
-        raise BadImageError(f"its shorter side is not above {cut.shorter_px} pixels, so it has no smaller copy")
+        raise TooSmallError(f"too small: its shorter side is not above {cut.shorter_px} pixels")
     width_px, height_px = image.smaller_size(whole.width_px, whole.height_px, cut.shorter_px)
     bgr = np.asarray(cv2.resize(whole.bgr, (width_px, height_px), interpolation=cv2.INTER_AREA), np.uint8)
     return Shown(image.Photograph(bgr, width_px, height_px), None, whole)

@@ -15,7 +15,7 @@ from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.contents import Task
-from jetsel.calibrate.record.cuts import Shown, show
+from jetsel.calibrate.record.cuts import Shown, TooSmallError, show
 from jetsel.calibrate.record.database import Store
 from jetsel.engines import Engine, EngineFailedError
 from jetsel.features.near_duplicates import perceptual_hash
@@ -59,6 +59,8 @@ class Examiner:
             decode_ms = (time.thread_time() - began) * 1e3
         except OSError as fault:
             return f"unreadable: {fault.strerror}"
+        except TooSmallError as fault:
+            return str(fault)
         except (BadImageError, ImageTooLargeError) as fault:
             return f"unreadable: {fault}"
         if hashlib.sha256(data).hexdigest() != task.sha256:

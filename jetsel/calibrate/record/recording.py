@@ -101,6 +101,10 @@ class Recording:
         """The named features of one photograph, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
 
+    def feature(self, name: str) -> NDArray[np.float32]:
+        """One feature of every photograph, (n,)."""
+        return self.features[:, self.feature_names.index(name)]
+
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """Which model was right on which photograph, (n, m): its first answer is the class."""
