@@ -16,7 +16,6 @@ from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.features import PAPER_SEVEN
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.cascade import ChosenPoints
 from jetsel.policies.chain import ChosenReading
@@ -83,7 +82,7 @@ def test_a_reading_at_a_price_is_what_the_assembled_chain_gives_on_images_that_i
     learned, held, table = parted(whole)
     tried = try_readings(learned.policies["chain"], table)
     for reading, one in tried.items():
-        if reading.features != PAPER_SEVEN:
+        if not reading.k:
             continue
         for place in (3, 10, 17):
             chosen = ChosenReading(reading.features, reading.k, place, (0,))
