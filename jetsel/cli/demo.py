@@ -68,6 +68,7 @@ def demo(
     from jetsel.cli.status_text import family_lines
     from jetsel.cli.temporary import daemon
     from jetsel.cli.terminal import console
+    from jetsel.zoo import STARTER
 
     out = console()
     folder = None if models is None else _pulled(models)
@@ -83,9 +84,40 @@ def demo(
         out.print(_table(asked))
         for line in (_summary(asked), *family_lines(family)):
             out.print(line, soft_wrap=True)
+        if family.name == "starter":
+            out.print(*_day_and_night(client))
+    if family.name != "starter":
+        with daemon(STARTER) as client:
+            out.print(*_day_and_night(client))
     out.print("the daemon has stopped")
     if folder is not None:
         out.print("to serve these models: jetsel models pull efficientnet-lite, then jetsel serve")
+
+
+def _day_and_night(client: Client) -> tuple[Table, str]:
+    """Show one thing by day and at night to the starter family, whose premodel knows which models are for the dark."""
+    import cv2
+    import numpy as np
+
+    from jetsel.cli.drawn import at_night, pictures
+    from jetsel.cli.terminal import milliseconds, table
+
+    text, path = next(iter(photographs().items()), ("", None))
+    if path is None:
+        text, day = next(iter(pictures().items()))
+    else:
+        day = np.asarray(cv2.imread(str(path)), np.uint8)
+    shown = table("image", "answer", ">prob.", "models run", ">ms in models", ">features", "why")
+    for name, picture in ((text, day), (f"{text}, at night", at_night(day))):
+        for _ in range(2):  # the first run of a model is never its usual time
+            answer = client.classify(picture, family="starter", policy="chain")
+        ran = ", ".join(run.model for run in answer.ran)
+        times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
+        shown.add_row(name, answer.label, f"{answer.probability:.0%}", ran, *times, answer.because)
+    return shown, (
+        "The premodel (chain) chooses models by the calibration images that are nearest in a few features. The image "
+        "at night is drawn."
+    )
 
 
 def photographs() -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""Pictures that jetsel draws itself, so that the demo has something to show if no photograph is installed."""
+"""Pictures that jetsel draws itself for the demo: if no photograph is installed, and what a camera gives at night."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ FRUIT = {  # the half axes in pixels, and the colour in BGR
 def pictures() -> dict[str, NDArray[np.uint8]]:
     """Return what is drawn by its description, each (320, 320, 3) uint8 BGR."""
     return {name: _fruit(axes, colour) for name, (axes, colour) in FRUIT.items()}
+
+
+def at_night(bgr: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return an image as an infrared camera gives it in the dark: without colour, darker, and with noise.
+
+    bgr: (height, width, 3) uint8; so is what is returned. `calibration/starter/night.py` draws those that the starter
+    family's models of the night were trained on.
+    """
+    gray = cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY).astype(np.float32)
+    noisy = 0.45 * gray + np.random.default_rng(SEED).normal(0, 4, gray.shape)
+    dark = np.clip(noisy, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.cvtColor(dark, cv2.COLOR_GRAY2BGR), np.uint8)
 
 
 def _fruit(axes: tuple[int, int], colour: tuple[int, int, int]) -> NDArray[np.uint8]:
