@@ -175,6 +175,12 @@ def source_of(trained: Trained, photographs: int, classes: int) -> str:
     """One sentence on where the weights came from."""
     recipe = RECIPES[trained.name]
     taught = f", distilled from {' and '.join(recipe.teachers)}" if recipe.teachers else ""
+    if recipe.tuned is not None:
+        return (
+            f"{recipe.tuned} fine-tuned by the jetsel project for images of the night: {photographs} photographs of "
+            f"{classes} classes, darkened by calibration/starter/night.py, taught by what {recipe.teachers[0]} says of "
+            f"them by day: {trained.epoch} epochs, seed {recipe.seed}, recipe {trained.name} in calibration/starter."
+        )
     epochs = f"{trained.epoch} epochs" if trained.finished else f"{trained.epoch} of {recipe.epochs} epochs"
     return (
         f"Trained from scratch by the jetsel project on {photographs} photographs of {classes} classes{taught}: "
