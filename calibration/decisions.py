@@ -133,8 +133,9 @@ def main() -> None:
     parser.add_argument("--imagenet", type=Path, default=SHIPPED, help="calibration with answers (%(default)s)")
     parser.add_argument("--starter", type=Path, metavar="RECORDING", help="recording of the starter family")
     options = parser.parse_args()
-    answers = read_condensed(options.imagenet, read(options.imagenet).costs_ms)
-    populations = [Population("imagenet", Recording.of_answers(answers))]
+    shipped = read(options.imagenet)
+    answers = read_condensed(options.imagenet, shipped.costs_ms)
+    populations = [Population("imagenet", Recording.of_answers(answers, shipped.decode_px))]
     if options.starter is not None:
         family = scan([STARTER]).families["starter"]
         populations.append(Population("starter", load(options.starter, family).recording))

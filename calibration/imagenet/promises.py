@@ -23,7 +23,7 @@ SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 def shipped() -> tuple[Recording, Identity]:
     """Return the answers of the models that the shipped calibration has, and whose they are."""
     known = read(SHIPPED)
-    scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms))
+    scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms), known.decode_px)
     recording = replace(scaled, is_scaled=False)  # temperatures are fitted again
     parts = known.feature_table, known.decode_px, known.features_px
     return recording, Identity(known.family, known.labels_sha256, known.identities, *parts)

@@ -77,7 +77,7 @@ def retime(
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms))
+    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms), known.decode_px)
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = Identity(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px

@@ -19,6 +19,7 @@ from jetsel.premodel import Chain, Neighbours, Scaling, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, select_paths
 
 NAME = "chain"
+SEED = 2018
 SAMPLE, SAMPLE_K = 1000, 101  # images whose neighbours say which paths are worth keeping, and how many neighbours
 
 
@@ -107,7 +108,10 @@ class ChainKind(Kind):
         scaled = fit_scaling(train.of(seven)).apply(train.of(seven))
         rows = np.linspace(0, len(scaled) - 1, min(SAMPLE, len(scaled))).astype(int)
         near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_K, len(scaled)))
-        return Learned(train.models, select_paths(train.outputs, near), train.features, train.feature_names)
+        # Images may be equally near, as all of one size are: which of them are asked must not depend on their order.
+        drawn = np.random.default_rng(SEED).permutation(len(scaled))
+        table = select_paths(train.outputs, near).take(drawn)
+        return Learned(train.models, table, train.features[drawn], train.feature_names)
 
     def fitted(self, learned: Learned, chosen: ChosenReading) -> Part:
         """Store the paths, the scaled features, and what each path gave on each image."""

@@ -13,7 +13,7 @@ from jetsel.premodel.neighbours import worthiest
 
 STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that the first model of a cascade answers
 MOST_PATHS = 30
-PRICES = np.geomspace(0.003, 1.0, 24)
+PRICES = np.geomspace(0.003, 4.0, 30)
 """Of the most expensive model's cost, in shares of right answers: what a chain is fitted and tried at."""
 BLOCK = 64  # images at a time: their neighbours' columns then fit the processor's cache
 
@@ -31,6 +31,10 @@ class PathTable:
         """Return the table of these paths on the images of `outputs`."""
         judged = [judge(path, outputs) for path in paths]
         return cls(tuple(paths), np.stack([right for right, _ in judged], 1), np.stack([ran for _, ran in judged], 1))
+
+    def take(self, rows: NDArray[np.int64]) -> PathTable:
+        """Return the same of some images, in the order of `rows`."""
+        return PathTable(self.paths, self.right[rows], self.ran[rows])
 
     def cost(self, costs: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return what each path costs on each image, (n, P); costs: of each model, (m,)."""

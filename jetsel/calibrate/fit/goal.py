@@ -18,6 +18,7 @@ SURE = 1.645  # standard errors: 95 % one-sided
 LUCK = 1.5
 """Standard errors: the cheapest of many points that seem accurate enough has had luck. With these, and each point's
 accuracy smoothed over its neighbours, few draws lose too much (`python -m calibration.decisions` counts them)."""
+LEAST_OF_A_KIND = 100  # images: of fewer, it is not asked whether accuracy is kept among them alone
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
 
@@ -26,13 +27,15 @@ class Outcomes:
     """What one way to choose gives on n photographs.
 
     correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured. groups: (n,), images
-    with the same number count as one in every error; None if each image is its own.
+    with the same number count as one in every error; None if each image is its own. is_small: (n,), see Recording; None
+    if all images are of one kind.
     """
 
     correct: NDArray[np.bool_]
     time_ms: NDArray[np.float64]
     energy_mj: NDArray[np.float64] | None = None
     groups: NDArray[np.int64] | None = None
+    is_small: NDArray[np.bool_] | None = None
 
     def of(self, rows: NDArray[np.bool_]) -> Outcomes:
         """The same on some of the photographs."""
@@ -41,7 +44,15 @@ class Outcomes:
             self.time_ms[rows],
             None if self.energy_mj is None else self.energy_mj[rows],
             None if self.groups is None else self.groups[rows],
+            None if self.is_small is None else self.is_small[rows],
         )
+
+    def kinds(self) -> list[NDArray[np.bool_]]:
+        """Return which images are of each kind, small ones and others, (n,) each; none if one kind has too few."""
+        if self.is_small is None:
+            return []
+        parts = [self.is_small, ~self.is_small]
+        return parts if min(int(part.sum()) for part in parts) >= LEAST_OF_A_KIND else []
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
         """What is to be saved, (n,); energy, if that is wanted, was measured: `calibrate` sees to it."""
@@ -112,18 +123,27 @@ class Goal:
 
         points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, less
         what may be luck, but need not be better than the reference for that. And it surely loses at most twice as much:
-        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). With two kinds of images, it does
+        so among each.
         """
         accuracy, cost = self._figures(points)
+        keeps = self._as_accurate(points, reference)
+        for kind in reference.kinds():
+            keeps &= self._as_accurate([point.of(kind) for point in points], reference.of(kind))
+        saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
+        return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
+
+    def _as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> NDArray[np.bool_]:
+        """Return which points keep the reference's accuracy on these images, see `cheapest_as_accurate`."""
+        accuracy, _ = self._figures(points)
         gain = accuracy - reference.correct.mean()
         padded = np.pad(gain, 1, mode="edge")
         smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
         keeps = gain + margin >= np.minimum(LUCK * error, margin)
-        keeps &= smooth + SURELY_LOST * margin >= SURE * error
-        saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
-        return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
+        kept: NDArray[np.bool_] = keeps & (smooth + SURELY_LOST * margin >= SURE * error)
+        return kept
 
     def within_limits(self, points: Sequence[Outcomes]) -> int:
         """Return the place of the point that serves a goal with limits best.
@@ -179,7 +199,12 @@ class Goal:
                 return True, said
             if 100 * gain < -self.may_lose_points:
                 return False, f"{said}; it may lose {self.may_lose_points:g} points (--may-lose)"
-            spare = gain + SURELY_LOST * self.may_lose_points / 100
+            margin = self.may_lose_points / 100
+            for kind, name in zip(rival.kinds(), ("small images", "other images"), strict=False):
+                of_kind, error_of_kind = _gain(candidate.of(kind), rival.of(kind))
+                if of_kind < -margin or of_kind + SURELY_LOST * margin < SURE * error_of_kind:
+                    return False, f"{said}; {100 * of_kind:+.2f} points on {name}, which may be too much (--may-lose)"
+            spare = gain + SURELY_LOST * margin
             if spare >= SURE * error:
                 return True, said
             lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"

@@ -16,7 +16,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
-from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times
+from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times, kinds_of_size
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
 from jetsel.image.listing import count_reasons
@@ -48,11 +48,13 @@ def load(
         classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
         if labels_from is not None:
             classes = logits[names.index(labels_from)].argmax(axis=1)
+        features = np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES))
         recording = Recording(
             models=names,
             logits=logits,
             classes=classes,
-            features=np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES)),
+            features=features,
+            sizes=kinds_of_size(features, family.decode_px),
             costs_ms=times.costs_ms,
             **_of_energy(times.energies),
             embeddings=embeddings,

@@ -23,6 +23,20 @@ from jetsel.runtime.infer import predict
 Objective = Literal["time", "energy"]
 """What is to be saved: the cheapest model is the one that takes least of it."""
 
+SMALLER = (0.5, 0.75)  # of the largest input's side: where a kind of size ends
+
+
+def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
+    """Return which images have a shorter side below half of the largest input (0), below three quarters (1), others (2).
+
+    features: (n, features), all of the table. decode_px: the side of the largest input. On images that are enlarged a
+    large model sees little that a small one does not, so that the order of the models may turn round: accuracy is kept
+    among each kind, not in the mean of all.
+    """
+    width, height = (features[:, NAMES.index(name)] for name in ("width", "height"))
+    return np.searchsorted(np.log2(decode_px * np.array(SMALLER)), np.minimum(width, height), side="right")
+
+
 CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and record again"
 
 
@@ -36,7 +50,8 @@ class Recording:
     that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
     photograph was read. energies_mj: model -> mean energy of the same run above idle power, None if it was not
     measured. chooser_w: watts above idle while features are extracted, None if unknown. objective: which cost counts.
-    is_scaled: whether the logits are divided by calibrated temperatures already.
+    is_scaled: whether the logits are divided by calibrated temperatures already. sizes: (n,), how large the photographs
+    are beside the models' inputs, see `kinds_of_size`; None if that is not asked.
     """
 
     models: tuple[str, ...]
@@ -52,10 +67,11 @@ class Recording:
     chooser_w: float | None = None
     objective: Objective = "time"
     is_scaled: bool = False
+    sizes: NDArray[np.int64] | None = None
 
     @classmethod
-    def of_answers(cls, answers: Answers) -> Recording:
-        """Return what shipped with a calibration as the recording that it was made of."""
+    def of_answers(cls, answers: Answers, decode_px: int) -> Recording:
+        """Return what shipped with a calibration as the recording that it was made of. decode_px: the family's."""
         return cls(
             models=answers.models,
             logits=answers.logits,
@@ -64,6 +80,7 @@ class Recording:
             costs_ms=answers.costs_ms,
             groups=answers.groups,
             is_scaled=True,
+            sizes=kinds_of_size(answers.features, decode_px),
         )
 
     def condensed(
@@ -165,6 +182,7 @@ class Recording:
             features=self.features[rows],
             embeddings=None if self.embeddings is None else self.embeddings[rows],
             groups=None if self.groups is None else self.groups[rows],
+            sizes=None if self.sizes is None else self.sizes[rows],
             paths=tuple(self.paths[row] for row in rows) if self.paths else (),
         )
 

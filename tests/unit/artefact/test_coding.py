@@ -161,7 +161,7 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
     temperatures = fit_temperatures(whole)
     (tmp_path / ANSWERS).write_bytes(whole.condensed(temperatures))
     assert (tmp_path / ANSWERS).stat().st_size < whole.logits.nbytes / 5
-    found = Recording.of_answers(read_condensed(tmp_path, {"small": 2.0, "large": 3.0}))
+    found = Recording.of_answers(read_condensed(tmp_path, {"small": 2.0, "large": 3.0}), 64)
     assert (found.models, found.costs_ms, found.is_scaled) == (MODELS, {"small": 2.0, "large": 3.0}, True)
     assert fit_temperatures(found) == {"small": 1.0, "large": 1.0}
     assert found.features == pytest.approx(whole.features, rel=1e-3)
