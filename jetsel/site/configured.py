@@ -116,8 +116,5 @@ def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> di
     So one that is not calibrated never is the most expensive one, which answers in doubt.
     """
     costs_ms = {} if calibration is None else calibration.costs_ms
-
-    def place(name: str) -> tuple[bool, float]:
-        return name in costs_ms, costs_ms.get(name, models[name].manifest.cost_ms)
-
-    return {name: models[name] for name in sorted(models, key=place)}
+    times_ms = {name: costs_ms.get(name, model.manifest.cost_ms) for name, model in models.items()}
+    return {name: models[name] for name in sorted(models, key=lambda name: (name in costs_ms, times_ms[name]))}

@@ -77,8 +77,9 @@ def train_head(
     found = find(photos, labels, None, need_labels=True)
     place = check_before(values, labels, found, folder)
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
+    decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
-        seen = see(shown, known.models, engines, site.limits, known.decode_px, output.step)
+        seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
         trained = train(seen, labels.names, output.step)
     left_out = [*found.skipped, *seen.unreadable]
     learned = sorted(set(seen.hashes))
