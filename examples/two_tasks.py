@@ -72,13 +72,14 @@ def asked(client: Client, path: Path, family: str, least_accuracy: float) -> str
     return f"{answer.label} ({', '.join(ran.model for ran in answer.ran)} ran: {answer.because})"
 
 
-def jetsel(*arguments: object) -> None:
-    """Run a command as an owner does; end with what it says where it fails."""
+def jetsel(*arguments: object) -> str:
+    """Run a command as an owner does and return what it prints; end with what it says where it fails."""
     print(f"$ jetsel {' '.join(map(str, arguments))}", flush=True)
     command = [sys.executable, "-m", "jetsel", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.stderr)
+    return done.stdout
 
 
 def halves(photos: Path, work: Path) -> tuple[Path, Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,13 @@ def family_lines(family: FamilyStatus) -> list[str]:
     if family.drift is not None:
         changed = family.drift.hint or family.drift.reason or f"none in {count(family.drift.photographs)} images"
         lines.append(f"  drift: {changed}")
-    return lines + _models(family.models)
+    return lines + _models(family.models) + not_calibrated(family.not_calibrated, family.name)
+
+
+def not_calibrated(models: Sequence[str], family: str) -> list[str]:
+    """Return a line that names models of a family that its calibration does not know, if there are some."""
+    repair = f"no policy uses them until `jetsel calibrate IMAGES --family {family}` finds that they pay"
+    return [f"  not calibrated: {', '.join(models)}: {repair}"] if models else []
 
 
 def _point_in_use(front: FrontStatus) -> list[str]:

@@ -193,7 +193,7 @@ def serve_family(
         driver=Driver(queues, config.models.max_batch, events=events),
         policies=_offered(in_use, queues, config),
         requirements=requirements_policy(
-            in_use.policies, in_use.calibration, *_places(queues), config.edge, no_energies(in_use.calibration)
+            in_use.policies, in_use.calibration, *_places(in_use, queues), config.edge, no_energies(in_use.calibration)
         ),
         default_policy=configured.default_policy,
         because=configured.because,
@@ -212,17 +212,22 @@ def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config:
     """What the calibration offers, each model of the edge, and what goes by time, if it can."""
     found = dict(in_use.policies)
     if in_use.calibration is not None:
-        here, elsewhere = _places(queues)
+        here, elsewhere = _places(in_use, queues)
         least, known = config.policy.least_accuracy, in_use.calibration
         timed = deadline_policy(found, known, here, elsewhere, config.edge, least)
         found |= {} if timed is None else {timed.name: timed}
     return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 
-def _places(queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
-    """Return the models that answer here, cheapest first, and those of the edge."""
+def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
+    """Return the models that answer here, cheapest first, and those of the edge.
+
+    If the calibration knows some of those here, the others do not count.
+    """
     here = [name for name, queue in queues.items() if queue.runner is None]
-    return here, [name for name, queue in queues.items() if queue.runner is not None]
+    unknown = in_use.unknown(here)
+    known = [name for name in here if name not in unknown]
+    return known or here, [name for name, queue in queues.items() if queue.runner is not None]
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:

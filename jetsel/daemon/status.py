@@ -114,6 +114,7 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
         wrong_at_most=family.promises.wrong_at_most,
         promises=[] if promises is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promises.kept],
         front=_front(family),
+        not_calibrated=in_use.unknown(family.models),
     )
 
 

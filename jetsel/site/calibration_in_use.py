@@ -39,6 +39,10 @@ class CalibrationInUse:
     def __str__(self) -> str:
         return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
+    def unknown(self, models: Collection[str]) -> list[str]:
+        """Return those of these models that the calibration does not know; none without a calibration."""
+        return [] if self.calibration is None else [name for name in models if name not in self.calibration.identities]
+
 
 def choose(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None

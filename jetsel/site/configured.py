@@ -23,8 +23,9 @@ log = logging.getLogger("jetsel.models")
 class ConfiguredFamily:
     """One family as the configuration has it served; no model is loaded.
 
-    models: by name, cheapest first. fallback: the model used in doubt. because: why `default_policy`, in words. front:
-    the operating points of that policy; None without a latency target or power budget, or without a calibration.
+    models: by name, cheapest first; before them those that the calibration in use does not know. fallback: the model
+    used in doubt. because: why `default_policy`, in words. front: the operating points of that policy; None without a
+    latency target or power budget, or without a calibration.
     """
 
     family: Family
@@ -48,6 +49,10 @@ def configured(
     served = served_models(family, config)
     in_use = choose(family, served, config, before)
     models = _by_time(served, in_use.calibration)
+    if unknown := in_use.unknown(models):
+        words = "family %s: not calibrated: %s: no policy uses them until `jetsel calibrate` finds that they pay"
+        told = event("not-calibrated", family=family.name, models=unknown)
+        log.info(words, family.name, ", ".join(unknown), extra=told)
     best = list(models)[-1]
     fallback = config.policy.fallback or best
     if fallback not in models:
@@ -106,6 +111,10 @@ def _front(
 
 
 def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:
-    """Return the models cheapest first, by the calibration's times if it knows them."""
+    """Return the models cheapest first, by the calibration's times; before them those that it does not know.
+
+    So one that is not calibrated never is the most expensive one, which answers in doubt.
+    """
     costs_ms = {} if calibration is None else calibration.costs_ms
-    return dict(sorted(models.items(), key=lambda item: costs_ms.get(item[0], item[1].manifest.cost_ms)))
+    times_ms = {name: costs_ms.get(name, model.manifest.cost_ms) for name, model in models.items()}
+    return {name: models[name] for name in sorted(models, key=lambda name: (name in costs_ms, times_ms[name]))}

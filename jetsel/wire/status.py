@@ -176,7 +176,7 @@ class FamilyStatus(Struct, frozen=True):
 
     `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
     for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
-    budget.
+    budget. `not_calibrated` names the models that the calibration in use does not know: no policy uses them.
     """
 
     name: str = ""
@@ -196,6 +196,7 @@ class FamilyStatus(Struct, frozen=True):
     operating_points: list[OperatingPoint] | None = None
     wrong_at_most: float | None = None
     front: FrontStatus | None = None
+    not_calibrated: list[str] = []
 
 
 class EdgeModelStatus(Struct, frozen=True):

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from jetsel.base.errors import ManifestError
+from jetsel.base.errors import ManifestError, did_you_mean
 from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
-from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family
+from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family, labels_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
@@ -204,22 +204,65 @@ def family_of_heads(
     if there and not replace:
         again = "; --replace trains them again" if place in {one.manifest.origin for one in there.values()} else ""
         raise ManifestError(
-            f"family {family.name} has {', '.join(there)} already: choose another name with --family{again}"
+            f"family {family.name} has {', '.join(there)} already: for heads beside them, for another kind of images, "
+            f"use --family {family.name} --name KIND; for a family of its own, choose another name with --family{again}"
         )
     others = {one.manifest.origin or place for one in known} - {place}
     told = [f"family {family.name} has heads of {one} too, in one cascade with the new ones" for one in sorted(others)]
     return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *told)), there
 
 
+def heads_beside(
+    zoo: Zoo, name: str, kind: str, base: str | None, photos: Path, *, replace: bool
+) -> tuple[Family, NewFamily, dict[str, Model]]:
+    """Return the backbones of heads for another kind of images, their family, and the models that they replace by name.
+
+    The backbones have the names of the new models. name: of the family, whose labels stay. base: the one of its models
+    to build on, None for one on each backbone. Raises ManifestError, which names the repair, before anything is
+    trained.
+    """
+    family = zoo.families.get(name)
+    if family is None:
+        near = did_you_mean(name, zoo.families)
+        raise ManifestError(f"there is no family {name}{near}: train its first heads without --name")
+    known = {model.manifest.name: model for model in family.models}
+    if base is not None and base not in known:
+        near = did_you_mean(base, known)
+        raise ManifestError(f"--backbone: family {name} has no model {base}{near}; it has {', '.join(known)}")
+    able = {
+        (model.manifest.sha256, model.manifest.input): model
+        for model in reversed(family.models)  # so that of heads on the same backbone the first one names it
+        if base in (None, model.manifest.name) and model.manifest.embedding_width is not None
+    }
+    if not able:
+        raise ManifestError(f"{base or f'family {name}'}: gives no embedding, which a head is trained on")
+    models = tuple(_named(model, f"{model.manifest.name}-{kind}") for model in reversed(able.values()))
+    there = {model.manifest.name: known[model.manifest.name] for model in models if model.manifest.name in known}
+    if there and not replace:
+        raise ManifestError(
+            f"family {name} has {', '.join(there)} already: choose another --name; --replace trains them again"
+        )
+    made = NewFamily(name, labels_of(family), source=f"head for {photos.resolve().name}")
+    return with_(family, models=models), made, there
+
+
+def _named(base: Model, name: str) -> Model:
+    """Return the backbone of a model under another name."""
+    before = base.manifest
+    source = f"the backbone of {before.name} ({before.source})"
+    return with_(base, manifest=manifest_of(msgspec.to_builtins(before), name=name, source=source, derived_from=None))
+
+
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
     """Put a headed model into a folder, or in the place of `old`; raises ManifestError.
 
-    head: the content of its file. classes: of the backbone itself. The backbone's file is not copied if the folder
+    head: the content of its file. classes: of the backbone's family. The backbone's file is not copied if the folder
     holds it already.
     """
     labels = hashlib.sha256(family.labels).hexdigest()
     digest = hashlib.sha256(head).hexdigest()
     before = backbone.manifest
+    classes = classes if before.head is None else before.head.backbone_classes
     file = f"{family.name}.{before.name}.{digest[:12]}.npz"
     manifest = manifest_of(
         msgspec.to_builtins(before),

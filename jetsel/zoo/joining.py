@@ -53,7 +53,7 @@ def choose_family(
     joined = next((one for one in same if len(same) == 1 or one.name == new.likely_family), None)
     if new.family is None and joined is not None:
         note = f"family {joined.name} has models of the same origin: for a family of its own, use --family NAME"
-        return NewFamily(joined.name, _labels_of(joined), notes=(note,))
+        return NewFamily(joined.name, labels_of(joined), notes=(note,))
     name = new.family or new.likely_family
     if name is None:
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
@@ -62,7 +62,7 @@ def choose_family(
         told = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
         return NewFamily(name, new.labels, notes=tuple(told))
     if known in fitting and new.family:
-        return NewFamily(name, _labels_of(known))
+        return NewFamily(name, labels_of(known))
     overwrites = replace and (new.family is not None or new.origin in _origins(known))
     if overwrites and not are_heads and _names(known) == set(names):
         return NewFamily(name, new.labels)
@@ -88,7 +88,8 @@ def _classes(labels: Labels) -> list[tuple[str, str]]:
     return [(exact(wnid), exact(name)) for wnid, name in zip(labels.wnids, labels.names, strict=True)]
 
 
-def _labels_of(family: Family) -> bytes:
+def labels_of(family: Family) -> bytes:
+    """Return the content of the labels file of a family."""
     first = family.models[0]
     return (first.directory / first.manifest.labels).read_bytes()
 

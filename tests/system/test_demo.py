@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,25 @@ def test_two_tasks_share_their_models_and_each_is_answered_or_refused_by_what_it
     assert len(cheap) == len(matters) == 6
     assert all("0.7: cascade:1 comes nearest" in line for line in cheap), "the starter family has less"
     assert all("meet the requirements" in line and "refused" not in line for line in matters)
+
+
+@pytest.mark.slow
+def test_heads_for_the_night_are_listed_as_not_calibrated_and_answer_once_a_calibration_finds_that_they_pay() -> None:
+    command = [sys.executable, EXAMPLES / "day_and_night.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    before, after = done.stdout.split("$ jetsel models list\n")[1:]
+    new = "not calibrated: xs-night, s-night, m-night, l-night, xl-night: "
+    assert before.startswith(new), "in the list"
+    assert f"\n  {new}" in before, "in the status"
+    assert "calibration: number 1" in before
+    assert "-night (" not in before, "nothing was answered by them"
+    assert "not calibrated" not in after
+    assert "calibration: number 2" in after
+    (night,) = (line for line in after.splitlines() if line.startswith("by night answer: "))
+    times = {model: int(number) for model, number in re.findall(r"([a-z-]+) \((\d+)\)", night)}
+    assert sum(times.values()) == 128
+    assert sum(number for model, number in times.items() if model.endswith("-night")) > 64
 
 
 @pytest.mark.slow

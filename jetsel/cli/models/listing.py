@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +12,7 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from jetsel.base.config import Config
     from jetsel.zoo import Family, Manifest, Zoo
     from jetsel.zoo.manifest import PrecisionChoice
 
@@ -19,10 +21,13 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List the models in the configured folders by family, cheapest first, with their notices."""
     from jetsel.site.site import read_site
 
-    zoo = read_site(config).zoo
+    site = read_site(config)
+    zoo = site.zoo
+    unknown = {name: _unknown(family, site.config) for name, family in zoo.families.items()}
     if json:
-        print_json(as_plain(zoo))
+        print_json(as_plain(zoo, unknown))
         return
+    from jetsel.cli import status_text
     from jetsel.cli.terminal import console
 
     out = console()
@@ -30,14 +35,16 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
         out.print(family_table(family))
         for notice in notices(family):
             out.print(notice, style="yellow")
+        for line in status_text.not_calibrated(unknown[family.name], family.name):
+            out.print(line.strip(), style="yellow")
     if not zoo.families:
         out.print("no models: see `jetsel models add --help`, and [models] in `jetsel config`")
     for broken in zoo.broken:
         typer.echo(f"jetsel: left out: {broken.path}: {broken.reason}", err=True)
 
 
-def as_plain(zoo: Zoo) -> dict[str, Any]:
-    """Return everything that is known of the models as plain values."""
+def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return everything that is known of the models as plain values. unknown: by family, what is not calibrated."""
     import msgspec
 
     return {
@@ -45,6 +52,7 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
             {
                 "name": family.name,
                 "classes": len(family.labels.names),
+                "not_calibrated": unknown[family.name],
                 "models": [
                     msgspec.to_builtins(model.manifest) | {"directory": str(model.directory)} for model in family.models
                 ],
@@ -53,6 +61,15 @@ def as_plain(zoo: Zoo) -> dict[str, Any]:
         ],
         "broken": [{"path": str(broken.path), "reason": broken.reason} for broken in zoo.broken],
     }
+
+
+def _unknown(family: Family, config: Config) -> list[str]:
+    """Return the family's models that its calibration does not know."""
+    from jetsel.site.calibration_in_use import choose
+    from jetsel.site.families import served_models
+
+    served = served_models(family, config)
+    return choose(family, served, config, None).unknown(served)
 
 
 def family_table(family: Family) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,8 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.calibrate.record import FoundImages
-    from jetsel.zoo import Family, Zoo
+    from jetsel.zoo import Family, Model, Zoo
+    from jetsel.zoo.joining import NewFamily
     from jetsel.zoo.labels import Labels
 
 
@@ -25,11 +27,28 @@ def train_head(
         ),
     ],
     backbone: Annotated[
-        str, typer.Option(metavar="NAME", help="Family whose models give embeddings.")
-    ] = "efficientnet-lite",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Family whose models give embeddings (default: efficientnet-lite); with --name, the model of --family "
+            "to build on (default: each backbone of the family).",
+        ),
+    ] = None,
     family: Annotated[
         str | None,
-        typer.Option(metavar="NAME", callback=checked_name, help="Name of the new family (default: the folder's)."),
+        typer.Option(
+            metavar="NAME",
+            callback=checked_name,
+            help="Name of the new family (default: the folder's); with --name, the family to add to.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            callback=checked_name,
+            help="Add heads for another kind of images, as of the night, to --family: models named MODEL-KIND.",
+        ),
     ] = None,
     folder: Folder = None,
     replace: Replace = False,
@@ -38,41 +57,40 @@ def train_head(
 ) -> None:
     """Train a last layer for classes of your own, for each model of a family, and add the result as a new family.
 
+    With --name, add it to an existing family instead, for images of another kind: another light, another camera.
     The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
     then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
     from jetsel.calibrate.record import find, loaded_models
-    from jetsel.calibrate.record.photographs import class_names
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import Output
     from jetsel.image.listing import left_out_lines
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.adding import add_head, family_of_heads
-    from jetsel.zoo.labels import Labels, table_of
+    from jetsel.zoo.adding import add_head
+    from jetsel.zoo.labels import Labels
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
-    known = _backbone(zoo, backbone)
-    names = class_names(photos)
-    made, there = family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
+    known, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
     labels = Labels.parse(made.labels, photos)
     found = find(photos, labels, None, need_labels=True)
     place = check_before(values, labels, found, folder)
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
+    decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
-        seen = see(shown, known.models, engines, site.limits, known.decode_px, output.step)
+        seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
         trained = train(seen, labels.names, output.step)
     left_out = [*found.skipped, *seen.unreadable]
     learned = sorted(set(seen.hashes))
     classes = len(known.labels.wnids)
     models = [
-        add_head(model, trained[name].head.content(learned), classes, made, place, there.get(name))
+        add_head(model, trained[new].head.content(learned), classes, made, place, there.get(new))
         for model in known.models
-        for name in [model.manifest.name]
+        for new in [model.manifest.name]
     ]
     notes = [*made.notes, *notes_of(values, models[0].directory, made.name, list(trained))]
-    accuracies = {name: one.accuracy for name, one in trained.items() if isinstance(one.accuracy, float)}
+    accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
     unmeasured = next((one.accuracy for one in trained.values() if isinstance(one.accuracy, str)), None)
     if json:
         told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}
@@ -80,16 +98,51 @@ def train_head(
         told |= {"accuracy": accuracies, "accuracy_reason": unmeasured}
         print_json({**told, "left_out": [(str(path), reason) for path, reason in left_out]})
         return
-    typer.echo(f"family {made.name}: {len(names)} classes, {len(seen.classes):,} images")
+    typer.echo(f"family {made.name}: {len(labels.names)} classes, {len(seen.classes):,} images")
     for line in left_out_lines(left_out):
         typer.echo(line)
-    for name, accuracy in accuracies.items():
-        typer.echo(f"{name}: {100 * accuracy:.1f} % right on held-out images")
+    for new, accuracy in accuracies.items():
+        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
     for note in notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"next: jetsel reload, and jetsel calibrate OTHER_IMAGES --family {made.name}")
+    others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
+    typer.echo(f"next: jetsel reload, and jetsel calibrate {others} --family {made.name}")
+
+
+def _planned(
+    zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
+) -> tuple[Family, NewFamily, dict[str, Model]]:
+    """Return the backbones, the family of their heads, and the models that these replace; all as the options say."""
+    from jetsel.calibrate.record.photographs import class_names
+    from jetsel.zoo import pretrained
+    from jetsel.zoo.adding import family_of_heads, heads_beside
+    from jetsel.zoo.labels import table_of
+
+    if name is None:
+        known, names = _backbone(zoo, backbone or pretrained.NAME), class_names(photos)
+        return known, *family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
+    if family is None:
+        raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")
+    found = heads_beside(zoo, family, name, backbone, photos, replace=replace)
+    _check_classes(photos, class_names(photos), zoo.families[family])
+    return found
+
+
+def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
+    """Raise CalibrationError that names what differs unless these class folders are the family's classes."""
+    from jetsel.base.errors import CalibrationError
+    from jetsel.calibrate.record.photographs import class_of
+
+    number_of = class_of(family.labels, None)
+    numbers = {number_of(name) for name in names}
+    missing = [name for number, name in enumerate(family.labels.names) if number not in numbers]
+    strange = [name for name in names if number_of(name) is None]
+    told = [f"add a folder of images for {', '.join(missing)}"] * bool(missing)
+    told += [f"rename or remove {', '.join(strange)}, which it does not know"] * bool(strange)
+    if told:
+        raise CalibrationError(f"{photos}: heads of family {family.name} need all its classes: {'; '.join(told)}")
 
 
 def check_before(values: Config, labels: Labels, found: FoundImages, given: Path | None) -> Path:

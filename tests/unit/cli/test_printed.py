@@ -66,6 +66,13 @@ def test_a_family_names_its_policy_its_models_and_why_one_is_unavailable() -> No
     assert [part.split(": ")[1] for part in other[1].split(";")] == ["refuse", "number 3 (to save time)"]
 
 
+def test_models_that_are_not_calibrated_are_named_with_the_command_that_finds_whether_they_pay() -> None:
+    assert not any("not calibrated" in line for line in family_lines(FAMILY))
+    line = family_lines(replace(FAMILY, name="yard", not_calibrated=["m-night", "s-night"]))[-1]
+    assert line.startswith("  not calibrated: m-night, s-night: ")
+    assert "`jetsel calibrate IMAGES --family yard`" in line
+
+
 def test_a_default_promise_that_no_calibration_keeps_has_its_repair() -> None:
     def promised(**changes: Any) -> list[str]:
         return [line for line in family_lines(replace(FAMILY, **changes)) if "promise" in line]

@@ -10,6 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from jetsel.base.weights import learned_images
@@ -55,6 +56,83 @@ def test_a_family_is_made_that_shares_the_backbones_files(
     heads = list((tmp_path / "state" / "models").glob("*.npz"))
     assert len(heads) == len(found.models)
     assert [len(learned_images(head)) for head in heads] == [24] * len(heads)  # none.jpg was not read
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["models", "train-head", *map(str, arguments)])
+
+
+def heads_of(folder: Path) -> dict[str, bytes]:
+    """The files of heads and manifests in a folder, without those of the night's."""
+    paths = [path for path in folder.iterdir() if path.suffix in {".npz", ".json", ".tsv"}]
+    return {path.name: path.read_bytes() for path in paths if "-night" not in path.name}
+
+
+def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_alone(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    models = tmp_path / "state" / "models"
+    assert run(photos, "--backbone", "starter", "--family", "yard").exit_code == 0
+    before = heads_of(models)
+    night = shutil.copytree(photos, tmp_path / "night")
+    for path in night.glob("*/*.png"):
+        cv2.imwrite(str(path), cv2.imread(str(path)) // 4)
+    one = run(night, "--family", "yard", "--name", "night", "--backbone", "m")
+    assert one.exit_code == 0, one.output
+    assert [model.manifest.name for model in scan([models]).families["yard"].models] == [
+        "xs", "s", "m", "m-night", "l", "xl"
+    ]  # fmt: skip
+    taken = run(night, "--family", "yard", "--name", "night")
+    assert "m-night already: choose another --name; --replace" in taken.stderr
+    done = run(night, "--family", "yard", "--name", "night", "--replace")
+    assert done.exit_code == 0, done.output
+    assert "xs-night: 100.0 % right on held-out images" in done.stdout
+    found = scan([models])
+    assert found.broken == ()
+    by_name = {model.manifest.name: model for model in found.families["yard"].models}
+    assert list(by_name) == [name + kind for name in ("xs", "s", "m", "l", "xl") for kind in ("", "-night")]
+    assert heads_of(models) == before
+    for name in ("xs", "s", "m", "l", "xl"):
+        own, other = by_name[name], by_name[f"{name}-night"]
+        verify(other)
+        assert other.path == own.path, "the backbone's file is shared"
+        assert other.weights(2).backbone.classes == 100
+        assert other.manifest.identity != own.manifest.identity
+        assert other.manifest.source.startswith(f"head for night, on the backbone of {name} (head for colours, on ")
+    again = run(night, "--backbone", "starter", "--replace")
+    assert "family night: 2 classes" in again.stdout, "those images alone do not lead into the family"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--name", "night"), "name it with --family"),
+        (
+            ("--family", "yart", "--name", "night"),
+            "there is no family yart (did you mean yard?): train its first heads",
+        ),
+        (("--family", "yard", "--name", "night", "--backbone", "n"), "--backbone: family yard has no model n"),
+        (("--family", "yard"), "use --family yard --name KIND"),
+        (
+            ("--family", "yard", "--name", "night"),
+            "need all its classes: add a folder of images for red; rename or remove green, which it does not know",
+        ),
+    ],
+)
+def test_heads_that_cannot_join_a_family_are_refused_with_the_repair(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    assert run(photos, "--backbone", "starter", "--family", "yard").exit_code == 0
+    if words.startswith("need all"):
+        (photos / "red").rename(photos / "green")
+    before = heads_of(tmp_path / "state" / "models")
+    done = run(photos, *options, *(("--backbone", "starter") if "--name" not in options else ()))
+    assert done.exit_code in (1, 2)
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+    assert "looking at" not in done.stderr
+    assert heads_of(tmp_path / "state" / "models") == before
 
 
 def test_what_systems_put_there_is_no_class_and_no_image(

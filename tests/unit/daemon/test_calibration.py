@@ -119,6 +119,31 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
 
 
+def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_calibration_knows_them(
+    models: Path, owners: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jetsel.models")
+    put(models, owners, "June", costs_ms={"s": 1e-9, "m": 2e-9, "l": 3e-9})  # less than the manifest of any says
+    first = served(models, owners)
+    assert family_status(first.families["cats"], 0, 0).not_calibrated == []
+    assert not caplog.records
+    put_family(models, "cats", "s", "m", "l", "l-night")
+    second = served(models, owners, first)
+    family = second.families["cats"]
+    status = family_status(family, 0, 0)
+    assert (status.calibration, status.not_calibrated) == ("number 1, of June", ["l-night"])
+    (line,) = caplog.records
+    assert line.getMessage().startswith("family cats: not calibrated: l-night: no policy uses them until")
+    assert (family.default_policy, family.fallback) == ("cascade", "l")
+    assert list(family.models) == ["l-night", "s", "m", "l"]
+    deciding = [family.policies[name] for name in family.policies if not name.startswith("single:")]
+    assert {policy.name for policy in deciding} == {"cascade", "chain"}
+    assert {model for policy in (*deciding, family.requirements) for model in policy.models} == {"s", "m", "l"}
+    assert "single:l-night" in family.policies, "a request that names it is answered by it"
+    put(models, owners, "July")
+    assert family_status(served(models, owners, second).families["cats"], 0, 0).not_calibrated == []
+
+
 def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_to_those_that_are_there(
     models: Path, owners: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

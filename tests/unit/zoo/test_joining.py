@@ -113,7 +113,10 @@ def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) ->
         with pytest.raises(ManifestError) as error:
             family(zoo, photos, name)
         again = "; --replace trains them again" if photos == "line-a" else ""
-        assert str(error.value).endswith(f"has s already: choose another name with --family{again}")
+        assert "has s already: for heads beside them" in str(error.value)
+        assert str(error.value).endswith(
+            f"--name KIND; for a family of its own, choose another name with --family{again}"
+        )
         assert family(zoo, photos, name, replace=True) == ("line-a", ["s"])
 
 
