@@ -4,8 +4,6 @@
 that vermin has no rule for. Methods of variables are found where the tests of tests/host run under a real 3.6.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Changes to a file that leave its structure whole, so that most of what the fuzzer tries reaches behind the parser."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Callable

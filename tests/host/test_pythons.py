@@ -1,7 +1,5 @@
 """Under the Python of each board the host loads models and answers, with ONNX Runtime and that board's TensorRT."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

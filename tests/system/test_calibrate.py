@@ -1,7 +1,5 @@
 """`jetsel calibrate` and `jetsel evaluate` as their first user finds them, on views of three photographs."""
 
-from __future__ import annotations
-
 import html
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The `jetsel` command as a process: what it prints, on which stream, and the exit status; and `jetsel doctor`."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A real daemon and `jetsel power` on the files of a TX2: energies, what the sensor measured, idle power, budget."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A daemon whose models run in the engine host, which is killed, hangs, cannot start again or gets new engines."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a real daemon logs: changes of state, each once; nothing for a request unless asked; no line that is forged."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """`jetsel models build` as a command: what it builds, tells and refuses, and what stays when it is ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

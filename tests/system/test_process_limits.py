@@ -1,7 +1,5 @@
 """Few open files, little memory, image bombs, peers that stall: who asks is answered, and the daemon goes on."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import threading

@@ -1,7 +1,5 @@
 """README.md says what is so: its program runs, and its links lead somewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

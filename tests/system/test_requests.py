@@ -1,7 +1,5 @@
 """What the running daemon answers: every kind of image, request and bad input; under load, and by requirements."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every file of the fuzzer's corpus goes through its target without the fuzzer."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz.catalogue import CORPUS, TARGETS, corpus, target, watched

@@ -1,7 +1,5 @@
 """Imports inside jetsel point down only."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

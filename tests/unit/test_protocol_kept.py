@@ -1,7 +1,5 @@
 """Version 1 of the protocol is kept: replies that were recorded, and replies without what a peer may lack, are read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

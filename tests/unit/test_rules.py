@@ -1,7 +1,5 @@
 """The rules of tests are held to, and each finds what it is for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`jetsel models` in process: what is added, what is refused with which repair, and what removing one says."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

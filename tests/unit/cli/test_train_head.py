@@ -1,7 +1,5 @@
 """`jetsel models train-head` as its first user finds it, on the starter family's own embeddings."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

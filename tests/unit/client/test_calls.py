@@ -1,7 +1,5 @@
 """What both clients do alike against a scripted peer on a real socket: requests, results, refusals, retries, limits."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Sequence

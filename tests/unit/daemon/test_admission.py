@@ -1,7 +1,5 @@
 """Admission by requests, bytes, pixels and deadlines, of all clients and of each; and the pace that it allows."""
 
-from __future__ import annotations
-
 import logging
 import os
 

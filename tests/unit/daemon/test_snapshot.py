@@ -1,7 +1,5 @@
 """What one configuration serves, read from real folders and loaded: families and models, and what stops a start."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What serves goes by the monotonic clock: the wall clock of a board without a battery jumps by years."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

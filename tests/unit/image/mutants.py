@@ -1,7 +1,5 @@
 """Mutations of whole files, mostly of their headers: what networks, cameras and programs leave behind, and more."""
 
-from __future__ import annotations
-
 import random
 import struct
 import zlib

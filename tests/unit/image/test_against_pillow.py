@@ -1,7 +1,5 @@
 """Files of every kind that cameras write show what Pillow shows; of their mutants jetsel alone refuses none."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

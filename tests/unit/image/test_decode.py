@@ -1,7 +1,5 @@
 """Every format that is read, the pixels that come out, and the scale they come out at."""
 
-from __future__ import annotations
-
 import io
 import struct
 

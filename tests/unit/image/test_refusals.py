@@ -1,7 +1,5 @@
 """What is refused: too large, truncated at any place, damaged, or no image at all."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from pathlib import Path

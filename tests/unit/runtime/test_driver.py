@@ -1,7 +1,5 @@
 """The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Engines built with the doubles of TensorRT, in real processes: built, compared and kept, and each way to fail."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable
