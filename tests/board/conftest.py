@@ -1,5 +1,7 @@
 """The board under test: the interpreter that the daemon would take, engines built once, and the report at the end."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
