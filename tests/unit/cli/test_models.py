@@ -55,20 +55,6 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     assert Path(said["manifest"]).parent == own
 
 
-def test_a_second_model_of_the_same_folder_and_labels_joins_the_family(own: Path, onnx: Path, labels: Path) -> None:
-    add(onnx, labels)
-    assert "use --family NAME" in add(onnx, labels, "--name", "second")
-    other = labels.with_name("others.json")
-    other.write_text('["tea", "coffee", "milk, cold milk"]')
-    add(onnx, other, "--name", "third", "--family", "drinks")
-    (family,) = scan([own]).families.values()
-    assert (family.name, {model.manifest.name for model in family.models}) == (
-        "drinks",
-        {"second", "third", "tiny-net"},
-    )
-    assert len(list(own.glob("*.tsv"))) == 1
-
-
 def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
     add(onnx, labels, "--family", "cups", "--name", "first")
     assert "in one cascade with it, use --family cups" in add(onnx, labels, "--name", "second")

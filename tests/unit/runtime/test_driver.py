@@ -155,15 +155,6 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     )
 
 
-def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
-    request = request_run(Duplicated(("s", "m"), "first"))
-    queue(driver, request)
-    batches = [driver.waiting.take(), driver.waiting.take()]
-    assert [driver.execute(b) for b in batches if b] == [[request], []]
-    assert isinstance(request.outcome, Decision)
-    assert request.outcome.because == "s"
-
-
 def test_a_temperature_divides_the_logits() -> None:
     seen = predict("m", np.log(np.array([1, 4, 16], np.float32)), 2.0)
     # Square roots: 1, 2 and 4 of 7.
