@@ -1,6 +1,5 @@
 """Few open files, little memory, image bombs, peers that stall: who asks is answered, and the daemon goes on."""
 
-import contextlib
 import resource
 import threading
 from pathlib import Path
@@ -8,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import jetsel
-from tests.processes import held
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded
-from tests.system.raw import greeting, message, reach, ready
 from tests.waiting import until
 
 OPEN_FILES = 120
@@ -63,21 +60,6 @@ def test_where_memory_ends_a_photograph_is_told_to_come_back_and_a_small_one_is_
     assert "Traceback" not in daemon.log.read_text()
     with jetsel.Client(daemon.endpoint) as client:
         assert client.classify(drawn()).label
-
-
-HELLO = greeting() + ready()
-HALVES = (b"", b"\xff", greeting()[:30], greeting(), greeting() + ready()[:10], HELLO, HELLO + message(b"{}")[:3])
-
-
-def test_300_half_open_connections_stop_nobody_and_leave_nothing(shared_daemon: Daemon) -> None:
-    before = held(shared_daemon.process.pid).descriptors
-    with contextlib.ExitStack() as stack:
-        for number in range(300):
-            stack.enter_context(reach(shared_daemon.endpoint)).sendall(HALVES[number % len(HALVES)])
-        with jetsel.Client(shared_daemon.endpoint) as client:
-            for seed in range(20):
-                assert client.classify(drawn(seed)).label
-    until(lambda: held(shared_daemon.process.pid).descriptors <= before)
 
 
 def test_clients_leave_no_thread_and_no_descriptor_behind(shared_daemon: Daemon) -> None:
