@@ -1,7 +1,5 @@
 """What all tests get: nothing of the user's, steady property tests, marks by folder, skips that may be forbidden."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """Who may import whom inside jetsel: the table, and the check that reads every file against it."""
 
-from __future__ import annotations
-
 import ast
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping

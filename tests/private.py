@@ -1,7 +1,5 @@
 """What keeps the machine's own models, calibrations and settings out of tests and benchmarks: set before any starts."""
 
-from __future__ import annotations
-
 import os
 
 NOWHERE = "/nonexistent"

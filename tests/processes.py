@@ -1,7 +1,5 @@
 """What is begun in a test and ends with it; what a process has started and holds, as Linux tells (proc(5))."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterator

@@ -4,57 +4,15 @@
 that vermin has no rule for. Methods of variables are found where the tests of tests/host run under a real 3.6.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIBRARY = frozenset(
-    {
-        "argparse",
-        "collections",
-        "contextlib",
-        "ctypes",
-        "errno",
-        "functools",
-        "gc",
-        "glob",
-        "hashlib",
-        "importlib",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "mmap",
-        "os",
-        "pathlib",
-        "platform",
-        "re",
-        "resource",
-        "select",
-        "signal",
-        "socket",
-        "struct",
-        "sys",
-        "tempfile",
-        "threading",
-        "time",
-        "traceback",
-        "typing",
-        "warnings",
-    }
-)
-"""Of the standard library: what 3.6 and all after it have. The real interpreters import each of them, in tests/host."""
-
-ON_DEMAND = frozenset({"numpy", "onnxruntime", "pycuda", "tensorrt"})
-"""What stands on a board and not everywhere: imported inside a function, so that a probe can say what is missing."""
-
 
 def findings(path: Path) -> list[str]:
-    """One line for each thing in the file that Python 3.6 lacks, and each import that is not on the lists."""
+    """One line for each thing in the file that Python 3.6 lacks, and each library that a board may lack."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
@@ -91,35 +49,15 @@ def _unions(tree: ast.Module) -> Iterator[str]:
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    for name, line, in_function in _imported(tree):
-        root = name.partition(".")[0]
-        if root in ON_DEMAND and not in_function:
-            yield f"line {line}: {name} is imported outside of a function"
-        elif name not in (".", "host.serving") and root not in LIBRARY | ON_DEMAND:
-            yield f"line {line}: {name or 'a relative import'} is on no list of imports in tests/python36.py"
-
-
-def _imported(tree: ast.Module) -> list[tuple[str, int, bool]]:
-    """Every module that the file imports: its name, "." of one beside it, "" of one above, the line, whether inside."""
-    found: list[tuple[str, int, bool]] = []
-
-    def visit(node: ast.AST, in_function: bool) -> None:
-        if isinstance(node, ast.Import):
-            found.extend((alias.name, node.lineno, in_function) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found.append(("" if node.level > 1 else "." if node.level else str(node.module), node.lineno, in_function))
-        elif isinstance(node, ast.Call) and _called(node.func) in {"import_module", "__import__"}:
-            names = [name.value for name in node.args[:1] if isinstance(name, ast.Constant)]
-            found.extend((str(name), node.lineno, in_function) for name in names)
-        inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for child in ast.iter_child_nodes(node):
-            visit(child, inside)
-
-    visit(tree, False)
-    return found
-
-
-def _called(function: ast.expr) -> str | None:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
+    """What is no standard library is imported inside a function, so that a probe can say what is missing."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [str(node.module)]
+        for name in names:
+            if name.partition(".")[0] not in sys.stdlib_module_names:
+                yield f"line {node.lineno}: {name} is imported outside of a function"
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))

@@ -1,7 +1,5 @@
 """What every test must hold to, read from its source: waiting, time, ports, parameters and wording."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

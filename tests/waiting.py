@@ -1,7 +1,5 @@
 """Wait until something is so, as tests of other processes and threads must."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The suite that every backend passes, with the board's own TensorRT, in both precisions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

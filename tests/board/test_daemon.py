@@ -1,7 +1,5 @@
 """The daemon serves with the board's TensorRT, and goes on when its engine host was killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

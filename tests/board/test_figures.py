@@ -1,7 +1,5 @@
 """The device tells its own time and what engines cost; runs leave nothing behind; figures go into the report."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping

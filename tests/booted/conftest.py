@@ -1,7 +1,5 @@
 """The machine that the tests share, with the package installed, and pictures in it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 Arguments: how many clients, then a picture.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

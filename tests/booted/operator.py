@@ -1,7 +1,5 @@
 """What the tests do as the machine's operator: settings for a while, clients at work, and waiting for the daemon."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

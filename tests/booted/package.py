@@ -1,7 +1,5 @@
 """The Debian package as built, later versions of it, and what is installed with it in a machine."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Distributions with systemd and a Python that will do, each made once by debootstrap and kept; machines get copies."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

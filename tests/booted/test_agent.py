@@ -1,7 +1,5 @@
 """The agent's unit: off until its owner enables its timer; the agent and the daemon cannot write each other's state."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The gateway's unit: off until its owner enables it, its own user, and neither process takes the other with it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The service as an operator has it: start, status, reload, stop, journal, calibration, and when it stands still."""
 
-from __future__ import annotations
-
 import json
 import re
 

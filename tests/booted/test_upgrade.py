@@ -1,7 +1,5 @@
 """The package: upgrades that break off and that go through, and a device without a Python that will do."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

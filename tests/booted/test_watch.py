@@ -1,7 +1,5 @@
 """The cameras' units, for watching and for review: off until their owner enables them, each by a user of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

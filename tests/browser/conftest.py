@@ -1,7 +1,5 @@
 """A headless Chromium for the pages that jetsel makes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

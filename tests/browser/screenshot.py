@@ -1,7 +1,5 @@
 """Make the picture of the page in the README. `python -m tests.browser.screenshot docs/page.png --models DIR`."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import shutil

@@ -1,7 +1,5 @@
 """The fleet's page in a real browser: it fits, is legible, asks for nothing, and hostile words stay words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The gateway's page in a real browser, beside a real daemon: what it shows, who can use it, what it says of faults."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack

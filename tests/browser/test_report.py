@@ -1,7 +1,5 @@
 """The calibration report in a real browser: on a phone and a desk, light and dark, offline, and for a screen reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

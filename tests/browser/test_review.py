@@ -1,7 +1,5 @@
 """The review of saved images in a real browser, by keys alone: each key moves the image to where it belongs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -5,8 +5,6 @@ Prints what was seen; ends with 1 where a device served what was not published, 
 converged within two periods of the end of a fault. Needs root for the full disks (tmpfs); without, they are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gzip

@@ -1,7 +1,5 @@
 """The devices of the campaign: daemons with their agents, some of whose clocks are off, some on a small disk."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterator

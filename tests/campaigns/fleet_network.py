@@ -1,7 +1,5 @@
 """The way from many devices to an object store: a proxy that cuts, alters, replays and goes away as it is told."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every backend of the table in turn; TensorRT by doubles of each generation of its interface."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.base.host_settings import HostSettings

@@ -1,7 +1,5 @@
 """A backend under test: how exactly it answers, and how its models are opened, built first where that is due."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field

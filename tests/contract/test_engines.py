@@ -1,7 +1,5 @@
 """What every backend must do: one suite for each, on a model worked out by hand and on one of the starter family."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

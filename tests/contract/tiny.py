@@ -1,7 +1,5 @@
 """A model of one matrix, as an ONNX file: its logits can be worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper

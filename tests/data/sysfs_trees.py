@@ -4,8 +4,6 @@ A section is a folder, a line in it `file = content` or `link -> target`, from t
 says from which documents, and how contents are written.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from functools import cache

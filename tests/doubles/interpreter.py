@@ -7,8 +7,6 @@ inherited and there is no process between. The generation and the board are in t
 JETSEL_DOUBLE, where it is set, comes before that board.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

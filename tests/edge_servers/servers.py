@@ -1,7 +1,5 @@
 """Real servers of the Open Inference Protocol on the other side of the link, each with the jetsel.toml that maps it."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

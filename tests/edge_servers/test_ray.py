@@ -1,7 +1,5 @@
 """deploy/ray under load: another replica comes, what is pending is one batch, and a bad photograph harms no other."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

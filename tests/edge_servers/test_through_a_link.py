@@ -1,7 +1,5 @@
 """A device asks real servers through a link with delay, jitter, loss and a bandwidth, and hears what it would say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path

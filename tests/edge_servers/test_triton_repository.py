@@ -1,7 +1,5 @@
 """What deploy/triton writes, against Triton's own schema of model configurations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The arm64 package in a Debian whose programs QEMU runs one by one: its wheels load, and the daemon serves."""
 
-from __future__ import annotations
-
 import json
 import platform
 import subprocess

@@ -4,8 +4,6 @@ Beside a torch of another build (its wheel is for CUDA) torchvision's own operat
 one that classifiers never run. It is declared here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import tarfile

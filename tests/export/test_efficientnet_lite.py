@@ -1,7 +1,5 @@
 """The published weights, fetched with pip and read without torch, answer as their authors' own code does in torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

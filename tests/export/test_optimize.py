@@ -1,7 +1,5 @@
 """Methods that make a network cheaper: what they take away, and that a killed run goes on and gives the same file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Published weights are fetched whole, exported so that ONNX Runtime answers as torch, and see torchvision's pixels."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands from photographs to a published family, on a miniature; and what is exported answers as torch does."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -5,8 +5,6 @@ SIGKILL comes at any moment, also while the daemon loads or reloads. Each time s
 nothing cleaned up by hand and the calibration untouched. The unit's start limit is lifted meanwhile.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

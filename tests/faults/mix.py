@@ -1,7 +1,5 @@
 """The requests of a soak: valid, invalid, huge and late ones, each with the outcomes that are right for it."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 python -m tests.faults.reloads --reloads 100
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

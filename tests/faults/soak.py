@@ -3,8 +3,6 @@
 python -m tests.faults.soak --requests 200000
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,7 +1,5 @@
 """What may lie on the disk when a daemon reloads: good files, and every way in which they can be wrong."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Inputs that led to a finding are written to --findings, each beside its traceback; with one, the exit status is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import subprocess

@@ -1,7 +1,5 @@
 """The fuzzer's targets by name, and where the files lie that each begins with."""
 
-from __future__ import annotations
-
 import importlib
 import resource
 import time

@@ -1,7 +1,5 @@
 """The process that the fuzzer runs in: python -m tests.fuzz.worker TARGET FINDINGS [options and folders]."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """What the tests of the host share: a real host process, over a double of TensorRT or not, and small ONNX files."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

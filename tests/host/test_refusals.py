@@ -1,7 +1,5 @@
 """A request that cannot be met is refused with a code and a repair, and the next one is served."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The host builds and serves TensorRT engines, through the real process, over doubles of four generations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the chips' registers hold at known voltages, as their data sheets have it."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the machine saw that the tests share."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Debian's kernel, and the sensor drivers that Debian leaves out, built as modules from that kernel's source."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What runs in the guest as its first process: it sets the chips, loads their drivers, has jetsel read all of it."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

@@ -1,7 +1,5 @@
 """A QEMU machine that runs the kernel and our Python once, and gives back what they saw."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Linux's own drivers over chips whose registers we set: what their files say, and what jetsel reads there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

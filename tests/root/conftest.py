@@ -1,7 +1,5 @@
 """The users that the tests are, and a folder and a daemon of one of them."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from collections.abc import Iterator

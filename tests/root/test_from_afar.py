@@ -1,7 +1,5 @@
 """The way of docs/remote-access.md to the daemon from another machine: a real sshd."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A calibration is installed on a small file system that is full, at each point where it can be: nothing changes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

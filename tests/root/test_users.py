@@ -1,7 +1,5 @@
 """Real users: who may use the socket and who may change the daemon, and the limits that hold for each."""
 
-from __future__ import annotations
-
 import grp
 import json
 import pwd

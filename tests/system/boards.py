@@ -1,7 +1,5 @@
 """The files of a TX2 whose power, mode and sensors a test changes while a daemon reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

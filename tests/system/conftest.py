@@ -1,7 +1,5 @@
 """Daemons and peers that end with the test that asked for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A real daemon, started as a process on a socket of its own, and a bare ZeroMQ peer to talk to it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

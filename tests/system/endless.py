@@ -1,7 +1,5 @@
 """A model that never comes back from some photographs: an ONNX Loop whose trip count depends on the brightest pixel."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

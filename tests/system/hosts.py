@@ -1,7 +1,5 @@
 """Engine hosts that misbehave: the real host with one thing changed, started by a script like an interpreter."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A service manager, as far as the daemon sees one: a datagram socket that it tells how it is."""
 
-from __future__ import annotations
-
 import socket
 import time
 from pathlib import Path

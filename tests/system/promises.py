@@ -1,7 +1,5 @@
 """A family that promises two levels: at one every answer is sure enough, at the other none is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jetsel.artefact.promise import Missing, Promise, Promises

@@ -1,7 +1,5 @@
 """Peers made of bytes, for what no ZeroMQ library does: half a greeting, half a frame, silence."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

@@ -1,7 +1,5 @@
 """The benchmarks run end to end with tiny numbers, and what they measure with is right. No speed is asserted."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

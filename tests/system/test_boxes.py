@@ -1,7 +1,5 @@
 """Boxes in a request: each is answered as its pixels alone are, a bad one fails alone, and limits count each."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`jetsel calibrate` and `jetsel evaluate` as their first user finds them, on views of three photographs."""
 
-from __future__ import annotations
-
 import html
 import json
 import shutil
@@ -234,15 +232,3 @@ def test_evaluate_without_a_calibration_judges_the_models_and_records_once(home:
     before = content(recording)
     lines(jetsel("evaluate", home.photos, "--json", "--config", config))
     assert content(recording) == before
-
-
-def test_a_limit_is_kept_with_force_too(home: Home, tmp_path: Path) -> None:
-    config = configured(tmp_path)
-    limits = ("--max-time-ms", "0.001", "--force", "--recording", home.recording, "--config", config)
-    done = jetsel("calibrate", home.photos, *limits)
-    assert done.returncode == 0, done.stderr
-    assert "nothing was installed: no policy is within the limits" in " ".join(done.stdout.split())
-    named = ("--policy", "single:xs", "--recording", home.recording, "--config", config)
-    done = jetsel("calibrate", home.photos, *named)
-    assert "its default policy is single:xs" in " ".join(done.stdout.split())
-    assert installed(tmp_path).default_policy == "single:xs"

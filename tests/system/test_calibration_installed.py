@@ -1,7 +1,5 @@
 """Calibrations that were rolled back or fitted at the first start, and whether the daemon takes them up."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The `jetsel` command as a process: what it prints, on which stream, and the exit status; and `jetsel doctor`."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -61,6 +59,8 @@ def test_what_the_daemon_refuses_is_one_line_and_status_1(shared_daemon: Daemon,
     for arguments, said in (
         ([bad], "is text, not a JPEG, PNG or WebP file"),
         ([pictures[0], "--deadline-ms", "0.000001"], "passed before"),
+        ([pictures[0], "--least-accuracy", "0.99"], "none is configured (edge.url)"),
+        ([pictures[0], "--most-energy-mj", "5"], "5 mJ: unknown for every path"),
     ):
         done = jetsel("classify", *arguments, "--endpoint", shared_daemon.endpoint)
         assert (done.returncode, done.stdout) == (1, "")

@@ -1,7 +1,5 @@
 """A real daemon and `jetsel power` on the files of a TX2: energies, what the sensor measured, idle power, budget."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -95,7 +93,7 @@ def test_what_every_rail_reads_now_is_shown_with_the_total() -> None:
 
 
 @pytest.mark.slow
-def test_idle_power_is_measured_kept_and_found_by_doctor(tmp_path: Path) -> None:
+def test_idle_power_is_measured_and_kept(tmp_path: Path) -> None:
     state = {"STATE_DIRECTORY": str(tmp_path)}
     done = jetsel("power", "calibrate", "--seconds", "15", "--with-load", "--json", "--sysfs", TX2, env=state)
     assert done.returncode == 0, done.stderr
@@ -105,12 +103,7 @@ def test_idle_power_is_measured_kept_and_found_by_doctor(tmp_path: Path) -> None
     assert idle["board"] == "jetson-tx2"
     # A TX2's VDD_IN is told in steps of 8 mA at 19 V, and a constant power is off by up to half of one.
     assert idle["half_width_w"] == pytest.approx(1.96 * 0.153856 / 12**0.5, rel=0.01)
-    config = tmp_path / "jetsel.toml"
-    config.write_text(f'[power]\nsysfs = "{TX2}"\n')
-    found = jetsel("doctor", "--json", "--config", config, env=state)
-    said = {(finding["section"], finding["name"]): finding for finding in json.loads(found.stdout)}
-    assert said["board", "idle power"]["state"] == "ok"
-    assert said["board", "idle power"]["said"].startswith("3.05 W")
+    assert len(list(tmp_path.rglob("idle-=jetson-tx2-*.json"))) == 1
 
 
 DEAR_MJ, CHEAP_MJ = 40.0, 1.0

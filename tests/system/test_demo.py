@@ -1,7 +1,5 @@
 """`jetsel demo` and the examples that need no camera and no compiler run to their end, and leave nothing behind."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """How a daemon stops: what is answered, what is refused, how long it takes, and where new clients wait meanwhile."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The real daemon, and models that are unloaded while nobody asks for them: memory, loads, deadlines, damage."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

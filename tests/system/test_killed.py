@@ -1,7 +1,5 @@
 """Kills at any moment, reloads under load and a short soak: nothing is lost, left behind or counted wrongly."""
 
-from __future__ import annotations
-
 import signal
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a real daemon logs: changes of state, each once; nothing for a request unless asked; no line that is forged."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -124,12 +122,3 @@ def test_the_end_of_an_engine_host_is_told_with_the_requests_that_it_had_and_the
     assert all(reply.get("code", "engine-died") == "engine-died" for reply in others), "what came while there was none"
     until(lambda: any(" warning " in line for line in lines(daemon, "host-started")))
     assert len(lines(daemon, "model-back")) == 1
-
-
-def test_a_log_that_cannot_be_written_costs_nothing_but_the_log(start: Start, connect: Connect, jpeg: bytes) -> None:
-    onto_a_full_disk = ["/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/full']
-    daemon = start("[log]\nrequests = true\n", prefix=onto_a_full_disk)
-    peer = connect(daemon)
-    assert {peer.classify(jpeg)["type"] for _ in range(20)} == {"answer"}
-    assert peer.ask({"type": "reload"})["type"] == "reloaded"
-    assert daemon.stop() == 0

@@ -1,7 +1,5 @@
 """`jetsel models build` as a command: what it builds, tells and refuses, and what stays when it is ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,7 +15,6 @@ from jetsel.zoo import STARTER
 from tests.doubles.interpreter import make_interpreter
 from tests.processes import children_of
 from tests.system.command import COMMAND, jetsel
-from tests.system.daemons import drawn, encoded
 from tests.waiting import until
 
 EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
@@ -72,16 +69,6 @@ def test_all_models_of_tensorrt_are_built_and_told_with_their_figures(configure:
     assert "TensorRT 8.2.1.8 on NVIDIA Tegra X2" in done.stderr
     assert "building 2 of 2: s" in done.stderr
     assert "--photographs DIR" in done.stderr  # few pictures prove little
-
-
-def test_a_folder_of_photographs_is_what_is_compared_on(configure: Configure, tmp_path: Path) -> None:
-    for seed in range(51):
-        (tmp_path / f"{seed}.jpg").write_bytes(encoded(drawn(seed)))
-    (tmp_path / "notes").write_text("")
-    done = build(configure(), "xs", "--photographs", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert f"% on 51 images of {tmp_path}, " in done.stdout
-    assert "prove" not in done.stderr
 
 
 def test_one_that_fails_ends_with_status_1_and_the_rest_are_built_once(configure: Configure, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """`jetsel models` as processes: what was added or optimized is served, and what is missing is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A multiplexer as an owner gets it: fitted on request, and served."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/protocol.md against the code: its tables name every field, and its clients work as they are printed."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """README.md says what is so: its program runs, and its links lead somewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -10,9 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
 
-from jetsel.cli.app import app
 from tests.system.daemons import Daemon, drawn, encoded
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +19,6 @@ DOCUMENTS = [
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 ]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = typer.main.get_command(app)
 
 
 def anchors(path: Path) -> set[str]:

@@ -3,8 +3,6 @@
 What a kill leaves is what lies in the files at that moment, so they are copied at many moments of one recording.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

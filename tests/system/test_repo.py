@@ -1,7 +1,5 @@
 """`jetsel repo` as processes: a family is published into a folder, listed, verified, damaged, and cleared up after."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What calibration records of a photograph is what serving sees of it, large JPEGs and every way to ask included."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 import time

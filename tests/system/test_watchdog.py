@@ -1,7 +1,5 @@
 """A real daemon under a service manager: what it hears of the daemon's life, and when a sign of life is withheld."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """The status of a daemon of another version: it has all objects of ours, and none of their optional fields."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 

@@ -1,7 +1,5 @@
 """The files and classes that docs/architecture.md names exist, and the way of a calibration goes down."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pages, units, the package and examples name only commands, options, settings and fields that there are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

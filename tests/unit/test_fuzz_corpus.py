@@ -1,12 +1,8 @@
 """Every file of the fuzzer's corpus goes through its target without the fuzzer."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.fuzz.catalogue import CORPUS, TARGETS, corpus, target, watched
-
-MOST_BYTES = 1_000_000  # of the corpus, which every checkout carries
+from tests.fuzz.catalogue import TARGETS, corpus, target, watched
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +17,3 @@ def test_a_corpus_leads_to_no_finding(name: str) -> None:
             run(path.read_bytes())
         except Exception as error:
             raise AssertionError(f"{path.name} leads to {error!r}") from error
-
-
-def test_every_target_has_a_corpus_and_all_of_it_is_small() -> None:
-    assert sorted(path.name for path in CORPUS.iterdir()) == list(TARGETS)
-    assert sum(path.stat().st_size for path in CORPUS.rglob("*") if path.is_file()) < MOST_BYTES

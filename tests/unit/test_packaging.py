@@ -1,7 +1,5 @@
 """pyproject.toml agrees with the pinned versions, and the wheel holds every file of the package."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

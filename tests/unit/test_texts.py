@@ -1,7 +1,5 @@
 """Nothing that people read uses phrases that puzzle them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The messages on the socket: all round-trip, and whatever else arrives raises an error of ours and nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any, get_args

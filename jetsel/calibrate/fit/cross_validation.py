@@ -109,9 +109,7 @@ def outcomes_of(
     energy_mj = None
     if recording.knows_energy:
         energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
-    return Outcomes(
-        correct, ran @ recording.costs("time") + chooser_ms, energy_mj, recording.groups, recording.is_small
-    )
+    return Outcomes(correct, ran @ recording.costs("time") + chooser_ms, energy_mj, recording.groups, recording.sizes)
 
 
 def _read(

@@ -27,7 +27,7 @@ class Outcomes:
     """What one way to choose gives on n photographs.
 
     correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured. groups: (n,), images
-    with the same number count as one in every error; None if each image is its own. is_small: (n,), see Recording; None
+    with the same number count as one in every error; None if each image is its own. sizes: (n,), see Recording; None
     if all images are of one kind.
     """
 
@@ -35,7 +35,7 @@ class Outcomes:
     time_ms: NDArray[np.float64]
     energy_mj: NDArray[np.float64] | None = None
     groups: NDArray[np.int64] | None = None
-    is_small: NDArray[np.bool_] | None = None
+    sizes: NDArray[np.int64] | None = None
 
     def of(self, rows: NDArray[np.bool_]) -> Outcomes:
         """The same on some of the photographs."""
@@ -44,15 +44,15 @@ class Outcomes:
             self.time_ms[rows],
             None if self.energy_mj is None else self.energy_mj[rows],
             None if self.groups is None else self.groups[rows],
-            None if self.is_small is None else self.is_small[rows],
+            None if self.sizes is None else self.sizes[rows],
         )
 
     def kinds(self) -> list[NDArray[np.bool_]]:
-        """Return which images are of each kind, small ones and others, (n,) each; none if one kind has too few."""
-        if self.is_small is None:
+        """Return which images are of each kind of size that has enough of them, (n,) each."""
+        if self.sizes is None:
             return []
-        parts = [self.is_small, ~self.is_small]
-        return parts if min(int(part.sum()) for part in parts) >= LEAST_OF_A_KIND else []
+        parts = [self.sizes == kind for kind in np.unique(self.sizes)]
+        return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
         """What is to be saved, (n,); energy, if that is wanted, was measured: `calibrate` sees to it."""
@@ -123,8 +123,8 @@ class Goal:
 
         points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, less
         what may be luck, but need not be better than the reference for that. And it surely loses at most twice as much:
-        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). With two kinds of images, it does
-        so among each.
+        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). If images are of several
+        sizes, it does so among each.
         """
         accuracy, cost = self._figures(points)
         keeps = self._as_accurate(points, reference)
@@ -200,10 +200,11 @@ class Goal:
             if 100 * gain < -self.may_lose_points:
                 return False, f"{said}; it may lose {self.may_lose_points:g} points (--may-lose)"
             margin = self.may_lose_points / 100
-            for kind, name in zip(rival.kinds(), ("small images", "other images"), strict=False):
-                of_kind, error_of_kind = _gain(candidate.of(kind), rival.of(kind))
-                if of_kind < -margin or of_kind + SURELY_LOST * margin < SURE * error_of_kind:
-                    return False, f"{said}; {100 * of_kind:+.2f} points on {name}, which may be too much (--may-lose)"
+            for kind in rival.kinds():
+                lost, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
+                if lost > margin or lost + SURE * error_of_kind > SURELY_LOST * margin:
+                    share = f"the {kind.mean():.0%} of the images that are of one size"
+                    return False, f"{said}; on {share} it may lose more than that: {100 * lost:.2f} points"
             spare = gain + SURELY_LOST * margin
             if spare >= SURE * error:
                 return True, said

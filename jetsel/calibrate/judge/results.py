@@ -49,9 +49,7 @@ class Judge:
     def outcomes(self, run: Run) -> Outcomes:
         """Right or wrong, and the whole time and energy: models, choice and features."""
         recording = self.recording
-        return Outcomes(
-            self._correct(run), self.time_ms(run), self.energy_mj(run), recording.groups, recording.is_small
-        )
+        return Outcomes(self._correct(run), self.time_ms(run), self.energy_mj(run), recording.groups, recording.sizes)
 
     def time_ms(self, run: Run) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""

@@ -27,7 +27,7 @@ SMALLER = (0.5, 0.75)  # of the largest input's side: where a kind of size ends
 
 
 def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
-    """Return which images have a shorter side below half of the largest input (0), below three quarters (1), others (2).
+    """Return which images have a shorter side below half of the largest input (0), of three quarters (1), others (2).
 
     features: (n, features), all of the table. decode_px: the side of the largest input. On images that are enlarged a
     large model sees little that a small one does not, so that the order of the models may turn round: accuracy is kept

@@ -1,7 +1,5 @@
 """Frame one of a request and of a reply: what any peer of the socket may send."""
 
-from __future__ import annotations
-
 from jetsel.base.errors import JetselError
 from jetsel.wire import decode_reply, decode_request, encode, failure, read_id
 from tests.fuzz.mutations import json_mutation as mutation

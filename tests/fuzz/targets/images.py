@@ -1,7 +1,5 @@
 """A whole image file, decoded: what any peer may send as frame two."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jetsel.base.errors import JetselError

@@ -1,7 +1,5 @@
 """Several peers at the socket of a whole daemon: what they write, and when each hangs up, in any order."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Edges that are asked without a daemon, and end with the test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A real daemon beside a real edge: another daemon behind our gateway."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

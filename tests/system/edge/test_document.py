@@ -1,7 +1,5 @@
 """docs/edge.md: a site's edges and their device, configured as it says but for names, ports and paths."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

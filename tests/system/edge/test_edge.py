@@ -1,7 +1,5 @@
 """An edge over real HTTP: our gateway as one, which dies, stalls and comes back; and servers that lie."""
 
-from __future__ import annotations
-
 import json
 import queue
 import signal

@@ -1,7 +1,5 @@
 """Hosted backends that end with the test that made them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

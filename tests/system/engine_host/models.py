@@ -1,7 +1,5 @@
 """A model small enough to check by hand, in a hosted backend, and what its host is."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

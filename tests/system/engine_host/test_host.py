@@ -1,7 +1,5 @@
 """An engine host that ends, hangs, does not start or dies: it is replaced, and no answer is wrong."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

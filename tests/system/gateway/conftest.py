@@ -1,7 +1,5 @@
 """Gateways that end with the test that asked for them."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator
 

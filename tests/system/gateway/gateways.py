@@ -1,7 +1,5 @@
 """A real gateway, started as a process beside a daemon, and what asks it over HTTP."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Debian's servers around a gateway: started with a configuration of the test's own, ended with the block."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`POST /classify`, its limits, who is let in, and the gateway's description of itself."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

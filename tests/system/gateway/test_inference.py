@@ -1,7 +1,5 @@
 """The Open Inference Protocol, spoken by its maintained client and by hand, and docs/gateway.md as it stands."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

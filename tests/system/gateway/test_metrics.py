@@ -1,7 +1,5 @@
 """/metrics equals status to the unit, under failures too; and a promised share of wrong answers there and over HTTP."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The dashboard and the alert rules beside a real gateway: promtool reads them, and a real Prometheus scrapes it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Of the document's examples only paths, ports, certificates and the password's ha
 unix sockets, which nobody else takes.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

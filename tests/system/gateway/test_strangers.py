@@ -1,7 +1,5 @@
 """What one client, one web page or one viewer may do to the others: nothing."""
 
-from __future__ import annotations
-
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A small calibration that the tests of the artefact share, in memory and saved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

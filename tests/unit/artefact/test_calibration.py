@@ -1,7 +1,5 @@
 """Which calibrations contradict themselves, and which do not belong to what is served."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

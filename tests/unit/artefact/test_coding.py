@@ -1,7 +1,5 @@
 """The artefact's files: what is saved is loaded, every kind of damage is refused, and answers are kept condensed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Makes the n-th operation on files fail, through the interpreter's own audit hook, as a full disk would."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A child Python imports nothing from the user's folder: it starts in another one, or by the command tested here."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

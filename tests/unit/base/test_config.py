@@ -1,7 +1,5 @@
 """The configuration: its defaults, what each mistake is told in one line, and that what is printed reads back."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where a daemon is looked for, in which order, and what is said where nobody answers."""
 
-from __future__ import annotations
-
 import grp
 import os
 import socket

@@ -1,7 +1,5 @@
 """Every error has a code of its own that stays, and docs/protocol.md says of each whether to send again."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """How long something takes, as it was of late."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.base.estimate import FORGET_S, Estimate

@@ -1,7 +1,5 @@
 """Single files: whole or as before, bounded, and one writer at a time."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The log's one handler: what its lines hold, that nothing forges one, that it waits for nobody; and their events."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import logging

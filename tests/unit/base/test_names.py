@@ -1,7 +1,5 @@
 """How a name that a person gives becomes an identity; the values are worked out by hand."""
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the service manager is told, read off a real datagram socket as it reads them."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """The daemon's own memory, as the kernel counts it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

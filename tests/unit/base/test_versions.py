@@ -1,7 +1,5 @@
 """Versions: what is in use is always whole, and the way back leads to what was in use before."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The folder that models are added to, a network, and the names of its classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`jetsel models` in process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Errors of the command line: their exit status, and as JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

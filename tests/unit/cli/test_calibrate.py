@@ -1,7 +1,5 @@
 """What `jetsel calibrate` prints at its end: the report as text, with or without the page."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from rich.console import Console

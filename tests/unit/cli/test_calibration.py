@@ -1,7 +1,5 @@
 """`jetsel calibration` in process: the history, one of it, and the way back, with no daemon there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which images `jetsel classify` and the comparison of engines read, and which models are built as engines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

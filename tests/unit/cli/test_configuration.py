@@ -1,7 +1,5 @@
 """`jetsel config` in process: what it prints is a jetsel.toml that means the same; and where one is read from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`jetsel doctor` in process: what each check says of a good installation and of a bad one, and what it suggests."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`jetsel install-service`: units filled in, the commands that start them, and real files under a prefix."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

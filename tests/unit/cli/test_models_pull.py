@@ -1,7 +1,5 @@
 """`jetsel models pull` in process: which precision is taken, and what takes the place of what."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What commands print: answers, the daemon's state, tables, and the page of `jetsel top`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

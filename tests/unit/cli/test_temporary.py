@@ -1,7 +1,5 @@
 """The daemon of `jetsel demo` where it does not come up: what is told, and that nothing is left."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,9 +1,6 @@
 """`jetsel models train-head` as its first user finds it, on the starter family's own embeddings."""
 
-from __future__ import annotations
-
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -133,25 +130,6 @@ def test_heads_that_cannot_join_a_family_are_refused_with_the_repair(
     assert words in " ".join(done.stderr.replace("│", " ").split())
     assert "looking at" not in done.stderr
     assert heads_of(tmp_path / "state" / "models") == before
-
-
-def test_what_systems_put_there_is_no_class_and_no_image(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    picture = (photos / "red" / "0.png").read_bytes()
-    latin = Path(os.fsdecode(os.fsencode(photos) + b"/gr\xfcn"))
-    for folder in (photos / "__MACOSX" / "red", photos / "red" / "@eaDir" / "0.png", latin):
-        folder.mkdir(parents=True)
-        (folder / "SYNOPHOTO_THUMB_M.png").write_bytes(picture)
-    (photos / "blue" / "._0.png").write_bytes(picture)
-    done = CliRunner().invoke(app, ["models", "train-head", str(photos), "--backbone", "starter"])
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
-    assert lines[0] == "family colours: 2 classes, 24 images"
-    assert lines[lines.index("left out: 2 made by a system") + 1].startswith(f"  {photos / '__MACOSX'}: ")
-    assert lines[lines.index("left out: 2 unreadable") + 1].startswith(f"  {photos}/gr\ufffdn: its name is not UTF-8")
-    assert "left out: 1 hidden" in lines
 
 
 def test_what_cannot_be_trained_is_refused_before_an_image_is_read(

@@ -1,7 +1,5 @@
 """Both clients behind one face, so that what they share is tested once for each."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path

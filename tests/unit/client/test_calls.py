@@ -1,7 +1,5 @@
 """What both clients do alike against a scripted peer on a real socket: requests, results, refusals, retries, limits."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from jetsel.base import errors
 from jetsel.base.errors import BusyError, LoadingError, NoDaemonError, NoReplyError
 from jetsel.client.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_LOSSES, Attempts
 from tests.unit.client.conftest import Connect
-from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail, silent
+from tests.unit.client.peer import Peer, Script, Seen, answer, daemon_like, fail
 
 
 def failing(times: int, code: str, retry: bool) -> Script:
@@ -87,11 +85,6 @@ def test_a_deadline_that_is_over_before_sending_is_one(path: Path, connect: Conn
         assert peer.seen == []
 
 
-def test_no_reply_within_the_timeout(path: Path, connect: Connect) -> None:
-    with Peer(path, silent) as peer, pytest.raises(errors.NoReplyError, match="within 100 ms"):
-        connect(peer.endpoint).classify(b"image", timeout_ms=100)
-
-
 def test_a_late_reply_is_not_taken_for_the_next_ones(path: Path, connect: Connect) -> None:
     def late(seen: list[Seen]) -> Sequence[wire.Reply]:
         if len(seen) == 1:
@@ -135,11 +128,6 @@ def test_a_message_that_the_peer_hangs_up_on_is_not_sent_for_ever(path: Path, co
             client.classify(bytes(2000))
         assert client.classify(bytes(500)).label == "tabby", "the next call connects again"
         assert MOST_LOSSES == 2
-
-
-def test_nobody_there_is_told_at_once_with_how_to_start_one(path: Path, connect: Connect) -> None:
-    with pytest.raises(errors.NoDaemonError, match="jetsel serve"):
-        connect(f"ipc://{path}").classify(b"image")
 
 
 def test_who_finds_no_room_in_the_queue_of_a_daemon_that_listens_waits_for_it(path: Path, connect: Connect) -> None:

@@ -1,7 +1,5 @@
 """What the asyncio client alone promises: many calls at once, each cancelled on its own, and one loop after another."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

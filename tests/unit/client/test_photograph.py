@@ -1,7 +1,5 @@
 """What a caller holds becomes frame two: every accepted kind, byte by byte, and every refusal."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A port with real peers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

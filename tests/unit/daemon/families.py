@@ -1,7 +1,5 @@
 """Folders of families whose models really run: each is one matrix, and its multiply-accumulates order it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

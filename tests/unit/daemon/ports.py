@@ -1,7 +1,5 @@
 """What the tests of the socket share: calling at it, taking what comes, and a thread that stands at it."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

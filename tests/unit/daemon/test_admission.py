@@ -1,7 +1,5 @@
 """Admission by requests, bytes, pixels and deadlines, of all clients and of each; and the pace that it allows."""
 
-from __future__ import annotations
-
 import logging
 import os
 
@@ -44,7 +42,7 @@ def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> 
 
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
     found = admission()
-    with pytest.raises(DeadlineError, match=r"within 5 ms \(expected: inference 5\.1 ms\)"):
+    with pytest.raises(DeadlineError, match=r"no path .* within 5 ms \(expected: inference 5\.1 ms\)"):
         found.admit(load(10), 5.0, 5.1)
     found.admit(load(10), 5.0, 5.0)
     assert counts(found) == (1, 10)

@@ -1,7 +1,5 @@
 """Which calibration a family is served with, what a reload keeps, and what is logged of retiming at the first start."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from dataclasses import replace

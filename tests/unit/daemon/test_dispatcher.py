@@ -1,7 +1,5 @@
 """The daemon put together, without a process of its own; and which exceptions mean that memory ran out."""
 
-from __future__ import annotations
-
 import gc
 import json
 import socket

@@ -1,7 +1,5 @@
 """Drift: what is seen beside what a calibration expects, which is tenths of each feature."""
 
-from __future__ import annotations
-
 import cv2
 import msgspec
 import numpy as np

@@ -1,7 +1,5 @@
 """Which policies a family has where an edge is configured: those by time, and those that meet requirements."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

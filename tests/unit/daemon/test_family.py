@@ -1,7 +1,5 @@
 """One family as it is served: its calibration, what decides by default, and which policy decides about a request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who may reload: root, the daemon's own user and the admin group."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

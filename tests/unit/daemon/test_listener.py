@@ -1,7 +1,5 @@
 """Where the daemon listens: its socket's file, or the socket that a service manager hands over (sd_listen_fds(3))."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """What is learned from answers cannot end all answers: a daemon on a clock that is set, after whatever came before."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The daemon's ROUTER socket with real peers: nothing is lost, slept over, or sent to nobody uncounted."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

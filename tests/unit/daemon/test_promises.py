@@ -1,7 +1,5 @@
 """What a family promises of its errors: the level that a request gets, and which paths can keep it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

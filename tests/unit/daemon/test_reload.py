@@ -1,7 +1,5 @@
 """How one snapshot follows another, on real models, and that whoever asks for a reload is answered once."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path

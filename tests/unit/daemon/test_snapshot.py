@@ -1,7 +1,5 @@
 """What one configuration serves, read from real folders and loaded: families and models, and what stops a start."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 
@@ -113,14 +111,6 @@ def test_no_model_at_all_is_refused_with_every_reason(tmp_path: Path) -> None:
     assert "bad.json" in said
     assert "No such file" in said
     assert refused(config()).startswith("models.paths: no model in no folder")
-
-
-def test_a_broken_manifest_is_listed_and_the_rest_is_served(cats: Path) -> None:
-    (cats / "cat-m.json").write_text("{")
-    snapshot = read_snapshot(config(cats))
-    assert served(snapshot) == {"cats": ["cat-s", "cat-l"]}
-    (line,) = snapshot.broken
-    assert str(cats / "cat-m.json") in line
 
 
 def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_for_it(cats: Path) -> None:

@@ -1,7 +1,5 @@
 """What is counted, by outcome; how reloads ended; and where the time of answers went."""
 
-from __future__ import annotations
-
 import msgspec
 
 from jetsel import wire

@@ -1,7 +1,5 @@
 """The daemon's own driver, admission and pace on a virtual clock: what they do under load, to the millisecond."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

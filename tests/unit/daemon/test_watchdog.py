@@ -1,7 +1,5 @@
 """When the watchdog is fed, and the daemon's own request that it waits for."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

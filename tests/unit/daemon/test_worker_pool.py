@@ -1,7 +1,5 @@
 """The daemon's threads: every piece is done once, none waits while a thread sleeps, and no defect thins them out."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter, deque

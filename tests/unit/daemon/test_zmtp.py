@@ -1,7 +1,5 @@
 """One connection, byte by byte: what is a message, what is not, and what is answered by the protocol itself."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tracemalloc

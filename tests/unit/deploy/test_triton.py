@@ -1,7 +1,5 @@
 """What deploy/triton writes, run as Triton would, and what it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What is sent to an edge, what its answers become, and that nothing which it says is believed."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

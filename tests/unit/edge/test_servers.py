@@ -1,7 +1,5 @@
 """The edge servers of a device by hand: the network's time, which of several is asked, and what goes to the next."""
 
-from __future__ import annotations
-
 import queue
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An engine that is unloaded and loaded again: ONNX Runtime's, by real threads, on a clock that tests set."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

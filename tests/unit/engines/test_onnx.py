@@ -1,7 +1,5 @@
 """ONNX Runtime in process: a run for which there is no memory is told from one that fails."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trying a model before it is added: what it needs without bound is rejected with a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

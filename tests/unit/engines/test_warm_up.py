@@ -1,7 +1,5 @@
 """The check before a model serves: the shape of what it answers, and that its numbers are finite."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

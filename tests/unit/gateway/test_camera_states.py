@@ -1,7 +1,5 @@
 """The file of the cameras' states: written whole and bounded, and what is wrong in it costs itself alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

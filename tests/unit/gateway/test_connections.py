@@ -1,7 +1,5 @@
 """What strangers may do before a request is let in: heads without end or bound, and more connections than there are."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress

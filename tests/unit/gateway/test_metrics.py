@@ -1,7 +1,5 @@
 """/metrics of one status: what the operating points of a family become."""
 
-from __future__ import annotations
-
 import msgspec
 
 from jetsel import wire

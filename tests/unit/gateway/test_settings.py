@@ -1,7 +1,5 @@
 """Where the gateway may listen, the secret that it reads, and whose requests it refuses without one."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

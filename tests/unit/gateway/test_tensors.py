@@ -1,7 +1,5 @@
 """What strangers send as tensors: read as it is meant, or refused with what is meant; nothing else is raised."""
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

@@ -1,7 +1,5 @@
 """Image files for the tests of jetsel.image, built byte by byte where OpenCV cannot write what a test needs."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

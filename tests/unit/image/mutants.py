@@ -1,7 +1,5 @@
 """Mutations of whole files, mostly of their headers: what networks, cameras and programs leave behind, and more."""
 
-from __future__ import annotations
-
 import random
 import struct
 import zlib
@@ -36,7 +34,7 @@ def mutants(data: bytes, count: int, seed: int) -> Iterator[bytes]:
         pieces = split(data)
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             _change(pieces, extra, chance)
-        yield _put_right(b"".join(pieces), chance)
+        yield put_right(b"".join(pieces), chance)
 
 
 def _change(pieces: Pieces, extra: Pieces, chance: random.Random) -> None:
@@ -62,7 +60,7 @@ def _change(pieces: Pieces, extra: Pieces, chance: random.Random) -> None:
         pieces[at] = piece[:place] + bytes((value,)) + piece[place + 1 :]
 
 
-def _put_right(data: bytes, chance: random.Random) -> bytes:
+def put_right(data: bytes, chance: random.Random) -> bytes:
     """Mostly put right what else hides a change: a PNG's checksums, a WebP's length."""
     if chance.random() < 0.3:
         return data

@@ -1,7 +1,5 @@
 """Files of every kind that cameras write show what Pillow shows; of their mutants jetsel alone refuses none."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re
@@ -10,7 +8,7 @@ import warnings
 import cv2
 import numpy as np
 import pytest
-from PIL import Image, ImageOps, PngImagePlugin
+from PIL import Image, ImageOps
 
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image import decode
@@ -25,7 +23,6 @@ from tests.unit.image.files import (
     riff,
     tiff,
     webp_chunk,
-    with_app1,
 )
 from tests.unit.image.mutants import mutants
 
@@ -116,18 +113,6 @@ def test_grey_levels_of_few_bits_are_spread_over_all_levels(depth: int) -> None:
     bits = (levels[..., np.newaxis] >> np.arange(depth)[::-1]) & 1
     data = png(16, 1, depth, 0, b"\0" + np.packbits(bits.reshape(1, -1).astype(np.uint8)).tobytes())
     assert decode(data, LIMITS, WHOLE_PX).bgr[0, :, 0].tolist() == (levels[0] * (255 // (2**depth - 1))).tolist()
-
-
-def test_xmp_turns_no_picture() -> None:
-    xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
-    text = PngImagePlugin.PngInfo()
-    text.add_itxt("XML:com.adobe.xmp", xmp.decode())
-    for data in (
-        with_app1(saved("JPEG"), b"http://ns.adobe.com/xap/1.0/\0" + xmp),
-        saved("PNG", pnginfo=text),
-        riff(canvas(WIDTH, HEIGHT, flags=4) + STILL + webp_chunk(b"XMP ", xmp)),
-    ):
-        assert decode(data, LIMITS, WHOLE_PX).bgr.shape == BGR.shape
 
 
 def test_what_a_png_says_of_its_colours_changes_no_pixel() -> None:

@@ -1,7 +1,5 @@
 """Small files that would cost much: what they announce is never allocated, and what they hold never unpacked."""
 
-from __future__ import annotations
-
 import resource
 import time
 import tracemalloc

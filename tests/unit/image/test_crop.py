@@ -1,7 +1,5 @@
 """What a box cuts out of a photograph."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

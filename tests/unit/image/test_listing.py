@@ -1,7 +1,5 @@
 """What file servers, systems and sync programs put between a person's images, and what stands in their way."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The arithmetic of resizing, cropping and normalising, by hand and against plain formulas."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 

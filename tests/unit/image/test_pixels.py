@@ -1,7 +1,5 @@
 """Raw frames in every layout, padded and not, and every way in which they can be stated wrongly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Small trees of files as boards have them, below a folder of the test's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Finding: every board's rails and total, what the settings change, no rail twice, no total with a rail missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Idle power: measured on known samples, refused where the board was not at rest, kept whole on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

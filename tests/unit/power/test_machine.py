@@ -1,7 +1,5 @@
 """What a board's files say of it, as numbers worked by hand; what they do not say is None with a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """jetson-stats is asked where it is wanted: what it says, what it cannot, and how the files fill the rest."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import closing

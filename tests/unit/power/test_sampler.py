@@ -1,7 +1,5 @@
 """The sampler over rails that a test moves, breaks and takes away, on a clock that the test sets, and windows on it."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

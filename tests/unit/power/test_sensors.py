@@ -1,7 +1,5 @@
 """Sensors: an INA3221 by both of its drivers, an INA238, and the counters of RAPL."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

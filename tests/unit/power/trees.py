@@ -1,7 +1,5 @@
 """Trees of sysfs for tests: the boards' own, and small ones with what a test needs in them."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A driver over three models, on a clock that tests set."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.runtime import Driver, ModelQueue

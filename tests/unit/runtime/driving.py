@@ -1,7 +1,5 @@
 """What tests of the driver share: engines that compute by a table, a clock that is set, and a cascade."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

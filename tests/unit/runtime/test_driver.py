@@ -1,7 +1,5 @@
 """The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -155,15 +153,6 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     assert [queue.times.counts()[1] for queue in driver.queues.values()] == [0, 0, 0], (
         "neither was asked after the other"
     )
-
-
-def test_the_first_of_several_models_is_enough(driver: Driver) -> None:
-    request = request_run(Duplicated(("s", "m"), "first"))
-    queue(driver, request)
-    batches = [driver.waiting.take(), driver.waiting.take()]
-    assert [driver.execute(b) for b in batches if b] == [[request], []]
-    assert isinstance(request.outcome, Decision)
-    assert request.outcome.because == "s"
 
 
 def test_a_temperature_divides_the_logits() -> None:

@@ -1,7 +1,5 @@
 """Runs elsewhere beside runs here: what is waited for, until when, and what becomes of the rest."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

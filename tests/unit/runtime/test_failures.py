@@ -1,7 +1,5 @@
 """The driver: models that fail, engines that die, and the requests that wait for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError

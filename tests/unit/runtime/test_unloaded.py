@@ -1,7 +1,5 @@
 """The driver and models that are unloaded: who waits for a load, who cannot, and that it begins for both."""
 
-from __future__ import annotations
-
 import math
 import threading
 from functools import partial

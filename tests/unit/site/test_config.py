@@ -1,7 +1,5 @@
 """The sections of jetsel.toml, those of add-ons included: each key has an example, which the file takes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

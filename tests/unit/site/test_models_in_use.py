@@ -1,7 +1,5 @@
 """The models of what answers now, which a calibration always records to the end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jetsel.base.config import Config, Policy

@@ -1,7 +1,5 @@
 """The units: what the daemon counts on stands in them, systemd reads them, and older ones pass over what is newer."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

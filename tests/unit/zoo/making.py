@@ -1,7 +1,5 @@
 """What the tests of the zoo are made of: folders of models, and ONNX files written byte by byte."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

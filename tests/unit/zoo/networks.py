@@ -1,7 +1,5 @@
 """ONNX files of other shapes than `matrix_model`, which a model's owner may bring."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

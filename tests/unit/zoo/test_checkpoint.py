@@ -1,7 +1,5 @@
 """Tensors come out of a checkpoint as they were saved, and a pickle that names anything else is refused unread."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 import tracemalloc

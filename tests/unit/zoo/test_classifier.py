@@ -1,7 +1,5 @@
 """Which ONNX files can be served as classifiers, where their logits are, and what the others are told."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.base.errors import ManifestError

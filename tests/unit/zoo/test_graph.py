@@ -1,7 +1,5 @@
 """A graph is made plain for others to read, answers as before, and tells what it costs."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime
 import pytest

@@ -1,7 +1,5 @@
 """Which family new models belong to: never another task's with the same classes, unless its owner says so."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Labels are read in the order of the outputs, or refused by line; the files that people have become one such file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

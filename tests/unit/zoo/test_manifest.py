@@ -1,7 +1,5 @@
 """A manifest is read whole or refused with its file, its key and what is wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

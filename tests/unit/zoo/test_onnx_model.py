@@ -1,7 +1,5 @@
 """ONNX files as the onnx package reads them: whole, or refused before ONNX Runtime sees them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import pickle

@@ -1,7 +1,5 @@
 """A graph in 8 bits, by ranges that are known or by ONNX Runtime's quantiser, nearly answers as before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What ships of the family of ImageNet fits together, and its graph is made of tensors alone."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from functools import cache

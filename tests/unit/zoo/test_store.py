@@ -1,7 +1,5 @@
 """Folders of manifests become families, and nothing that is wrong with one model hides another."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What answers take by the calibration, what that adds up to, and what was saved beside the best single model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

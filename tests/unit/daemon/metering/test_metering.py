@@ -1,7 +1,5 @@
 """The power budget by hand; and what is measured above idle power, while that is known and the board is as it was."""
 
-from __future__ import annotations
-
 import logging
 import math
 from pathlib import Path

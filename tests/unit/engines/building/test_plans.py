@@ -1,7 +1,5 @@
 """Keys, records and the folder of engines: what fits is found, and what does not says why and what to run."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

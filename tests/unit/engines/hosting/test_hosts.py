@@ -1,7 +1,5 @@
 """Which interpreter hosts what where none is set, in which environment, and what is told where a module is missing."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
