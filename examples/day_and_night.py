@@ -36,7 +36,7 @@ def main() -> None:
         jetsel("models", "train-head", train, "--backbone", "starter", "--family", OWN)
         jetsel("calibrate", other, "--family", OWN)
         with daemon(calibrations=work / "state" / "calibrations") as client:
-            jetsel("models", "train-head", night_train, "--family", OWN, "--name", "night")
+            jetsel("models", "train-head", night_train, "--family", OWN, "--name", "dark")
             tell_of_family(client, kinds)
             jetsel("calibrate", together(kinds, work / "both"), "--family", OWN)
             tell_of_family(client, kinds)

@@ -81,17 +81,17 @@ def test_heads_for_the_night_are_listed_as_not_calibrated_and_answer_once_a_cali
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     before, after = done.stdout.split("$ jetsel models list\n")[1:]
-    new = "not calibrated: xs-night, s-night, m-night, l-night, xl-night: "
+    new = "not calibrated: xs-dark, s-dark, s-night-dark, m-dark, m-night-dark, l-dark, xl-dark: "
     assert before.startswith(new), "in the list"
     assert f"\n  {new}" in before, "in the status"
     assert "calibration: number 1" in before
-    assert "-night (" not in before, "nothing was answered by them"
+    assert "-dark (" not in before, "nothing was answered by them"
     assert "not calibrated" not in after
     assert "calibration: number 2" in after
     (night,) = (line for line in after.splitlines() if line.startswith("by night answer: "))
     times = {model: int(number) for model, number in re.findall(r"([a-z-]+) \((\d+)\)", night)}
     assert sum(times.values()) == 128
-    assert sum(number for model, number in times.items() if model.endswith("-night")) > 64
+    assert sum(number for model, number in times.items() if model.endswith("-dark")) > 64
 
 
 @pytest.mark.slow

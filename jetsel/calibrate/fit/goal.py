@@ -201,10 +201,10 @@ class Goal:
                 return False, f"{said}; it may lose {self.may_lose_points:g} points (--may-lose)"
             margin = self.may_lose_points / 100
             for kind in rival.kinds():
-                lost, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
-                if lost > margin or lost + SURE * error_of_kind > SURELY_LOST * margin:
-                    share = f"the {kind.mean():.0%} of the images that are of one size"
-                    return False, f"{said}; on {share} it may lose more than that: {100 * lost:.2f} points"
+                loss, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
+                if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
+                    which = f"the {kind.mean():.0%} of the images that are of one size"
+                    return False, f"{said}; on {which} it may lose more than that: {100 * loss:.2f} points"
             spare = gain + SURELY_LOST * margin
             if spare >= SURE * error:
                 return True, said

@@ -14,6 +14,8 @@ from jetsel.base.weights import learned_images
 from jetsel.cli.app import app
 from jetsel.zoo import scan, verify
 
+STARTER_MODELS = ("xs", "s", "s-night", "m", "m-night", "l", "xl")
+
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
@@ -43,7 +45,7 @@ def test_a_family_is_made_that_shares_the_backbones_files(
         assert reason.startswith("unreadable: ")
         assert all(accuracy == 1.0 for accuracy in said["accuracy"].values())
     found = scan([tmp_path / "state" / "models"]).families["colours"]
-    assert [model.manifest.name for model in found.models] == ["xs", "s", "m", "l", "xl"]
+    assert [model.manifest.name for model in found.models] == list(STARTER_MODELS)
     for model in found.models:
         verify(model)
         assert model.weights(2).backbone.classes == 100
@@ -62,7 +64,7 @@ def run(*arguments: object) -> Result:
 def heads_of(folder: Path) -> dict[str, bytes]:
     """The files of heads and manifests in a folder, without those of the night's."""
     paths = [path for path in folder.iterdir() if path.suffix in {".npz", ".json", ".tsv"}]
-    return {path.name: path.read_bytes() for path in paths if "-night" not in path.name}
+    return {path.name: path.read_bytes() for path in paths if "-dark" not in path.name}
 
 
 def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_alone(
@@ -75,23 +77,22 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
     night = shutil.copytree(photos, tmp_path / "night")
     for path in night.glob("*/*.png"):
         cv2.imwrite(str(path), cv2.imread(str(path)) // 4)
-    one = run(night, "--family", "yard", "--name", "night", "--backbone", "m")
+    one = run(night, "--family", "yard", "--name", "dark", "--backbone", "m")
     assert one.exit_code == 0, one.output
-    assert [model.manifest.name for model in scan([models]).families["yard"].models] == [
-        "xs", "s", "m", "m-night", "l", "xl"
-    ]  # fmt: skip
-    taken = run(night, "--family", "yard", "--name", "night")
-    assert "m-night already: choose another --name; --replace" in taken.stderr
-    done = run(night, "--family", "yard", "--name", "night", "--replace")
+    names = {model.manifest.name for model in scan([models]).families["yard"].models}
+    assert names == {*STARTER_MODELS, "m-dark"}
+    taken = run(night, "--family", "yard", "--name", "dark")
+    assert "m-dark already: choose another --name; --replace" in taken.stderr
+    done = run(night, "--family", "yard", "--name", "dark", "--replace")
     assert done.exit_code == 0, done.output
-    assert "xs-night: 100.0 % right on held-out images" in done.stdout
+    assert "xs-dark: 100.0 % right on held-out images" in done.stdout
     found = scan([models])
     assert found.broken == ()
     by_name = {model.manifest.name: model for model in found.families["yard"].models}
-    assert list(by_name) == [name + kind for name in ("xs", "s", "m", "l", "xl") for kind in ("", "-night")]
+    assert set(by_name) == {name + kind for name in STARTER_MODELS for kind in ("", "-dark")}
     assert heads_of(models) == before
-    for name in ("xs", "s", "m", "l", "xl"):
-        own, other = by_name[name], by_name[f"{name}-night"]
+    for name in STARTER_MODELS:
+        own, other = by_name[name], by_name[f"{name}-dark"]
         verify(other)
         assert other.path == own.path, "the backbone's file is shared"
         assert other.weights(2).backbone.classes == 100
@@ -104,15 +105,15 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--name", "night"), "name it with --family"),
+        (("--name", "dark"), "name it with --family"),
         (
-            ("--family", "yart", "--name", "night"),
+            ("--family", "yart", "--name", "dark"),
             "there is no family yart (did you mean yard?): train its first heads",
         ),
-        (("--family", "yard", "--name", "night", "--backbone", "n"), "--backbone: family yard has no model n"),
+        (("--family", "yard", "--name", "dark", "--backbone", "n"), "--backbone: family yard has no model n"),
         (("--family", "yard"), "use --family yard --name KIND"),
         (
-            ("--family", "yard", "--name", "night"),
+            ("--family", "yard", "--name", "dark"),
             "need all its classes: add a folder of images for red; rename or remove green, which it does not know",
         ),
     ],
