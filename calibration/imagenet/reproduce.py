@@ -32,7 +32,7 @@ from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Run, replay_all
-from jetsel.features import NAMES, PAPER_SEVEN, WORKING_PX
+from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
@@ -87,9 +87,12 @@ def readers() -> dict[str, tuple[tuple[str, ...], Callable[[], object]]]:
 
     return {
         "5 neighbours, the paper's seven": (PAPER_SEVEN, lambda: KNeighborsClassifier(5)),
-        "101 neighbours, all 29": (NAMES, lambda: KNeighborsClassifier(101)),
-        "logistic regression, all 29": (NAMES, lambda: LogisticRegression(max_iter=5000)),
-        "random forest, all 29": (NAMES, lambda: RandomForestClassifier(300, min_samples_leaf=20, random_state=0)),
+        "101 neighbours, all 29": (PAPER_NAMES, lambda: KNeighborsClassifier(101)),
+        "logistic regression, all 29": (PAPER_NAMES, lambda: LogisticRegression(max_iter=5000)),
+        "random forest, all 29": (
+            PAPER_NAMES,
+            lambda: RandomForestClassifier(300, min_samples_leaf=20, random_state=0),
+        ),
     }
 
 
@@ -101,7 +104,7 @@ def told(fit: Photographs, test: Photographs, kind: str, calibration: Calibratio
     known, due = fit.loaded.recording.right[:, 0], test.loaded.recording.right[rows, 0]
     found: dict[str, list[float]] = {}
     for name, (read, make) in readers().items():
-        columns = [NAMES.index(feature) for feature in read]
+        columns = [PAPER_NAMES.index(feature) for feature in read]
         for size in SIZES_PX:
             scaling = fit_scaling(fit.features[size][:, columns])
             reader = make()
@@ -211,7 +214,7 @@ def main() -> None:
         for name, areas in told(fit, test, kind, calibration).items():
             print(f"| {name} | " + " | ".join(f"{area:.3f}" for area in areas) + " |")
     print("\nall 29 features, ms of processor time: " + _listed(test.features_ms))
-    share_ms = test.features_ms["64 x 64"] / len(NAMES)
+    share_ms = test.features_ms["64 x 64"] / len(PAPER_NAMES)
     for kind in kinds:
         judged(kind, _of_models(test.of(kind), kept), calibration, best, lambda names: share_ms * len(names))
 

@@ -67,7 +67,7 @@ def calibrate(
     draft = assemble(identity, recording, learn(table, order.kinds), tried.chosen)
     judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
     # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
-    is_offered = order.offers_chain or order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
+    is_offered = order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
     offered = {name: run for name, run in tried.runs.items() if is_offered or name != CHAIN}
     decision = decide(order, loaded, offered, tried.points, judge)
     progress("testing promises", 0, 1)

@@ -9,7 +9,7 @@ from calibration.imagenet.reproduce import readers
 from calibration.papers.area import area_under_curve
 from calibration.papers.multiplexer.edge import Taught
 from jetsel.calibrate.record.recording import Recording
-from jetsel.features import NAMES
+from jetsel.features import PAPER_NAMES
 from jetsel.policies.multiplexer import NAME, STATISTICS, inputs_in
 from jetsel.premodel import fit_scaling
 
@@ -67,7 +67,7 @@ def _said(learned: Taught, test: Recording) -> dict[str, NDArray[np.float64]]:
         found[name] = trees.fit(read[:, columns], known).predict_proba(due[:, columns])[:, 1]
     found["the model's own confidence"] = test.confidences(learned.temperatures)[:, 0].astype(np.float64)
     for name, (named, make) in readers().items():
-        columns_of = [NAMES.index(feature) for feature in named]
+        columns_of = [PAPER_NAMES.index(feature) for feature in named]
         scaling = fit_scaling(fit.features[:, columns_of])
         reader = make()
         reader.fit(scaling.apply(fit.features[:, columns_of]), known)  # type: ignore[attr-defined]

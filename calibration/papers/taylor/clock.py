@@ -17,7 +17,7 @@ from jetsel.calibrate.fit.features import decoded
 from jetsel.calibrate.record import loaded_models
 from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.recording import Recording
-from jetsel.features import NAMES, WORKING_PX
+from jetsel.features import PAPER_NAMES, WORKING_PX
 from jetsel.zoo import Family
 
 REPEATS = 5
@@ -53,7 +53,7 @@ class Clock:
             self._keep()
         return {name: self._known[name] for name in specs}
 
-    def __call__(self, names: tuple[str, ...] = NAMES) -> float:
+    def __call__(self, names: tuple[str, ...] = PAPER_NAMES) -> float:
         """Return what extracting these features of one image takes."""
         key = ",".join(names)
         if key not in self._known:

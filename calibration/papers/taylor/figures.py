@@ -15,7 +15,7 @@ from calibration.papers.taylor.shown import Shown
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen
 from jetsel.calibrate.judge.metrics import macro
-from jetsel.features import NAMES, PAPER_SEVEN
+from jetsel.features import PAPER_NAMES, PAPER_SEVEN
 
 
 def figures(study: Study) -> Iterator[str]:
@@ -160,5 +160,7 @@ def _table_2(study: Study) -> list[str]:
         "the paper's seven": study.clock(PAPER_SEVEN),
         f"the {len(plan.features)} selected here": plan.features_ms,
     }
-    sets |= {f"{name} alone": study.clock((name,)) for name in NAMES if not name[-1].isdigit() or name.endswith("1")}
+    sets |= {
+        f"{name} alone": study.clock((name,)) for name in PAPER_NAMES if not name[-1].isdigit() or name.endswith("1")
+    }
     return [f"{words} | {ms:.3f} | {ms / cheapest_ms:.2f}" for words, ms in sets.items()]

@@ -129,7 +129,7 @@ def together(parts: Sequence[Recording]) -> Recording:
 def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callable[[str], str]) -> tuple[list[Way], str]:
     """Return every way of the table, on TEST, and what calibration says of the premodel."""
     both = (*USUAL, PaperChainKind())
-    found = fitted(family, fit, kinds=both, offers_chain=True)
+    found = fitted(family, fit, kinds=both)
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
     calibration, figures = found.calibration, found.calibration.figures
     clock = FeatureClock(

@@ -30,7 +30,7 @@ from calibration.papers.taylor.ways import (
 )
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.features import NAMES, PAPER_SEVEN
+from jetsel.features import PAPER_NAMES, PAPER_SEVEN
 
 BUDGETS = (0.75, 0.5, 0.3)  # of the time of the most expensive model
 COLUMNS = (
@@ -125,7 +125,7 @@ def areas(study: Study) -> dict[str, list[str]]:
     likely = {name: np.zeros_like(right, float) for name in READERS}
     for held, train, others in study.folds:
         for name, reader in READERS.items():
-            likely[name][held] = reader(train, others, NAMES)
+            likely[name][held] = reader(train, others, PAPER_NAMES)
     confidence = study.recording.confidences(fit_temperatures(study.recording)).astype(np.float64)
     models, best = study.recording.models, int(right.mean(axis=0).argmax())
     gains = right[:, best] & ~right[:, 0]

@@ -18,7 +18,7 @@ from calibration.papers.taylor.folds import nearest_in_other_folds
 from calibration.papers.taylor.paper_chain import PAPER_K, ChainPlan
 from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
-from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS
+from calibration.starter.calibrate import NIGHT, TX2_CORE_FACTOR, TX2_MS
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.record import TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
@@ -44,7 +44,7 @@ class Study:
     def on_a_tx2(self) -> Study:
         """The same with the times of five models on a TX2, by rank, and slower features: derived."""
         derived = copy(self)
-        costs_ms = dict(zip(self.recording.models, TX2_MS, strict=True))
+        costs_ms = {name: TX2_MS[name] for name in self.recording.models}
         derived.recording, derived.test = (replace(one, costs_ms=costs_ms) for one in (self.recording, self.test))
         derived.costs_ms, derived.clock = derived.recording.costs("time"), self.clock.slower(TX2_CORE_FACTOR)
         derived.planned = replace(self.planned, plan=replace(self.plan, features_ms=derived.clock(self.plan.features)))
@@ -92,6 +92,7 @@ class Study:
 def read(name: str, models: Path, fit: Path, test: Path, work: Path) -> Study:
     """Record what is not recorded yet, and read it back. fit, test: folders of classes, or CSV files of images."""
     family = scan([models]).families[name]
+    family = replace(family, models=tuple(one for one in family.models if not one.manifest.name.endswith(NIGHT)))
     files = [work / f"{name}-{what}.sqlite" for what in ("fit", "test")]
     for images, file in zip((fit, test), files, strict=True):
         recorded(family, images, file, TIMED)

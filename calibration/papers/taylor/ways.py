@@ -19,7 +19,7 @@ from calibration.papers.taylor.paper_chain import NAME, PAPER, PAPER_LINKS, Chai
 from calibration.papers.taylor.trials import Point, Way, one_model
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
-from jetsel.features import NAMES
+from jetsel.features import PAPER_NAMES
 from jetsel.policies.kind import Table
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.cascades import Fitted, judge
@@ -120,7 +120,7 @@ def priced(name: str, features: Sequence[str], features_ms: float, readers: Sequ
 
 def strongest(features_ms: float) -> Way:
     """The strongest reader: of all features, by boosted trees or logistic regression, whichever the folds prefer."""
-    return priced("priced reader of 29 features", NAMES, features_ms, tuple(READERS))
+    return priced("priced reader of 29 features", PAPER_NAMES, features_ms, tuple(READERS))
 
 
 def boosted(train: Recording, held: Recording, features: Sequence[str]) -> NDArray[np.float64]:

@@ -25,9 +25,8 @@ class InstallRequest:
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
     report. choice_factor: how much slower than here the board's processor makes a choice. machine:
-    what the board said of itself when times and energies were measured, empty if that is not known. offers_chain:
-    even if it adds nothing, as the family that ships does to show it. wrong_at_most: what the family's requests ask for
-    unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose too much accuracy;
+    what the board said of itself when times and energies were measured, empty if that is not known. wrong_at_most:
+    what the family's requests ask for unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose too much accuracy;
     limits are kept in any case. command: what was run, for the report.
     """
 
@@ -36,7 +35,6 @@ class InstallRequest:
     in_use: Incumbent | None = None
     policy: str | None = None
     choice_factor: float = 1.0
-    offers_chain: bool = False
     machine: Mapping[str, Any] = field(default_factory=dict)
     wrong_at_most: float | None = None
     kinds: Sequence[Kind] = USUAL
