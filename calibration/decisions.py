@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import jetsel.zoo
+from calibration.imagenet.promises import SHIPPED, without_small_images
 from jetsel.artefact.coding import read
 from jetsel.artefact.condensed import read_condensed
 from jetsel.calibrate.calibrating import FOLDS
@@ -28,7 +28,6 @@ from jetsel.premodel.cascades import BUDGETS, Fitted, Outputs, fit_cascades, jud
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "RESULTS-decisions.md"
-SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 SIZES = 300, 600, 1247, 2000, 8000
 SEED, GOAL = 2026, Goal()
 TOO_MUCH = 1.0  # points
@@ -135,7 +134,8 @@ def main() -> None:
     options = parser.parse_args()
     shipped = read(options.imagenet)
     answers = read_condensed(options.imagenet, shipped.costs_ms)
-    populations = [Population("imagenet", Recording.of_answers(answers, shipped.decode_px))]
+    recording = without_small_images(Recording.of_answers(answers, shipped.decode_px))
+    populations = [Population("imagenet", recording)]
     if options.starter is not None:
         family = scan([STARTER]).families["starter"]
         populations.append(Population("starter", load(options.starter, family).recording))

@@ -10,6 +10,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 import jetsel.zoo
 from calibration.promises import show
 from jetsel.artefact.coding import read
@@ -24,9 +26,15 @@ def shipped() -> tuple[Recording, Identity]:
     """Return the answers of the models that the shipped calibration has, and whose they are."""
     known = read(SHIPPED)
     scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms), known.decode_px)
-    recording = replace(scaled, is_scaled=False)  # temperatures are fitted again
+    recording = replace(without_small_images(scaled), is_scaled=False)  # temperatures are fitted again
     parts = known.feature_table, known.decode_px, known.features_px
     return recording, Identity(known.family, known.labels_sha256, known.identities, *parts)
+
+
+def without_small_images(recording: Recording) -> Recording:
+    """Return the photographs of a recording at their own size: small images and copies are left out."""
+    assert recording.sizes is not None
+    return recording.take(np.flatnonzero(recording.sizes == recording.sizes.max()))
 
 
 def main() -> None:

@@ -54,13 +54,15 @@ class ChainPolicy:
             path = self.paths[place]
             if failed.intersection(path.models):
                 continue
+            because = self._because(reading.right, place, usual)
             try:
-                decision = yield from path.climb(self._because(reading.right, place, usual))
+                decision = yield from path.climb(because)
             except ModelUnavailableError as error:
                 failed.update(path.models)
                 why = error
                 continue
-            return Decision(decision.seen, decision.because, distance=reading.distance)
+            because = because if len(path.rungs) == 1 else f"{because}; {decision.because}"
+            return Decision(decision.seen, because, distance=reading.distance)
         assert why is not None
         raise why
 

@@ -22,7 +22,7 @@ def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
     assert word["STATUS"] == "ready"
     assert connect(daemon).status()["state"] == "ready"
     before = manager.heard[:-1]
-    assert [word["STATUS"] for word in before] == [f"loading {number} of 5" for number in range(1, 6)]
+    assert [word["STATUS"] for word in before] == [f"loading {number} of 7" for number in range(1, 8)]
     assert all(int(word["EXTEND_TIMEOUT_USEC"]) >= 60e6 for word in before)
     assert daemon.stop() == 0
     word = manager.wait_for(STOPPING="1")

@@ -159,7 +159,7 @@ def _choose(
     return chosen
 
 
-APART = 0.94  # of the cost of the point before: closer ones would only make the front longer
+APART = 0.88  # of the cost of the point before: closer ones would only make the front longer
 
 
 def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:

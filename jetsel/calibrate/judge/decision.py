@@ -24,10 +24,10 @@ class InstallRequest:
     """What the owner asked for.
 
     in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
-    report. choice_factor: how much slower than here the board's processor makes a choice. machine:
-    what the board said of itself when times and energies were measured, empty if that is not known. wrong_at_most:
-    what the family's requests ask for unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose too much accuracy;
-    limits are kept in any case. command: what was run, for the report.
+    report. choice_factor: how much slower than here the board's processor makes a choice. machine: what the board said
+    of itself when times and energies were measured, empty if that is not known. wrong_at_most: what the family's
+    requests ask for unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose
+    too much accuracy; limits are kept in any case. command: what was run, for the report.
     """
 
     names: tuple[str, ...] = ()
