@@ -21,7 +21,6 @@ from jetsel.addons.cameras.source import reason_of
 from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.gateway import camera_states
-from jetsel.gateway.camera_states import CameraState
 
 _AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
 _END_S = 12.0  # for a request under way
@@ -40,7 +39,7 @@ class Running:
             name = camera.name if region is None else f"{camera.name} {region}"
             if context.broker is not None:
                 self._publishers[region] = Mqtt(context.broker, topic, name, self._tell)
-        self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
+        self.watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
         self.error: JetselError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera {camera.name}", daemon=True)
@@ -51,20 +50,16 @@ class Running:
         """Whether a file was played to its end, or a mistake has ended it."""
         return not self._thread.is_alive()
 
-    def states(self) -> list[CameraState]:
-        """Return how each of its regions is."""
-        return self._watch.states()
-
     def stop(self) -> None:
         """Have it stop soon."""
         self._stopping.set()
-        self._watch.stop()
+        self.watch.stop()
 
     def end(self) -> bool:
         """Stop, and wait for its end; False if the source hangs."""
         self.stop()
         self._thread.join(_END_S)
-        has_ended = self._watch.close()
+        has_ended = self.watch.close()
         _at_once(Mqtt.close, self._publishers.values())
         return has_ended and not self._thread.is_alive()
 
@@ -75,7 +70,7 @@ class Running:
     def _has_run(self) -> bool:
         """Watch; return whether that is over, and not to be tried again."""
         try:
-            self._watch.run()
+            self.watch.run()
         except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
             if not (self._context.gives_up and isinstance(error, JetselError)):
                 with contextlib.suppress(Exception):  # a listener may fail, too
@@ -170,7 +165,9 @@ class Cameras:
         while not self._stopping.wait(camera_states.EVERY_S):
             before, trouble = trouble, ""
             try:
-                camera_states.write(path, [state for one in list(self._running.values()) for state in one.states()])
+                camera_states.write(
+                    path, [state for one in list(self._running.values()) for state in one.watch.states()]
+                )
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:

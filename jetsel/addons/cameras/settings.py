@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ from msgspec import Struct
 
 from jetsel.addons.cameras.config import Camera, Mqtt
 from jetsel.addons.cameras.gate import GateSetting, gate_of
-from jetsel.addons.cameras.mqtt import Broker, broker_of
+from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
 from jetsel.addons.cameras.source import Source, source_of
 from jetsel.base.errors import ConfigError
 from jetsel.base.names import topic_name
 from jetsel.base.secret_file import read_secret
 
+_PORT, _TLS_PORT = 1883, 8883  # of MQTT
 ONLY = ""  # the name of a region that is its camera's only one
 
 
@@ -72,34 +74,49 @@ def settings_of(camera: Camera, context: WatchContext) -> WatchSettings:
 
 def with_login(camera: Camera) -> str:
     """Return the source with its user and password in the URL; raises ConfigError."""
-    if (camera.user is None) != (camera.password_file is None):
-        raise ConfigError("user and password_file go together: give both, or neither")
-    if camera.user is None or camera.password_file is None:
+    password = password_of(camera.user, _secret_path(camera.password_file), "user", "password_file")
+    if camera.user is None or password is None:
         return camera.source
     parts = urlsplit(camera.source)
     if not parts.scheme or not parts.netloc or "@" in parts.netloc:
         raise ConfigError("user and password_file need a source that is a URL without a user: rtsp://10.0.0.7/stream1")
-    password = read_secret(secret_path(camera.password_file), "password_file").rstrip("\r\n")
     login = f"{quote(camera.user, safe='')}:{quote(password, safe='')}"
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
-
-
-def secret_path(name: str) -> Path:
-    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if "/" in name:
-        return Path(name)
-    if folder is None:
-        raise ConfigError(
-            f"password_file {name}: it names a credential, and the service has none ($CREDENTIALS_DIRECTORY): use "
-            f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
-        )
-    return Path(folder, name)
 
 
 def mqtt_broker(mqtt: Mqtt) -> Broker | None:
     """Return the broker of the configuration, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None
-    file = None if mqtt.password_file is None else secret_path(mqtt.password_file)
-    return broker_of(mqtt.broker, mqtt.user, file, mqtt.tls)
+    return broker_of(mqtt.broker, mqtt.user, _secret_path(mqtt.password_file), mqtt.tls)
+
+
+def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
+    """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
+    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
+    if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
+        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
+    password = password_of(user, password_file, "--mqtt-user", "--mqtt-password-file")
+    return Broker(found[1] or found[2], port, user, password, tls)
+
+
+def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:
+    """Return the password in the file of a user, None if neither is given; raises ConfigError."""
+    if (user is None) != (file is None):
+        raise ConfigError(f"{user_option} and {file_option} go together: give both, or neither")
+    return None if file is None else read_secret(file, file_option).rstrip("\r\n")
+
+
+def _secret_path(name: str | None) -> Path | None:
+    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
+    if name is None:
+        return None
+    if "/" in name:
+        return Path(name)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder is None:
+        raise ConfigError(
+            f"password_file {name}: it names a credential, and the service has none ($CREDENTIALS_DIRECTORY): use "
+            f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
+        )
+    return Path(folder, name)

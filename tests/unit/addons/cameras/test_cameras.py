@@ -144,10 +144,10 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
     until(lambda: "door: StopIteration(); next try in 0.05 s" in told)
     (one,) = running._running.values()
-    until(lambda: [(state.connected, state.reason) for state in one.states()] == [(False, "StopIteration()")])
+    until(lambda: [(state.connected, state.reason) for state in one.watch.states()] == [(False, "StopIteration()")])
     assert False in available
     is_broken.clear()
     (folder / "2.png").write_bytes(encoded(drawn(1), ".png"))
     until(lambda: labels(events))
-    assert one.states()[0].connected
+    assert one.watch.states()[0].connected
     assert available[-1]
