@@ -50,14 +50,10 @@ class Running:
         """Whether a file was played to its end, or a mistake has ended it."""
         return not self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Have it stop soon."""
-        self._stopping.set()
-        self.watch.stop()
-
     def end(self) -> bool:
         """Stop, and wait for its end; False if the source hangs."""
-        self.stop()
+        self._stopping.set()
+        self.watch.stop()
         self._thread.join(_END_S)
         has_ended = self.watch.close()
         _at_once(Mqtt.close, self._publishers.values())
@@ -128,8 +124,6 @@ class Cameras:
         is_same_context = context == self._context
         wanted = {camera.name: camera for camera in cameras}
         gone = [one for name, one in self._running.items() if not is_same_context or wanted.get(name) != one.camera]
-        for one in gone:
-            one.stop()
         self._has_ended &= all(_at_once(Running.end, gone))
         for one in gone:
             del self._running[one.camera.name]
@@ -141,8 +135,6 @@ class Cameras:
     def end(self) -> bool:
         """Stop all; False if a source hangs, so that only the process's end lets go of it."""
         self._stopping.set()
-        for running in self._running.values():
-            running.stop()
         has_ended = _at_once(Running.end, self._running.values())
         self._writer.join(_END_S)
         return self._has_ended and all(has_ended)

@@ -135,7 +135,8 @@ class Watch:
         """Return how each region is now."""
         states, is_connected = [], bool(self._there["source"] and self._there["watch"])
         for view in self._views:
-            label, wnid, probability = view.label
+            held = view.holds
+            label, wnid = (None, None) if held is None else reported_label(held.answer)
             states.append(
                 CameraState(
                     name=self._camera.name,
@@ -145,8 +146,8 @@ class Watch:
                     reason=None if is_connected else (self._reason or "")[:512],
                     label=label,
                     wnid=wnid,
-                    probability=probability,
-                    since=None if view.holds is None else stamp(view.holds.since_s),
+                    probability=None if held is None else held.answer.probability,
+                    since=None if held is None else stamp(held.since_s),
                     frames_read=self._newest.n_read,
                     frames_skipped=view.gate.n_skipped,
                     frames_asked=view.n_asked,

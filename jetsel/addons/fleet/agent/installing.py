@@ -220,13 +220,7 @@ def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) ->
 
 def _link(files: Path, folder: Path) -> None:
     """Have a family's folder with the files that were fetched; what was published as its calibration stands apart."""
-    folder.mkdir()
-    for path in files.iterdir():
-        if path.is_file():
-            (folder / path.name).hardlink_to(path)
-    if (files / CALIBRATION).is_dir():
-        (folder / SHIPPED).mkdir()
-        for path in (files / CALIBRATION).iterdir():
-            (folder / SHIPPED / path.name).hardlink_to(path)
-        flush(folder / SHIPPED)
+    shutil.copytree(files, folder, copy_function=os.link)
+    if (folder / CALIBRATION).is_dir():
+        flush((folder / CALIBRATION).rename(folder / SHIPPED))
     flush(folder)
