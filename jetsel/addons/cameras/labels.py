@@ -95,7 +95,8 @@ class Votes:
             return None
         best, _ = self._leading()
         scores = [score for label, score in self._votes if label == best]
-        return SubLabel(_first_name(best), sum(scores) / len(scores), len(self._votes))
+        first = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may have commas
+        return SubLabel(first, sum(scores) / len(scores), len(self._votes))
 
     def why_none(self) -> str | None:
         """Return why there is no sub-label, as a sentence; None if there is one."""
@@ -113,8 +114,3 @@ class Votes:
 
     def _leading(self) -> tuple[ReportedLabel, int]:
         return Counter(label for label, _ in self._votes).most_common(1)[0]
-
-
-def _first_name(label: ReportedLabel) -> str:
-    """Return the first synonym; an owner's class, whose name is its identifier, may have commas in it."""
-    return label.label if label.label == label.id else label.label.split(",")[0]

@@ -79,6 +79,7 @@ class Installer:
         changed.
         """
         memory: Memory = {}
+        config = () if self.config_file is None else ("--config", self.config_file)
 
         def make(folder: Path) -> None:
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
@@ -86,7 +87,8 @@ class Installer:
             write(folder / PLAN, msgspec.json.encode(plan))
             try:
                 self._build_engines(folder)
-                memory.update(self._prove(folder))
+                said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
+                memory.update(msgspec.json.decode(said, type=Memory))
             except ModelsRefusedError as fault:
                 free_mb = shutil.disk_usage(self.folder).free / 1e6
                 if free_mb >= max(1.0, self.fleet.reserve_mb):
@@ -171,11 +173,6 @@ class Installer:
             except ModelsRefusedError:
                 _check_writable(engines)
                 raise
-
-    def _prove(self, folder: Path) -> Memory:
-        config = () if self.config_file is None else ("--config", self.config_file)
-        said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
-        return msgspec.json.decode(said, type=Memory)
 
 
 def _check_writable(engines: Path) -> None:

@@ -22,13 +22,7 @@ LATE = 0.95  # of the times, of which the slowest is reported
 
 
 def report(
-    device: str,
-    installer: Installer,
-    known: Remembered,
-    status: StatusReply | None,
-    why: str | None,
-    *,
-    canary: bool,
+    device: str, installer: Installer, known: Remembered, status: StatusReply | None, why: str | None, *, canary: bool
 ) -> Usage:
     """Return the next line.
 

@@ -28,7 +28,6 @@ from jetsel.base.names import is_plain
 from jetsel.base.secret_file import read_secret
 from jetsel.base.state import agent_folder
 from jetsel.client import Client
-from jetsel.wire.status import StatusReply
 
 
 @dataclass(frozen=True)
@@ -81,20 +80,17 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
 def _round(follower: Follower) -> Usage:
     """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
     known = follower.follow(remembered.read(follower.memory))
-    status, why = _status(follower)
+    status, why = None, None
+    try:
+        with follower.client() as client:
+            status = client.status()
+    except JetselError as fault:
+        why = str(fault)
     canary = follower.canary is not None and follower.canary.has_asked
     line = report(follower.device, follower.installer, known, status, why, canary=canary)
     times = known.times if status is None else reported_times(status)
     remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, times=times))
     return line
-
-
-def _status(follower: Follower) -> tuple[StatusReply | None, str | None]:
-    try:
-        with follower.client() as client:
-            return client.status(), None
-    except JetselError as fault:
-        return None, str(fault)
 
 
 def device_name() -> str:

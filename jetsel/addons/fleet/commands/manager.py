@@ -196,16 +196,9 @@ def _show_plans(found: list[Proposal]) -> None:
         )
     console().print(shown)
     for one in found:
-        for line in _remarks(one):
+        removed = [f"{', '.join(one.dropped)}: removed: {why}" for why in {*one.dropped.values()}]  # one for all
+        for line in (*removed, *one.notes):
             typer.echo(printable(f"{one.device}: {line}"))
-
-
-def _remarks(one: Proposal) -> list[str]:
-    """Which models the device loses, and why, and what is not known of it: a line for each reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in one.dropped.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [*(f"{', '.join(names)}: removed: {reason}" for reason, names in by_reason.items()), *one.notes]
 
 
 def report(

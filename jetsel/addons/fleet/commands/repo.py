@@ -12,7 +12,7 @@ from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
-    from jetsel.addons.fleet.documents import Bundle
+    from jetsel.addons.fleet.documents import Bundle, Index
     from jetsel.addons.fleet.sources import Source
 
 repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
@@ -93,11 +93,7 @@ def publish(
 @repo.command("list")
 def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
-    from jetsel.addons.fleet.reading import read_bundle, read_index
-
-    source, keys = _source(url), [read_key(path) for path in trust]
-    index, _ = read_index(source, keys)
-    found = [read_bundle(source, entry, keys) for entry in index.bundles]
+    _, index, found = _read(url, trust)
     plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]}
     emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", found))
 
@@ -116,12 +112,11 @@ def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
 @repo.command()
 def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """Download everything that is published, and check every signature and hash."""
-    from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index
+    from jetsel.addons.fleet.reading import check_blob
     from jetsel.base.errors import RepositoryError
 
-    source, keys = _source(url), [read_key(path) for path in trust]
-    index, _ = read_index(source, keys)
-    blobs = {file.sha256: file for entry in index.bundles for file in read_bundle(source, entry, keys)[0].files}
+    source, index, found = _read(url, trust)
+    blobs = {file.sha256: file for bundle, _ in found for file in bundle.files}
     wrong = []
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
         for file in blobs.values():
@@ -158,13 +153,17 @@ def gc(
     emit(plain, json, f"removed {len(found)} files of {total} bytes")
 
 
-def _source(url: str) -> Source:
-    """Return what reads a repository: as devices do if they can."""
+def _read(url: str, trust: list[Path]) -> tuple[Source, Index, list[tuple[Bundle, list[str]]]]:
+    """Return what reads a repository, as devices do if they can, its index, and its bundles with who signed them."""
+    from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage
 
     scheme, found, _ = url.partition("://")
-    return repository_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+    source = repository_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+    keys = [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    return source, index, [read_bundle(source, entry, keys) for entry in index.bundles]
 
 
 def _megabytes(bundle: Bundle) -> tuple[str, str]:

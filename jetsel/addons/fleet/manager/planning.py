@@ -77,7 +77,7 @@ class _Solved:
 
 
 class Planner:
-    """Plans devices of one repository; equal ones are solved once."""
+    """Plans devices of one repository; equal ones are solved once. solved: what was, for devices unlike all others."""
 
     def __init__(
         self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
@@ -89,12 +89,7 @@ class Planner:
         self._entries = {entry.family: entry for entry in index.bundles}
         self.plans = read_plans(storage, trusted)
         self._families: dict[str, PublishedFamily] = {}
-        self._known: dict[DeviceDemand, _Solved] = {}
-
-    @property
-    def solved(self) -> int:
-        """How many devices were unlike all others."""
-        return len(self._known)
+        self.solved: dict[DeviceDemand, _Solved] = {}
 
     def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
         """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
@@ -111,9 +106,9 @@ class Planner:
         if not published:
             return Proposal(device=name, serial=serial, notes=tuple(notes))
         asked, unknown = ask(device, published, held, self._deadline_ms)
-        if asked not in self._known:
-            self._known[asked] = self._solve(asked)
-        solved, notes = self._known[asked], [*notes, *unknown]
+        if asked not in self.solved:
+            self.solved[asked] = self._solve(asked)
+        solved, notes = self.solved[asked], [*notes, *unknown]
         if not solved.families:
             notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
             return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from jetsel import wire
 from jetsel.addons.cameras import cameras as module
-from jetsel.addons.cameras.cameras import Cameras, Running
+from jetsel.addons.cameras.cameras import Cameras
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import View
 from jetsel.addons.cameras.settings import WatchContext, settings_of
+from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError
 from tests.system.daemons import drawn, encoded
 from tests.unit.client.peer import Peer, Seen, answer, fail, status
@@ -139,7 +140,13 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     monkeypatch.setattr(module, "_AGAIN_S", 0.05)
     skips, is_broken, available = View.skips, threading.Event(), list[bool]()
     is_broken.set()
-    monkeypatch.setattr(Running, "_available", lambda _, is_available: available.append(is_available))
+    set_there = Watch._set_there
+
+    def recorded(watch: Watch, which: str, is_there: bool) -> None:
+        set_there(watch, which, is_there)
+        available.append(all(watch._there.values()))
+
+    monkeypatch.setattr(Watch, "_set_there", recorded)
     monkeypatch.setattr(View, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what))
     running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
     until(lambda: "door: StopIteration(); next try in 0.05 s" in told)
