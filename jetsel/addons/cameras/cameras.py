@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cv2
 
 from jetsel.addons.cameras.config import Camera
-from jetsel.addons.cameras.settings import WatchContext, settings_of
+from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.source import reason_of
 from jetsel.addons.cameras.watch import Watch, at_once
 from jetsel.base.errors import ConfigError, JetselError
@@ -26,7 +26,7 @@ class Running:
 
     def __init__(self, camera: Camera, context: WatchContext) -> None:
         self.camera, self._context = camera, context
-        self.watch = Watch(settings_of(camera, context))
+        self.watch = Watch(WatchSettings(camera, context))
         self.error: JetselError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera {camera.name}", daemon=True)
@@ -45,20 +45,17 @@ class Running:
         return self.watch.close() and not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping.is_set() and not self._has_run():
-            self._stopping.wait(_AGAIN_S)
-
-    def _has_run(self) -> bool:
-        """Watch; return whether that is over, and not to be tried again."""
-        try:
-            self.watch.run()
-        except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
-            if not (self._context.gives_up and isinstance(error, JetselError)):
+        while not self._stopping.is_set():
+            try:
+                self.watch.run()
+                return
+            except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
+                if self._context.gives_up and isinstance(error, JetselError):
+                    self.error = error
+                    return
                 with contextlib.suppress(Exception):  # a listener may fail, too
                     self.watch.tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
-                return False
-            self.error = error
-        return True
+            self._stopping.wait(_AGAIN_S)
 
 
 class Cameras:
@@ -109,7 +106,7 @@ class Cameras:
     def _check(cameras: Sequence[Camera], context: WatchContext) -> None:
         taken: dict[str, str] = {}
         for camera in cameras:
-            for region, topic in settings_of(camera, context).topics.items():
+            for region, topic in WatchSettings(camera, context).topics.items():
                 name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
                 if topic in taken and context.broker is not None:
                     raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")

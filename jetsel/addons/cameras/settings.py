@@ -6,7 +6,6 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -14,10 +13,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from msgspec import Struct
 
 from jetsel.addons.cameras.config import Camera, Mqtt
-from jetsel.addons.cameras.gate import GateSetting, gate_of
+from jetsel.addons.cameras.gate import gate_of
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
-from jetsel.addons.cameras.source import Source, source_of
+from jetsel.addons.cameras.source import source_of
 from jetsel.base.errors import ConfigError
 from jetsel.base.names import topic_name
 from jetsel.base.secret_file import read_secret
@@ -43,33 +42,23 @@ class WatchContext(Struct, frozen=True):
     max_megapixels: float = 50.0  # of an image in a folder, or a frame
 
 
-@dataclass(frozen=True)
 class WatchSettings:
-    """A camera as it is watched. regions: by name; None: the only one."""
+    """A camera as it is watched. regions: by name; None: the only one. topics: of each region, its name in MQTT."""
 
-    camera: Camera
-    context: WatchContext
-    source: Source
-    regions: dict[str | None, Region]
-    gate: GateSetting | None
-
-    @property
-    def topics(self) -> dict[str | None, str]:
-        """The name in MQTT's topics of each region."""
-        name = topic_name(self.camera.name if self.context.has_name else f"{socket.gethostname()}_{self.source.name}")
-        return {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
-
-
-def settings_of(camera: Camera, context: WatchContext) -> WatchSettings:
-    """Return the settings; raises ConfigError that names the camera and the key for what cannot be used."""
-    try:
-        source = source_of(with_login(camera), may_come=not context.gives_up)
-        regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
-        if context.broker is not None and not context.has_name and source.hides_parts:
-            raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
-        return WatchSettings(camera, context, source, regions, gate_of(camera.gate, "gate"))
-    except ConfigError as error:
-        raise ConfigError(f"camera {camera.name}: {error}") from None
+    def __init__(self, camera: Camera, context: WatchContext) -> None:
+        """Raises ConfigError that names the camera and the key for what cannot be used."""
+        self.camera, self.context = camera, context
+        try:
+            self.source = source_of(with_login(camera), may_come=not context.gives_up)
+            regions = camera.regions or {ONLY: "0,0,1,1"}
+            self.regions = {name or None: Region(text) for name, text in regions.items()}
+            if context.broker is not None and not context.has_name and self.source.hides_parts:
+                raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
+            self.gate = gate_of(camera.gate, "gate")
+        except ConfigError as error:
+            raise ConfigError(f"camera {camera.name}: {error}") from None
+        name = topic_name(camera.name if context.has_name else f"{socket.gethostname()}_{self.source.name}")
+        self.topics = {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
 
 
 def with_login(camera: Camera) -> str:

@@ -25,13 +25,6 @@ class Source(Protocol):
         """
 
 
-class Sink(Protocol):
-    """A repository that can be written to."""
-
-    def put(self, name: str, content: bytes) -> None:
-        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
-
-
 class FolderRepository:
     """A repository in a folder."""
 
@@ -48,7 +41,7 @@ class FolderRepository:
         return file, offset
 
     def put(self, name: str, content: bytes) -> None:
-        """See Sink."""
+        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
         path = self._folder / name
         try:
             if not self._folder.is_dir():  # a share that is not mounted: what was written there would be lost
@@ -90,7 +83,7 @@ class HttpRepository:
         return reply, begins
 
     def put(self, name: str, content: bytes) -> None:
-        """See Sink."""
+        """See FolderRepository."""
         request = urllib.request.Request(f"{self._url}/{name}", content, method="PUT")
         try:
             ask(request, self._token, time.monotonic() + ALL_S).close()
@@ -103,7 +96,10 @@ class HttpRepository:
             raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault
 
 
-def repository_of(url: str, token: str | None = None) -> FolderRepository | HttpRepository:
+Repository = FolderRepository | HttpRepository
+
+
+def repository_of(url: str, token: str | None = None) -> Repository:
     """Return the folder or web server of this address; raises ConfigError for any other."""
     scheme, found, rest = url.partition("://")
     if scheme in ("http", "https") and found:

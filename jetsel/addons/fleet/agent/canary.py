@@ -83,8 +83,7 @@ class Canary:
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"
-        accuracies = [planned.accuracy, None if before is None else before.accuracy]
-        known = [share for share in accuracies if share is not None]
+        known = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
         if known and after.accuracy is not None:
             bar = min(known)
             between = (bar + after.accuracy) / 2

@@ -115,11 +115,8 @@ class Installer:
 
     def used_bytes(self) -> int:
         """Return the bytes of all versions that are kept; what they share is counted once."""
-        found = {}
-        for path in self.versions.folder.rglob("*"):
-            about = path.lstat()
-            found[about.st_ino] = about.st_size
-        return sum(found.values())
+        found = (path.lstat() for path in self.versions.folder.rglob("*"))
+        return sum({about.st_ino: about.st_size for about in found}.values())
 
     @property
     def _downloads(self) -> Path:

@@ -18,7 +18,7 @@ from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.reporting import report, reported_times
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.signing import read_key
-from jetsel.addons.fleet.sources import Sink, repository_of
+from jetsel.addons.fleet.sources import Repository, repository_of
 from jetsel.addons.fleet.usage import Usage, usage_path
 from jetsel.base.config import Config
 from jetsel.base.endpoint import VARIABLE
@@ -122,7 +122,7 @@ class Spool:
         self._write(lines)
         return before - len(lines)
 
-    def send(self, sink: Sink) -> int:
+    def send(self, sink: Repository) -> int:
         """Send all lines, each upload named by its first; return how many. Raises RepositoryError if the way breaks.
 
         What was sent and not yet taken off here is sent again under the same name, so that it counts once.

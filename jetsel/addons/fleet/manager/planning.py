@@ -194,12 +194,8 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
 
 def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
     """Return the cascades over these models, or those alone that need each of them."""
-    rows = [
-        row
-        for row, models in enumerate(options.models)
-        if {*models} <= {*held} and not (all_of_it and {*models} != {*held})
-    ]
-    return options.take(np.array(rows, int))
+    fits = set.__eq__ if all_of_it else set.__le__
+    return options.take(np.array([row for row, models in enumerate(options.models) if fits({*models}, {*held})], int))
 
 
 def _expected(

@@ -17,7 +17,7 @@ from jetsel.addons.cameras.cameras import Cameras
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import View
-from jetsel.addons.cameras.settings import WatchContext, settings_of
+from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError
 from tests.system.daemons import drawn, encoded
@@ -32,7 +32,7 @@ def context(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **mor
 
 
 def topics(camera: Camera, **more: Any) -> list[str]:
-    return list(settings_of(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
+    return list(WatchSettings(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
 
 
 def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> None:
@@ -69,9 +69,9 @@ def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
     broker = Broker("localhost", 1883)
     for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
         with pytest.raises(ConfigError, match="name it with --name"):
-            settings_of(Camera(url, url), context(broker=broker, has_name=False))
-        assert settings_of(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
-    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
+            WatchSettings(Camera(url, url), context(broker=broker, has_name=False))
+        assert WatchSettings(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
+    WatchSettings(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
 
 
 @pytest.fixture
