@@ -115,7 +115,7 @@ def _tell(proposals: list[Proposal], planner: Planner) -> None:
     for one in after:
         for cascade in one.cascades.values():
             chosen[", ".join(cascade)] = chosen.get(", ".join(cascade), 0) + 1
-    print(f"\n{planner.solved:,} of them were solved, the others are equal to one that was.")
+    print(f"\n{len(planner.solved):,} of them were solved, the others are equal to one that was.")
     print(f"{len(proposals) - len(after):,} hold nothing, since nothing fits.\n\n| models | devices |\n|---|---:|")
     for models, count in sorted(chosen.items(), key=lambda item: -item[1]):
         print(f"| {models} | {count:,} |")

@@ -6,22 +6,16 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import cv2
 
 from jetsel.addons.cameras.config import Camera
-from jetsel.addons.cameras.mqtt import Mqtt
-from jetsel.addons.cameras.saver import Saver
-from jetsel.addons.cameras.settings import WatchContext, settings_of
+from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.source import reason_of
-from jetsel.addons.cameras.watch import Watch
+from jetsel.addons.cameras.watch import Watch, at_once
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.gateway import camera_states
-from jetsel.gateway.camera_states import CameraState
 
 _AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
 _END_S = 12.0  # for a request under way
@@ -32,15 +26,7 @@ class Running:
 
     def __init__(self, camera: Camera, context: WatchContext) -> None:
         self.camera, self._context = camera, context
-        settings, saver = settings_of(camera, context), None
-        if camera.save is not None:
-            saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self._tell)
-        self._publishers: dict[str | None, Mqtt] = {}
-        for region, topic in settings.topics.items():
-            name = camera.name if region is None else f"{camera.name} {region}"
-            if context.broker is not None:
-                self._publishers[region] = Mqtt(context.broker, topic, name, self._tell)
-        self._watch = Watch(settings, saver, emit=self._emit, available=self._available, told=self._tell)
+        self.watch = Watch(WatchSettings(camera, context))
         self.error: JetselError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera {camera.name}", daemon=True)
@@ -51,57 +37,25 @@ class Running:
         """Whether a file was played to its end, or a mistake has ended it."""
         return not self._thread.is_alive()
 
-    def states(self) -> list[CameraState]:
-        """Return how each of its regions is."""
-        return self._watch.states()
-
-    def stop(self) -> None:
-        """Have it stop soon."""
-        self._stopping.set()
-        self._watch.stop()
-
     def end(self) -> bool:
         """Stop, and wait for its end; False if the source hangs."""
-        self.stop()
+        self._stopping.set()
+        self.watch.stop()
         self._thread.join(_END_S)
-        has_ended = self._watch.close()
-        _at_once(Mqtt.close, self._publishers.values())
-        return has_ended and not self._thread.is_alive()
+        return self.watch.close() and not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping.is_set() and not self._has_run():
-            self._stopping.wait(_AGAIN_S)
-
-    def _has_run(self) -> bool:
-        """Watch; return whether that is over, and not to be tried again."""
-        try:
-            self._watch.run()
-        except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
-            if not (self._context.gives_up and isinstance(error, JetselError)):
+        while not self._stopping.is_set():
+            try:
+                self.watch.run()
+                return
+            except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
+                if self._context.gives_up and isinstance(error, JetselError):
+                    self.error = error
+                    return
                 with contextlib.suppress(Exception):  # a listener may fail, too
-                    self._tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
-                return False
-            self.error = error
-        return True
-
-    def _emit(self, event: dict[str, Any], region: str | None) -> None:
-        self._context.emit(event)
-        for name, publisher in self._publishers.items():
-            if region is None or name == region:
-                publisher.event(event)
-
-    def _available(self, is_available: bool) -> None:
-        for publisher in self._publishers.values():
-            publisher.available(is_available)
-
-    def _tell(self, words: str) -> None:
-        self._context.told(f"{self.camera.name}: {words}")
-
-
-def _at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
-    """End each in a thread of its own: many that hang take no longer than one."""
-    with ThreadPoolExecutor(max(1, len(things))) as pool:
-        return list(pool.map(end, things))
+                    self.watch.tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
+            self._stopping.wait(_AGAIN_S)
 
 
 class Cameras:
@@ -109,9 +63,9 @@ class Cameras:
 
     def __init__(self, cameras: Sequence[Camera], context: WatchContext) -> None:
         self._context = context
-        self._check(cameras, context)
-        self._running = {camera.name: Running(camera, context) for camera in cameras}
+        self._running: dict[str, Running] = {}
         self._has_ended = True  # all that a reload stopped
+        self.change_to(cameras, context)
         self._stopping = threading.Event()
         self._writer = threading.Thread(target=self._write, name="states", daemon=True)
         self._writer.start()
@@ -133,9 +87,7 @@ class Cameras:
         is_same_context = context == self._context
         wanted = {camera.name: camera for camera in cameras}
         gone = [one for name, one in self._running.items() if not is_same_context or wanted.get(name) != one.camera]
-        for one in gone:
-            one.stop()
-        self._has_ended &= all(_at_once(Running.end, gone))
+        self._has_ended &= all(at_once(Running.end, gone))
         for one in gone:
             del self._running[one.camera.name]
         begun = {name: camera for name, camera in wanted.items() if name not in self._running}
@@ -146,9 +98,7 @@ class Cameras:
     def end(self) -> bool:
         """Stop all; False if a source hangs, so that only the process's end lets go of it."""
         self._stopping.set()
-        for running in self._running.values():
-            running.stop()
-        has_ended = _at_once(Running.end, self._running.values())
+        has_ended = at_once(Running.end, self._running.values())
         self._writer.join(_END_S)
         return self._has_ended and all(has_ended)
 
@@ -156,7 +106,7 @@ class Cameras:
     def _check(cameras: Sequence[Camera], context: WatchContext) -> None:
         taken: dict[str, str] = {}
         for camera in cameras:
-            for region, topic in settings_of(camera, context).topics.items():
+            for region, topic in WatchSettings(camera, context).topics.items():
                 name = f"camera {camera.name}" if region is None else f"region {region} of camera {camera.name}"
                 if topic in taken and context.broker is not None:
                     raise ConfigError(f"{taken[topic]} and {name} share the MQTT topic jetsel/{topic}: rename one")
@@ -170,7 +120,9 @@ class Cameras:
         while not self._stopping.wait(camera_states.EVERY_S):
             before, trouble = trouble, ""
             try:
-                camera_states.write(path, [state for one in list(self._running.values()) for state in one.states()])
+                camera_states.write(
+                    path, [state for one in list(self._running.values()) for state in one.watch.states()]
+                )
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:

@@ -14,7 +14,7 @@ calibration/RESULTS-gate.md."""
 Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT takes in a topic
 
 
-# The options of `jetsel watch SOURCE` are made from these fields and lines, see commands/camera_options.py.
+# The options of `jetsel watch SOURCE` are made from these fields and lines, see commands/watch.py.
 class Camera(Struct, frozen=True, forbid_unknown_fields=True):
     """One camera that `jetsel watch` watches.
 

@@ -60,11 +60,6 @@ class TrackedObjectMessage(msgspec.Struct, frozen=True):
 Decoded = TypeVar("Decoded")
 
 
-def read_message(payload: bytes) -> TrackedObjectMessage:
-    """Return a message of `frigate/events`; raises ValueError or RecursionError if it is none."""
-    return msgspec.json.decode(payload, type=TrackedObjectMessage)
-
-
 class FrigateError(Exception):
     """Frigate did not do what was asked. retry: whether it may do so later."""
 
@@ -123,61 +118,37 @@ class FrigateApi:
     def snapshot(self, event_id: str) -> bytes | None:
         """Return the object's part of its best frame so far, as JPEG; None if there is none, or none yet."""
         query = urlencode({"crop": 1, "bbox": 0, "timestamp": 0, "quality": _QUALITY})
-        status, body = self._ask("GET", f"/api/events/{quote(event_id, safe='')}/snapshot.jpg?{query}")
-        if status == 404:
-            return None
-        self._check(status, body, "the snapshot")
-        return body
+        return self._ask("the snapshot", f"{_path(event_id)}/snapshot.jpg?{query}", may_lack=True)
 
     def set_sub_label(self, event_id: str, sub_label: str, score: float) -> None:
         """Write an object's sub-label and its score, over 0 to 1."""
         body = json.dumps({"subLabel": sub_label[:MOST_LETTERS], "subLabelScore": score}).encode()
-        status, reply = self._ask("POST", f"/api/events/{quote(event_id, safe='')}/sub_label", body)
-        self._check(status, reply, "the sub-label")
+        self._ask("the sub-label", f"{_path(event_id)}/sub_label", body)
 
     def newest(self, labels: Sequence[str], limit: int) -> list[Snapshot]:
         """Return the objects of these labels, those that began last by Frigate's clock first."""
         query = urlencode({"labels": ",".join(labels), "limit": limit, "include_thumbnails": 0})
-        status, body = self._ask("GET", f"/api/events?{query}")
-        self._check(status, body, "the list of objects")
-        return self._decode(body, list[Snapshot], "the list of objects")
+        what = "the list of objects"
+        return _decode(self._ask(what, f"/api/events?{query}"), list[Snapshot], what) or []
 
     def look_up(self, event_id: str) -> Snapshot | None:
         """Return an object's state; None if Frigate's database does not have it, or not yet."""
-        status, body = self._ask("GET", f"/api/events/{quote(event_id, safe='')}")
-        if status == 404:
-            return None
-        self._check(status, body, "the object")
-        return self._decode(body, Snapshot, "the object")
+        return _decode(self._ask("the object", _path(event_id), may_lack=True), Snapshot, "the object")
 
-    @staticmethod
-    def _decode(body: bytes, kind: type[Decoded], what: str) -> Decoded:
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FrigateError(f"{what} cannot be read: {error}", retry=True) from None
-
-    @staticmethod
-    def _check(status: int, body: bytes, what: str) -> None:
-        if status != 200:
-            words = " ".join(body[:200].decode("utf-8", "replace").split())
-            hint = {403: ": give a user with the role admin"}.get(status, "")
-            if 300 <= status < 400:
-                hint = ": give the address that it redirects to"
-            passes = status >= 500 or status in (404, 408, 429)  # 404: an object that just began is not in the database
-            raise FrigateError(f"{what}: HTTP {status}{hint}: {words}", retry=passes)
-
-    def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """Ask, and log in if that is wanted: at first, and when the token has expired."""
+    def _ask(self, what: str, path: str, body: bytes | None = None, *, may_lack: bool = False) -> bytes | None:
+        """Return the reply; may_lack: None if there is none. Logs in at first, and when the token has expired."""
         until_s = time.monotonic() + self._timeout_s
         if self._address.password is not None and self._token is None:
             self._log_in(None, until_s)
         used = self._token
-        status, reply, _ = self._exchange(method, path, body, used, until_s)
+        status, reply, _ = self._exchange(path, body, used, until_s)
         if status == 401 and self._address.password is not None:
             self._log_in(used, until_s)
-            status, reply, _ = self._exchange(method, path, body, self._token, until_s)
-        return status, reply
+            status, reply, _ = self._exchange(path, body, self._token, until_s)
+        if status == 404 and may_lack:
+            return None
+        _check(status, reply, what)
+        return reply
 
     def _log_in(self, expired: str | None, until_s: float) -> None:
         """Get a token in place of the expired one, unless another thread has done so."""
@@ -185,10 +156,10 @@ class FrigateApi:
             if self._token != expired:
                 return
             body = json.dumps({"user": self._address.user, "password": self._address.password}).encode()
-            status, reply, cookies = self._exchange("POST", "/api/login", body, None, until_s)
+            status, reply, cookies = self._exchange("/api/login", body, None, until_s)
             if status == 401:
                 raise FrigateError("the login was refused: check --frigate-user and its password", retry=False)
-            self._check(status, reply, "the login")
+            _check(status, reply, "the login")
             found = [
                 cookie.partition("=")[2].partition(";")[0] for cookie in cookies if cookie.startswith(TOKEN_COOKIE)
             ]
@@ -197,16 +168,16 @@ class FrigateApi:
             self._token = found[0]
 
     def _exchange(
-        self, method: str, path: str, body: bytes | None, token: str | None, until_s: float
+        self, path: str, body: bytes | None, token: str | None, until_s: float
     ) -> tuple[int, bytes, list[str]]:
-        """Return status, body and cookies of one request."""
+        """Return status, body and cookies of one request: a POST if it has a body."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
             connection = self._connection(until_s=until_s)
             try:
-                connection.request(method, path, body, headers)
+                connection.request("GET" if body is None else "POST", path, body, headers)
                 response = connection.getresponse()
                 content = read_all(response, _MOST_BYTES)
             finally:
@@ -216,6 +187,27 @@ class FrigateApi:
             raise FrigateError(f"{self._address.name}: {words}", retry=True) from None
         cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
         return response.status, content, cookies
+
+
+def _path(event_id: str) -> str:
+    return f"/api/events/{quote(event_id, safe='')}"
+
+
+def _decode(body: bytes | None, kind: type[Decoded], what: str) -> Decoded | None:
+    try:
+        return None if body is None else msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrigateError(f"{what} cannot be read: {error}", retry=True) from None
+
+
+def _check(status: int, body: bytes, what: str) -> None:
+    if status != 200:
+        words = " ".join(body[:200].decode("utf-8", "replace").split())
+        hint = {403: ": give a user with the role admin"}.get(status, "")
+        if 300 <= status < 400:
+            hint = ": give the address that it redirects to"
+        passes = status >= 500 or status in (404, 408, 429)  # 404: an object that just began is not in the database
+        raise FrigateError(f"{what}: HTTP {status}{hint}: {words}", retry=passes)
 
 
 class FrigateMessages:

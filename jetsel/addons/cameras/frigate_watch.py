@@ -8,7 +8,10 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from jetsel.addons.cameras.frigate import (
     MOST_LETTERS,
@@ -16,15 +19,16 @@ from jetsel.addons.cameras.frigate import (
     FrigateError,
     FrigateMessages,
     Snapshot,
-    read_message,
+    TrackedObjectMessage,
 )
+from jetsel.addons.cameras.labels import MOST_VOTES, SubLabel, Votes
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.settings import WatchContext
-from jetsel.addons.cameras.sub_labels import AGAIN_S, MOST_VOTES, SubLabel, Tracked
 from jetsel.addons.cameras.watch import stamp
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
 
+AGAIN_S = 1.0  # from one question about an object to the next
 _LOOK_S = 0.1
 _THREADS = 4
 _MOST_OBJECTS = 1000  # at a time
@@ -34,6 +38,27 @@ _PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to be ba
 _SILENT_S = 300.0  # without a message of an object: Frigate is asked whether it has ended
 _LONGEST_PAUSE_S = 8.0
 _LISTED = 500  # objects in a list of Frigate's newest
+
+
+@dataclass
+class Tracked:
+    """One object of Frigate's. Times are of the monotonic clock."""
+
+    id: str
+    camera: str
+    label: str
+    family: str
+    seen_s: float
+    began_s: float
+    votes: Votes = field(default_factory=Votes)
+    due_s: float = 0.0
+    ended_s: float | None = None
+    is_busy: bool = False
+    last_image: bytes = b""  # its hash: the same image is no further vote
+    problem: str = ""
+    pause_s: float = AGAIN_S
+    result: SubLabel | None = None
+    is_final: bool = False  # all that can be asked about it was, after its end
 
 
 class FrigateWatch:
@@ -58,23 +83,24 @@ class FrigateWatch:
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}
-        self._local = threading.local()
+        self._local = threading.local()  # client: of one thread of the pool
         self._clients: list[Client] = []
         self._listed: set[str] | None = None  # objects of Frigate's last list; None before the first
         self._oldest_s = -math.inf  # when the last one of that list began, if the list was full
-        self._is_behind = True  # the list is to be read
-        self._counts = {"sub_label": 0, "no_sub_label": 0}
+        self._is_behind = threading.Event()  # the list is to be read
+        self._is_behind.set()
+        self._counts = {"sub_label": 0, "no_sub_label": 0}  # by event
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
-        self._pool = ThreadPoolExecutor(_THREADS, "frigate")
-        self._messages = FrigateMessages(broker, prefix, self._fall_behind, self._received, self._told)
+        self._pool = ThreadPoolExecutor(_THREADS, "frigate", self._open_client)
+        self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, self._told)
 
     def run(self) -> None:
         """Ask about objects until `stop`."""
         while not self._stopping.wait(_LOOK_S):
             self._messages.report_silence()
-            if self._is_behind:
-                self._is_behind = False
+            if self._is_behind.is_set():
+                self._is_behind.clear()
                 self._pool.submit(self._catch_up)
             now_s = time.monotonic()
             with self._lock:
@@ -102,7 +128,7 @@ class FrigateWatch:
     # What Frigate says.
 
     def _received(self, payload: bytes) -> None:
-        message = read_message(payload)
+        message = msgspec.json.decode(payload, type=TrackedObjectMessage)
         self._take(message.after, is_end=message.type == "end")
 
     def _take(self, after: Snapshot, *, is_end: bool) -> None:
@@ -126,9 +152,6 @@ class FrigateWatch:
         if reason is not None:
             self._end(one, reason)
 
-    def _fall_behind(self) -> None:
-        self._is_behind = True
-
     def _catch_up(self) -> None:
         """Look what was missed while the broker was away: objects that began, and those that ended."""
         with self._lock:
@@ -143,7 +166,8 @@ class FrigateWatch:
             self._trouble.discard("catch-up")
         except Exception as error:  # also a defect of ours: the pool would swallow it
             self._tell_once("catch-up", f"what was missed cannot be read: {error}")
-            self._is_behind |= isinstance(error, FrigateError) and error.retry
+            if isinstance(error, FrigateError) and error.retry:
+                self._is_behind.set()
             self._stopping.wait(AGAIN_S)
 
     def _unlisted(self, newest: list[Snapshot]) -> list[Snapshot]:
@@ -204,7 +228,7 @@ class FrigateWatch:
             return
         if image is not None and digest != one.last_image:
             request = self._request | {"family": one.family}
-            answer = self._client().classify(image, top_k=1, on_doubt="use", **request)
+            answer = self._local.client.classify(image, top_k=1, on_doubt="use", **request)
             self._trouble.discard("daemon")
             one.votes.add(answer)
             one.last_image, one.problem = digest, ""
@@ -221,12 +245,7 @@ class FrigateWatch:
         if one.id not in self._objects:
             return
         self._api.set_sub_label(one.id, result.label, min(1.0, max(result.score, 1e-6)))
-        with self._lock:
-            if self._objects.pop(one.id, None) is None:
-                return
-            self._remember(one.id)
-            self._counts["sub_label"] += 1
-        self._say("sub_label", **self._about(one), sub_label=result.label, score=result.score, answers=result.votes)
+        self._finish(one, "sub_label", sub_label=result.label, score=result.score, answers=result.votes)
 
     def _failed(self, one: Tracked, who: str, problem: str, *, is_over: bool) -> None:
         """Try again, until the object has ended for too long. Reported once until who failed answers again."""
@@ -241,30 +260,23 @@ class FrigateWatch:
         one.pause_s = min(2 * one.pause_s, _LONGEST_PAUSE_S)
 
     def _end(self, one: Tracked, reason: str) -> None:
+        self._finish(one, "no_sub_label", reason=reason)
+
+    def _finish(self, one: Tracked, event: str, **fields: Any) -> None:
+        """Report once what became of an object."""
         with self._lock:
             self._objects.pop(one.id, None)
             if one.id in self._done:
                 return
-            self._remember(one.id)
-            self._counts["no_sub_label"] += 1
-        self._say("no_sub_label", **self._about(one), reason=reason)
+            self._done[one.id] = None
+            if len(self._done) > _REMEMBERED:
+                del self._done[next(iter(self._done))]
+            self._counts[event] += 1
+        self._say(event, object=one.id, camera=one.camera, label=one.label, family=one.family, **fields)
 
-    def _remember(self, event_id: str) -> None:
-        self._done[event_id] = None
-        if len(self._done) > _REMEMBERED:
-            del self._done[next(iter(self._done))]
-
-    @staticmethod
-    def _about(one: Tracked) -> dict[str, Any]:
-        return {"object": one.id, "camera": one.camera, "label": one.label, "family": one.family}
-
-    def _client(self) -> Client:
-        """Return this thread's client."""
-        if not hasattr(self._local, "client"):
-            self._local.client = Client(self._context.endpoint, timeout_ms=self._context.timeout_ms, retry=False)
-            self._clients.append(self._local.client)
-        client: Client = self._local.client
-        return client
+    def _open_client(self) -> None:
+        self._local.client = Client(self._context.endpoint, timeout_ms=self._context.timeout_ms, retry=False)
+        self._clients.append(self._local.client)
 
     def _tell_once(self, what: str, words: str) -> None:
         if what not in self._trouble:

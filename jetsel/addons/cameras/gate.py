@@ -27,10 +27,6 @@ class GateSetting(NamedTuple):
     feature: str
     skip_below: float
 
-    def __str__(self) -> str:
-        """As `gate_of` reads it."""
-        return f"{self.feature}:{self.skip_below:g}"
-
 
 def gate_of(text: str, option: str) -> GateSetting | None:
     """Read FEATURE:THRESHOLD, or none; raises ConfigError, which names the option, with an example."""

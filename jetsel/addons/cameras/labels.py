@@ -1,12 +1,20 @@
-"""Which label holds: a new one needs several answers in a row."""
+"""From answers to a label: a camera's new one needs several in a row, a sub-label of Frigate's most of the votes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from jetsel.wire import Answer
 
 UNKNOWN = "unknown"
+FEWEST_VOTES = 3
+AGREEMENT = 0.6
+MOST_VOTES = 16
+"""Frigate 0.17, frigate/data_processing/real_time/custom_classification.py: at least three classifications, of which
+60 % agree, and at most MAX_OBJECT_CLASSIFICATIONS."""
+NOTHING = "none"
+"""Frigate's class for objects that get no sub-label (its documentation, "Object Classification")."""
 
 
 class ReportedLabel(NamedTuple):
@@ -58,3 +66,51 @@ class Labels:
         previous = None if self._holds is None else reported_label(self._holds).label
         self._holds, self._next = self._next, None
         return Change(self._holds, previous, self._since_s)
+
+
+class SubLabel(NamedTuple):
+    """The sub-label of a tracked object, and the mean probability of the answers that gave it."""
+
+    label: str
+    score: float
+    votes: int
+
+
+class Votes:
+    """The answers about one tracked object so far, counted as Frigate's own classification counts."""
+
+    def __init__(self) -> None:
+        self._votes: list[tuple[ReportedLabel, float]] = []  # without an id if in doubt; and the probability
+
+    def __len__(self) -> int:
+        return len(self._votes)
+
+    def add(self, answer: Answer) -> None:
+        """Take in an answer about another image of the object."""
+        self._votes.append((reported_label(answer), answer.probability))
+
+    def result(self) -> SubLabel | None:
+        """Return the sub-label once the votes agree on one; None if they do not, or not yet."""
+        if self.why_none() is not None:
+            return None
+        best, _ = self._leading()
+        scores = [score for label, score in self._votes if label == best]
+        first = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may have commas
+        return SubLabel(first, sum(scores) / len(scores), len(self._votes))
+
+    def why_none(self) -> str | None:
+        """Return why there is no sub-label, as a sentence; None if there is one."""
+        total = len(self._votes)
+        if total < FEWEST_VOTES:
+            return f"only {total} images of it were answered, and {FEWEST_VOTES} are needed"
+        best, count = self._leading()
+        if best.id is None:
+            return f"{count} of {total} answers are in doubt under the promise"
+        if count < AGREEMENT * total:
+            return f"{count} of {total} answers agree on {best.label}, and {AGREEMENT:.0%} are needed"
+        if best.label.casefold() == NOTHING:
+            return f"{count} of {total} answers are {best.label}, the class for objects that get no sub-label"
+        return None
+
+    def _leading(self) -> tuple[ReportedLabel, int]:
+        return Counter(label for label, _ in self._votes).most_common(1)[0]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,10 +15,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from jetsel import __version__
-from jetsel.base.errors import ConfigError
-from jetsel.base.secret_file import read_secret
 
-_PORT, _TLS_PORT = 1883, 8883
 _MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out
 _LONGEST_PAUSE_S = 30
 _KEEPALIVE_S = 15  # the broker reports that nobody watches after one and a half of it
@@ -44,17 +39,6 @@ class Broker:
     user: str | None = None
     password: str | None = None
     tls: bool = False
-
-
-def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
-    """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
-    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
-    if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
-        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
-    if (user is None) != (password_file is None):
-        raise ConfigError("--mqtt-user and --mqtt-password-file go together: give both, or neither")
-    password = None if password_file is None else read_secret(password_file, "--mqtt-password-file").rstrip("\r\n")
-    return Broker(found[1] or found[2], port, user, password, tls)
 
 
 class Connection:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from jetsel.addons.cameras.gate import Gate, GateSetting
-from jetsel.addons.cameras.labels import Change, Labels, reported_label
+from jetsel.addons.cameras.labels import Change, Labels
 from jetsel.base.errors import ConfigError
 from jetsel.wire import Answer
 
@@ -65,11 +65,3 @@ class View:
             self.holds = change
             self.n_changes += 1
         return change
-
-    @property
-    def label(self) -> tuple[str | None, str | None, float | None]:
-        """The label that holds, its identifier and its probability; None before the first."""
-        if self.holds is None:
-            return None, None, None
-        label, wnid = reported_label(self.holds.answer)
-        return label, wnid, self.holds.answer.probability

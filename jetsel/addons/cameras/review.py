@@ -166,7 +166,8 @@ class Review:
         try:
             self._reviewed.mkdir(parents=True, exist_ok=True)
             with self._opened(source) as here:
-                _check_file(source.name, here)  # before a folder is made for it
+                if not stat.S_ISREG(os.stat(source.name, dir_fd=here, follow_symlinks=False).st_mode):
+                    raise FileNotFoundError  # before a folder is made for it
                 with self._opened(target, make=True) as there:
                     place = target.with_name(_free_name(target.name, there))
                     _rename(source.name, here, place.name, there)
@@ -209,12 +210,6 @@ def _free_name(name: str, folder: int) -> str:
         number += 1
         name = f"{path.stem}-{number}{path.suffix}"
     return name
-
-
-def _check_file(name: str, folder: int) -> None:
-    """Raise FileNotFoundError unless a file of this name is in the folder; a link is none."""
-    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        raise FileNotFoundError
 
 
 def _rename(source: str, here: int, name: str, there: int) -> None:

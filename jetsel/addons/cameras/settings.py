@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -13,14 +13,15 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from msgspec import Struct
 
 from jetsel.addons.cameras.config import Camera, Mqtt
-from jetsel.addons.cameras.gate import GateSetting, gate_of
-from jetsel.addons.cameras.mqtt import Broker, broker_of
+from jetsel.addons.cameras.gate import gate_of
+from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
-from jetsel.addons.cameras.source import Source, source_of
+from jetsel.addons.cameras.source import source_of
 from jetsel.base.errors import ConfigError
 from jetsel.base.names import topic_name
 from jetsel.base.secret_file import read_secret
 
+_PORT, _TLS_PORT = 1883, 8883  # of MQTT
 ONLY = ""  # the name of a region that is its camera's only one
 
 
@@ -41,65 +42,70 @@ class WatchContext(Struct, frozen=True):
     max_megapixels: float = 50.0  # of an image in a folder, or a frame
 
 
-@dataclass(frozen=True)
 class WatchSettings:
-    """A camera as it is watched. regions: by name; None: the only one."""
+    """A camera as it is watched. regions: by name; None: the only one. topics: of each region, its name in MQTT."""
 
-    camera: Camera
-    context: WatchContext
-    source: Source
-    regions: dict[str | None, Region]
-    gate: GateSetting | None
-
-    @property
-    def topics(self) -> dict[str | None, str]:
-        """The name in MQTT's topics of each region."""
-        name = topic_name(self.camera.name if self.context.has_name else f"{socket.gethostname()}_{self.source.name}")
-        return {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
-
-
-def settings_of(camera: Camera, context: WatchContext) -> WatchSettings:
-    """Return the settings; raises ConfigError that names the camera and the key for what cannot be used."""
-    try:
-        source = source_of(with_login(camera), may_come=not context.gives_up)
-        regions = {name or None: Region(text) for name, text in (camera.regions or {ONLY: "0,0,1,1"}).items()}
-        if context.broker is not None and not context.has_name and source.hides_parts:
-            raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
-        return WatchSettings(camera, context, source, regions, gate_of(camera.gate, "gate"))
-    except ConfigError as error:
-        raise ConfigError(f"camera {camera.name}: {error}") from None
+    def __init__(self, camera: Camera, context: WatchContext) -> None:
+        """Raises ConfigError that names the camera and the key for what cannot be used."""
+        self.camera, self.context = camera, context
+        try:
+            self.source = source_of(with_login(camera), may_come=not context.gives_up)
+            regions = camera.regions or {ONLY: "0,0,1,1"}
+            self.regions = {name or None: Region(text) for name, text in regions.items()}
+            if context.broker is not None and not context.has_name and self.source.hides_parts:
+                raise ConfigError("topics show only a part of its URL, which others may share: name it with --name")
+            self.gate = gate_of(camera.gate, "gate")
+        except ConfigError as error:
+            raise ConfigError(f"camera {camera.name}: {error}") from None
+        name = topic_name(camera.name if context.has_name else f"{socket.gethostname()}_{self.source.name}")
+        self.topics = {region: name if region is None else topic_name(f"{name}_{region}") for region in self.regions}
 
 
 def with_login(camera: Camera) -> str:
     """Return the source with its user and password in the URL; raises ConfigError."""
-    if (camera.user is None) != (camera.password_file is None):
-        raise ConfigError("user and password_file go together: give both, or neither")
-    if camera.user is None or camera.password_file is None:
+    password = password_of(camera.user, _secret_path(camera.password_file), "user", "password_file")
+    if camera.user is None or password is None:
         return camera.source
     parts = urlsplit(camera.source)
     if not parts.scheme or not parts.netloc or "@" in parts.netloc:
         raise ConfigError("user and password_file need a source that is a URL without a user: rtsp://10.0.0.7/stream1")
-    password = read_secret(secret_path(camera.password_file), "password_file").rstrip("\r\n")
     login = f"{quote(camera.user, safe='')}:{quote(password, safe='')}"
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
-
-
-def secret_path(name: str) -> Path:
-    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if "/" in name:
-        return Path(name)
-    if folder is None:
-        raise ConfigError(
-            f"password_file {name}: it names a credential, and the service has none ($CREDENTIALS_DIRECTORY): use "
-            f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
-        )
-    return Path(folder, name)
 
 
 def mqtt_broker(mqtt: Mqtt) -> Broker | None:
     """Return the broker of the configuration, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None
-    file = None if mqtt.password_file is None else secret_path(mqtt.password_file)
-    return broker_of(mqtt.broker, mqtt.user, file, mqtt.tls)
+    return broker_of(mqtt.broker, mqtt.user, _secret_path(mqtt.password_file), mqtt.tls)
+
+
+def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
+    """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
+    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
+    if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
+        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
+    password = password_of(user, password_file, "--mqtt-user", "--mqtt-password-file")
+    return Broker(found[1] or found[2], port, user, password, tls)
+
+
+def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:
+    """Return the password in the file of a user, None if neither is given; raises ConfigError."""
+    if (user is None) != (file is None):
+        raise ConfigError(f"{user_option} and {file_option} go together: give both, or neither")
+    return None if file is None else read_secret(file, file_option).rstrip("\r\n")
+
+
+def _secret_path(name: str | None) -> Path | None:
+    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
+    if name is None:
+        return None
+    if "/" in name:
+        return Path(name)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder is None:
+        raise ConfigError(
+            f"password_file {name}: it names a credential, and the service has none ($CREDENTIALS_DIRECTORY): use "
+            f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
+        )
+    return Path(folder, name)

@@ -22,7 +22,6 @@ from jetsel.image.listing import SUFFIXES
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV
 _MISTYPED_URL = re.compile(rf"[a-z]+:/|({'|'.join(SCHEMES)})[:/]", re.IGNORECASE)
-_LIMITS = image.Limits(16_000_000, 50_000_000)  # the daemon's own defaults
 
 
 class SourceGoneError(Exception):
@@ -148,7 +147,7 @@ class Capture:
     ends that waiting. limits: of frames as the stream states them. Raises SourceGoneError, and BadImageError.
     """
 
-    def __init__(self, source: Source, stall_s: float, stop: threading.Event, limits: image.Limits = _LIMITS) -> None:
+    def __init__(self, source: Source, stall_s: float, stop: threading.Event, limits: image.Limits) -> None:
         self._is_file, self._stall_s, self._stop = source.kind == "file", stall_s, stop
         os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(max(1, round(stall_s))))  # V4L2 has no other way
         stall_ms = round(stall_s * 1e3)

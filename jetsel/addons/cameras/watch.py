@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from jetsel import image
 from jetsel.addons.cameras.folder import Folder
 from jetsel.addons.cameras.health import Health
 from jetsel.addons.cameras.labels import reported_label
+from jetsel.addons.cameras.mqtt import Mqtt
 from jetsel.addons.cameras.newest import Newest
 from jetsel.addons.cameras.region import View, fitting
 from jetsel.addons.cameras.saver import Saver
@@ -44,22 +47,19 @@ class _AskAgainError(Exception):
 class Watch:
     """One source and one daemon, either of which may go away and come back. It begins at once; end it with `close`.
 
-    emit: gets each event, one at a time, and the region that it is about, None for all; available: whether source and
-    daemon are both there; told: sentences for people. Any thread may call them.
+    The context and the topics get each event, one at a time, and sentences for people; any thread may call them.
     """
 
-    def __init__(
-        self,
-        settings: WatchSettings,
-        saver: Saver | None,
-        *,
-        emit: Callable[[dict[str, Any], str | None], None],
-        available: Callable[[bool], None],
-        told: Callable[[str], None],
-    ) -> None:
-        self._source, self._saver = settings.source, saver
+    def __init__(self, settings: WatchSettings) -> None:
+        self._source, self._saver = settings.source, None
         self._camera, self._context = camera, context = settings.camera, settings.context
-        self._pass_on, self._available, self._told = emit, available, told
+        if camera.save is not None:
+            self._saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self.tell)
+        self._publishers: dict[str | None, Mqtt] = {}  # by region
+        for region, topic in settings.topics.items():
+            name = camera.name if region is None else f"{camera.name} {region}"
+            if context.broker is not None:
+                self._publishers[region] = Mqtt(context.broker, topic, name, self.tell)
         self._lock = threading.Lock()
         self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
@@ -124,18 +124,24 @@ class Watch:
         self._emit("summary", None, **counts, source_returns=self._newest.n_back, pictures_saved=n_saved)
         energy = "an unknown amount of energy" if saved_mj is None else f"{saved_mj / 1e3:.3g} J"
         spared = f", which saved about {saved_ms / 1e3:.3g} s of the daemon's time and {energy}" if saved_ms else ""
-        self._told(
+        self.tell(
             f"{self._newest.n_read} frames read, {counts['frames_asked']} sent, {n_answered} answered; "
             f"{counts['frames_skipped']} hardly changed and were skipped{spared}; the label changed {n_changes} times, "
             f"the source reconnected {self._newest.n_back} times, {n_saved} images saved"
         )
+        at_once(Mqtt.close, self._publishers.values())
         return has_ended
+
+    def tell(self, words: str) -> None:
+        """Tell people a sentence about this camera."""
+        self._context.told(f"{self._camera.name}: {words}")
 
     def states(self) -> list[CameraState]:
         """Return how each region is now."""
         states, is_connected = [], bool(self._there["source"] and self._there["watch"])
         for view in self._views:
-            label, wnid, probability = view.label
+            held = view.holds
+            label, wnid = (None, None) if held is None else reported_label(held.answer)
             states.append(
                 CameraState(
                     name=self._camera.name,
@@ -145,8 +151,8 @@ class Watch:
                     reason=None if is_connected else (self._reason or "")[:512],
                     label=label,
                     wnid=wnid,
-                    probability=probability,
-                    since=None if view.holds is None else stamp(view.holds.since_s),
+                    probability=None if held is None else held.answer.probability,
+                    since=None if held is None else stamp(held.since_s),
                     frames_read=self._newest.n_read,
                     frames_skipped=view.gate.n_skipped,
                     frames_asked=view.n_asked,
@@ -207,24 +213,24 @@ class Watch:
     def _tell_once(self, what: str, words: str) -> None:
         if what not in self._refusals:
             self._refusals.add(what)
-            self._told(words)
+            self.tell(words)
 
     def _open(self, stop: threading.Event) -> Reader:
         if self._source.kind == "file":  # or a folder that was not there before
             self._source = source_of(self._source.text, may_come=True)
         limits = image.Limits(int(self._context.max_image_mb * 1e6), int(self._context.max_megapixels * 1e6))
         if self._source.kind == "folder":
-            return Folder(self._source.text, limits, stop, self._told)
+            return Folder(self._source.text, limits, stop, self.tell)
         return Capture(self._source, self._camera.stall_s, stop, limits)
 
     def _source_changed(self, is_there: bool, reason: str, pause_s: float) -> None:
-        self._told("frames come" if is_there else f"disconnected: {reason}; next try in {pause_s:g} s")
+        self.tell("frames come" if is_there else f"disconnected: {reason}; next try in {pause_s:g} s")
         self._reason = reason or None
         if is_there != self._there["source"]:
             self._changed("source", "back" if is_there else "away", reason or None)
 
     def _daemon_changed(self, state: str, reason: str) -> None:
-        self._told(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
+        self.tell(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
         for view in self._views:
             view.gate.forget()  # its models may be others
         self._changed("daemon", state, reason or None)
@@ -236,7 +242,8 @@ class Watch:
     def _set_there(self, which: str, is_there: bool) -> None:
         with self._lock:
             self._there[which] = is_there
-            self._available(all(self._there.values()))
+            for publisher in self._publishers.values():
+                publisher.available(all(self._there.values()))
 
     def _counts(self, *views: View) -> dict[str, Any]:
         skipped, asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
@@ -245,7 +252,17 @@ class Watch:
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
         where = {"source": self._camera.name} | ({} if region is None else {"region": region})
         with self._lock:
-            self._pass_on({"event": event, "time": stamp(time.time()), **where, **fields}, region)
+            sent = {"event": event, "time": stamp(time.time()), **where, **fields}
+            self._context.emit(sent)
+            for name, publisher in self._publishers.items():
+                if region is None or name == region:
+                    publisher.event(sent)
+
+
+def at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
+    """End each in a thread of its own: many that hang take no longer than one."""
+    with ThreadPoolExecutor(max(1, len(things))) as pool:
+        return list(pool.map(end, things))
 
 
 def _sum(values: list[float | None]) -> float | None:

@@ -86,10 +86,6 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if len({entry.family for entry in self.bundles}) != len(self.bundles):
             raise ValueError("bundles: a family occurs twice")
 
-    def entry(self, family: str) -> Entry | None:
-        """Return the family's bundle, None if there is none."""
-        return next((entry for entry in self.bundles if entry.family == family), None)
-
 
 class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a device holds of a family: these models of one bundle.

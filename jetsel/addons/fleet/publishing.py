@@ -31,6 +31,7 @@ from jetsel.artefact import installed
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import ARRAYS, MANIFEST
 from jetsel.base.errors import RepositoryError
+from jetsel.base.files import TEMPORARY
 from jetsel.zoo import Family
 from jetsel.zoo.store import verify
 
@@ -62,20 +63,9 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     used = installed.current(calibrations, family.name) or shipped
     if used is not None:
         used.usable()
-        names = [
-            name for name in (MANIFEST, ARRAYS, ANSWERS) if name != ANSWERS or (used.directory / ANSWERS).is_file()
-        ]
+        names = [name for name in (MANIFEST, ARRAYS, ANSWERS) if (used.directory / name).is_file()]
         found |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
     return found, tuple(models)
-
-
-def sha256_by_name(files: dict[str, bytes]) -> dict[str, str]:
-    """Return the SHA-256 of each content, in hexadecimal."""
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-
-
-YOUNG_S = 3600.0
-"""What is younger may belong to a publication that is under way."""
 
 
 def init(storage: Storage, keys: Sequence[str]) -> None:
@@ -102,7 +92,7 @@ def publish(
     trusted = own.union(trusted)
     index, _ = read_index(storage, trusted)
     before = {entry.family: read_bundle(storage, entry, trusted) for entry in index.bundles}
-    hashes, last = sha256_by_name(dict(files)), before.get(family)
+    last, hashes = before.get(family), {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     if last is not None and set(last[1]) == own:
         same = {file.name: file.sha256 for file in last[0].files} == hashes
         if same and all(_is_there(storage, file) for file in last[0].files):
@@ -133,19 +123,17 @@ def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
     """Return the last roll-out, None if there was none; raises RepositoryError if it is not to be trusted."""
     if storage.size(ROLLOUT) is None:
         return None
-    with storage.open(ROLLOUT) as (stream, _):
+    with storage.open(ROLLOUT)[0] as stream:
         return opened(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
 
 
-def garbage(
-    storage: Storage, trusted: Collection[str], young_s: float = YOUNG_S, now_s: float | None = None
-) -> list[Stored]:
-    """Return what no bundle of the index, of a plan or of the last roll-out names, and is not younger than this.
+def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: float | None = None) -> list[Stored]:
+    """Return what no bundle of the index, of a plan or of the last roll-out names, and what a killed writer left aside.
 
-    now_s: seconds since 1970; None: as the storage's clock has it.
-    Raises RepositoryError.
+    young_s: what is younger may belong to a publication that is under way. now_s: seconds since 1970; None: as the
+    storage's clock has it. Raises RepositoryError.
     """
-    stored, now_s = storage.list(), storage.now_s() if now_s is None else now_s
+    stored, now_s = storage.stored(""), storage.now_s() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
     plans = [read_plan(storage, Path(path).stem, trusted)[0] for path in storage.names(PLANS)]
     families = [one for plan in plans for one in plan.families]
@@ -155,7 +143,8 @@ def garbage(
     named = {entry.path for entry in entries}
     for entry in entries:
         named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
-    return [one for one in stored if one.name not in named and now_s - one.modified_s >= young_s]
+    removable = [one for one in stored if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
+    return [one for one in removable if one.name not in named and now_s - one.modified_s >= young_s]
 
 
 def _put(storage: Storage, name: str, content: bytes, sha256: str, known: Mapping[str, File]) -> File:

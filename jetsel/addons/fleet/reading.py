@@ -119,7 +119,7 @@ def _document(source: Source, name: str) -> bytes:
     content, failures = b"", 0
     while True:
         try:
-            with source.open(name) as (stream, _):
+            with source.open(name)[0] as stream:
                 content = b""
                 while len(content) <= MAX_DOCUMENT_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
                     content += chunk
@@ -150,10 +150,10 @@ def _resume(source: Source, file: File, part: Path, have: int) -> Exception | No
     """Write what arrives behind the bytes that are there; return why no more came, None if it simply ended."""
     with part.open("ab") as out:
         try:
-            opening = source.open(file.blob, have)
+            stream, held = source.open(file.blob, have)
         except CUT as fault:
             return fault
-        with opening as (stream, held):
+        with stream:
             out.truncate(held)
             while True:
                 try:

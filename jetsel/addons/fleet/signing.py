@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import msgspec
@@ -37,7 +38,7 @@ def make_key(path: Path) -> str:
     """
     nacl = _nacl()
     key = nacl.SigningKey.generate()
-    public_path, public = public_of(path), bytes(key.verify_key).hex()
+    public_path, public = Path(f"{path}.pub"), bytes(key.verify_key).hex()
     try:
         if public_path.exists():
             raise FileExistsError(errno.EEXIST, "", str(public_path))
@@ -54,11 +55,6 @@ def make_key(path: Path) -> str:
     except OSError as fault:
         raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
     return public
-
-
-def public_of(path: Path) -> Path:
-    """Return where the public key of a private one lies."""
-    return path.with_name(f"{path.name}.pub")
 
 
 def read_key(path: Path) -> str:
@@ -123,17 +119,9 @@ def _fits(content: bytes, public: str, signature: str) -> bool:
     return True
 
 
-class _Nacl:
-    """PyNaCl's two classes, which is all that is used of it."""
-
-    def __init__(self) -> None:
-        from nacl.signing import SigningKey, VerifyKey
-
-        self.SigningKey, self.VerifyKey = SigningKey, VerifyKey
-
-
-def _nacl() -> _Nacl:
+def _nacl() -> ModuleType:
     try:
-        return _Nacl()
+        from nacl import signing
     except ModuleNotFoundError:
         raise ConfigError(f"signatures need PyNaCl: {pip_install('agent')}") from None
+    return signing

@@ -1,15 +1,12 @@
-"""Where a device reads a repository and writes its usage: a folder, or HTTP."""
+"""A repository as a device reads it, and writes its usage to it: a folder, or HTTP."""
 
 from __future__ import annotations
 
 import time
 import urllib.error
 import urllib.request
-from contextlib import AbstractContextManager
-from http.client import HTTPResponse
-from io import BufferedReader
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from jetsel.addons.http_client import CUT, ask
 from jetsel.base.errors import ConfigError, RepositoryError
@@ -18,47 +15,54 @@ from jetsel.base.files import open_regular, repair_of, replace
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 
 
-class Stream(Protocol):
-    """Bytes that arrive."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, none at the end; raises one of CUT."""
-
-
 class Source(Protocol):
     """A repository that can be read."""
 
-    def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
-        """Give what a name holds from a byte on, and the byte where it really begins: `offset`, or 0.
+    def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
+        """Return what a name holds from a byte on, and the byte where it really begins: `offset`, or 0.
 
-        Raises RepositoryError if there is no such name, one of CUT if it may be there later.
+        Its reads raise one of CUT, as this does if the name may be there later; RepositoryError if there is none.
         """
 
 
-class FolderSource:
+class FolderRepository:
     """A repository in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
+    def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See Source."""
         try:
             file = open_regular(self._folder / name)
         except FileNotFoundError:
             raise missing(name, str(self._folder)) from None
         file.seek(offset)
-        return _Opened(file, offset)
+        return file, offset
+
+    def put(self, name: str, content: bytes) -> None:
+        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
+        path = self._folder / name
+        try:
+            if not self._folder.is_dir():  # a share that is not mounted: what was written there would be lost
+                raise RepositoryError(f"{self._folder}: is not a folder: mount it, or choose another one")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, content)
+        except OSError as fault:
+            raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
 
 
-class HttpSource:
-    """A repository behind a web server. Servers that know no ranges begin from the start each time."""
+class HttpRepository:
+    """A repository behind a web server, which takes PUT if it is written to (RFC 9110, section 9.3.4).
+
+    Servers that know no ranges begin from the start each time.
+    """
 
     def __init__(self, url: str, token: str | None = None, all_s: float = ALL_S) -> None:
-        """token: see ask. all_s: how long all connections may take together, counted from now."""
+        """token: see ask. all_s: how long all connections that read may take together, counted from now."""
         self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + all_s
 
-    def open(self, name: str, offset: int = 0) -> AbstractContextManager[tuple[Stream, int]]:
+    def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See Source."""
         request = urllib.request.Request(f"{self._url}/{name}", headers={"Accept-Encoding": "identity"})
         if offset:
@@ -76,78 +80,10 @@ class HttpSource:
         if reply.status == 206 and not reply.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
             reply.close()
             raise OSError("the server sends another range than requested")
-        return _Opened(reply, begins)
-
-
-class _Opened:
-    """A stream and where it begins, closed at the end of a `with`."""
-
-    def __init__(self, stream: HTTPResponse | BufferedReader, begins: int) -> None:
-        self._stream, self._begins = stream, begins
-
-    def __enter__(self) -> tuple[Stream, int]:
-        return self._stream, self._begins
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-
-
-def source_of(url: str, token: str | None = None) -> Source:
-    """Return the folder or web server of this address; raises ConfigError for any other."""
-    folder = folder_of(url)
-    return HttpSource(url, token) if folder is None else FolderSource(folder)
-
-
-def folder_of(url: str) -> Path | None:
-    """Return the folder that an address names, None for a web server; raises ConfigError for any other."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        return Path(url)
-    if scheme == "file":
-        return Path(rest)
-    if scheme in ("http", "https"):
-        return None
-    raise ConfigError(f"{url}: a device reads from a folder, http:// or https://: use one of them")
-
-
-def missing(name: str, where: str) -> RepositoryError:
-    """Return the error for what a repository does not have."""
-    return RepositoryError(f"{where}: has no {name}: check the address, or make a repository with jetsel repo init")
-
-
-class Sink(Protocol):
-    """A repository that can be written to."""
+        return reply, begins
 
     def put(self, name: str, content: bytes) -> None:
-        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
-
-
-class FolderSink:
-    """A repository in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def put(self, name: str, content: bytes) -> None:
-        """See Sink."""
-        path = self._folder / name
-        try:
-            if not self._folder.is_dir():  # a share that is not mounted: what was written there would be lost
-                raise RepositoryError(f"{self._folder}: is not a folder: mount it, or choose another one")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace(path, content)
-        except OSError as fault:
-            raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
-
-
-class HttpSink:
-    """A repository behind a web server that takes PUT: an object store, or WebDAV (RFC 9110, section 9.3.4)."""
-
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url, self._token = url.rstrip("/"), token
-
-    def put(self, name: str, content: bytes) -> None:
-        """See Sink."""
+        """See FolderRepository."""
         request = urllib.request.Request(f"{self._url}/{name}", content, method="PUT")
         try:
             ask(request, self._token, time.monotonic() + ALL_S).close()
@@ -160,7 +96,19 @@ class HttpSink:
             raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault
 
 
-def sink_of(url: str, token: str | None = None) -> Sink:
+Repository = FolderRepository | HttpRepository
+
+
+def repository_of(url: str, token: str | None = None) -> Repository:
     """Return the folder or web server of this address; raises ConfigError for any other."""
-    folder = folder_of(url)
-    return HttpSink(url, token) if folder is None else FolderSink(folder)
+    scheme, found, rest = url.partition("://")
+    if scheme in ("http", "https") and found:
+        return HttpRepository(url, token)
+    if found and scheme != "file":
+        raise ConfigError(f"{url}: a device reads from a folder, http:// or https://: use one of them")
+    return FolderRepository(Path(rest if found else url))
+
+
+def missing(name: str, where: str) -> RepositoryError:
+    """Return the error for what a repository does not have."""
+    return RepositoryError(f"{where}: has no {name}: check the address, or make a repository with jetsel repo init")

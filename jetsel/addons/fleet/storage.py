@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from jetsel.addons.fleet.sources import Stream, missing
+from jetsel.addons.fleet.sources import missing
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.base.files import TEMPORARY, replace
 
@@ -47,12 +47,11 @@ class Storage:
         self._url = url
         self._is_folder = isinstance(self._fs, LocalFileSystem)
 
-    @contextmanager
-    def open(self, name: str, offset: int = 0) -> Iterator[tuple[Stream, int]]:
+    def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See jetsel.addons.fleet.sources.Source; the object is read whole, as object stores have it."""
         with self._faults(name):
             content = self._fs.cat_file(self._path(name))
-        yield io.BytesIO(content[offset:]), offset
+        return io.BytesIO(content[offset:]), offset
 
     def size(self, name: str) -> int | None:
         """Return an object's bytes, None if there is none."""
@@ -85,10 +84,6 @@ class Storage:
             written_s = self._modified_s(self._path(name), self._fs.info(self._path(name)))
         self.remove(name)
         return written_s
-
-    def list(self) -> list[Stored]:
-        """Return every object of blobs/ and bundles/, and what a killed writer left aside."""
-        return [one for one in self.stored("") if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Return the name of every object of a folder, and of the folders in it, sorted."""

@@ -92,7 +92,7 @@ class Site:
         """Every line that a device has sent, the oldest first."""
         found = []
         for name in self.storage.names(f"usage/{device}"):
-            with self.storage.open(name) as (stream, _):
+            with self.storage.open(name)[0] as stream:
                 lines = gzip.decompress(stream.read(10**8)).splitlines()
             found += [msgspec.json.decode(line, type=Usage) for line in lines]
         return sorted(found, key=lambda line: line.sequence)

@@ -19,7 +19,7 @@ from jetsel.addons.fleet.agent.following import Follower
 from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import PlannedFamily
-from jetsel.addons.fleet.sources import FolderSource
+from jetsel.addons.fleet.sources import FolderRepository
 from jetsel.addons.fleet.usage import CanaryResult
 from jetsel.site import config_file
 from tests.system.command import COMMAND
@@ -43,7 +43,7 @@ def follower(device: Daemon, site: Site, canary: Path, tmp_path: Path, monkeypat
     folder = installed(tmp_path).parent
     return Follower(
         "one",
-        FolderSource(Path(site.url)),
+        FolderRepository(Path(site.url)),
         [site.key.public],
         Installer(folder, config_file.read(device.config), Fleet(), device.config),
         Canary(canary, None),

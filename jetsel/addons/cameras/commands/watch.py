@@ -3,21 +3,80 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
+import re
+import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import inspect as kinds
 
-from jetsel.addons.cameras.commands.camera_options import with_camera_options
-from jetsel.addons.cameras.commands.until_end import until_end, watch_configured
-from jetsel.addons.cameras.config import Camera
+from jetsel.addons.cameras.config import SECTIONS, Camera
 from jetsel.base.errors import ConfigError, pip_install
-from jetsel.cli.options import ConfigFile, Endpoint, print_json
+from jetsel.base.notify import Notifier
+from jetsel.cli.options import ConfigFile, Endpoint, print_json, served_models
+from jetsel.site import config_file
+
+if TYPE_CHECKING:
+    from jetsel.addons.cameras.cameras import Cameras
+    from jetsel.addons.cameras.settings import WatchContext
 
 MQTT = "MQTT and Home Assistant"
 FRIGATE = "Frigate"
+_LOOK_S = 0.25
+_TIMEOUT_MS = 10_000.0
+_FRIGATE_TIMEOUT_S = 10.0  # of one request to Frigate
+
+_SAVING = "Images of doubtful answers"
+_NO_OPTIONS = ("source", "user", "password_file", "regions")  # SOURCE, a URL's own login and --region
+_SHOWN: dict[str, dict[str, Any]] = {
+    "gate": {"metavar": "FEATURE:THRESHOLD"},
+    "model": {"autocompletion": served_models},
+    "save": {"metavar": "FOLDER", "rich_help_panel": _SAVING},
+    "save_mb": {"rich_help_panel": _SAVING},
+    "save_below": {"rich_help_panel": _SAVING},
+}
+"""What the command line alone needs to know of a field."""
+_FLAGS = {"every_s": "--every"}  # where it is not the field's name
+
+
+def with_camera_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has the options in place of the parameter `camera`, which gets their values by field."""
+    meanings = dict(re.findall(r"^ *(\w+): (.+)$", Camera.__doc__ or "", re.MULTILINE))
+    fields = kinds.type_info(Camera).fields  # type: ignore[attr-defined]
+    options = [_option(one, meanings.get(one.name)) for one in fields if one.name not in _NO_OPTIONS]
+    own = inspect.signature(command, eval_str=True).parameters.values()
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        camera = {option.name: given.pop(option.name) for option in options}
+        command(camera=camera, **given)
+
+    parameters = [option for one in own for option in (options if one.name == "camera" else [one])]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _option(field: kinds.Field, meaning: str | None) -> inspect.Parameter:
+    """Return the parameter of a command for a field: None unless it is given, if the field has no default."""
+    types = field.type.types if isinstance(field.type, kinds.UnionType) else [field.type]
+    number = next((one for one in types if isinstance(one, kinds.FloatType | kinds.IntType)), None)
+    kind: Any = str if number is None else float if isinstance(number, kinds.FloatType) else int
+    shown = dict(_SHOWN.get(field.name, {}))
+    if number is not None:
+        shown |= {"min": number.gt if number.ge is None else number.ge, "max": number.le}
+    option = typer.Option(_FLAGS.get(field.name, f"--{field.name.replace('_', '-')}"), help=meaning, **shown)
+    default = None if field.required else field.default
+    annotation: Any = Annotated[kind if default is not None else kind | None, option]
+    return inspect.Parameter(
+        field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
+    )
 
 
 @with_camera_options
@@ -63,7 +122,7 @@ def run(
     ] = None,
     config: ConfigFile = None,
     endpoint: Endpoint = None,
-    timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = 10_000.0,
+    timeout_ms: Annotated[float, typer.Option(min=1, help="Time limit of a request, in ms.")] = _TIMEOUT_MS,
     max_image_mb: Annotated[
         float, typer.Option(min=0.01, help="Largest image to send, in MB; use the daemon's [server] max_image_mb.")
     ] = 16.0,
@@ -84,15 +143,13 @@ def run(
     """
     try:
         from jetsel.addons.cameras.cameras import Cameras
-        from jetsel.addons.cameras.commands.frigate import watch_frigate
         from jetsel.addons.cameras.frigate import SCHEMES
-        from jetsel.addons.cameras.mqtt import broker_of
-        from jetsel.addons.cameras.settings import ONLY, WatchContext
+        from jetsel.addons.cameras.settings import ONLY, WatchContext, broker_of
         from jetsel.addons.cameras.source import source_of
     except ModuleNotFoundError as missing:
         raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
     if source is None:
-        watch_configured(config, endpoint, _print_event, _tell)
+        _watch_configured(config_file.locate(config), endpoint)
         return
     broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
     has_name = camera["name"] is not None
@@ -101,12 +158,105 @@ def run(
     )
     if source.partition("://")[0] in SCHEMES:
         one = Camera(**camera | {"name": source, "source": source})
-        watch_frigate(one, context, (frigate_user, frigate_password_file), topic_prefix, families or [])
+        _watch_frigate(one, context, (frigate_user, frigate_password_file), topic_prefix, families or [])
         return
     name = camera["name"] or source_of(source).name
     regions = {} if region is None else {ONLY: region}
     one = Camera(**camera | {"name": name, "source": source, "regions": regions})
-    until_end(Cameras([one], context))
+    _until_end(Cameras([one], context))
+
+
+def _until_end(cameras: Cameras, at_look: Callable[[], None] = lambda: None) -> None:
+    """Wait until each camera is over, or a signal ends the process; at_look: called several times a second."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while not cameras.wait(_LOOK_S):
+            at_look()
+    except KeyboardInterrupt:
+        pass  # that is how a camera's watching ends
+    finally:
+        has_ended = cameras.end()
+    if not has_ended:
+        os._exit(0)  # the thread that hangs in the camera's driver could keep the interpreter from ending
+
+
+def _watch_configured(path: Path | None, endpoint: str | None) -> None:
+    """Watch the cameras of the configuration file, which is read again on SIGHUP. Raises ConfigError."""
+    from jetsel.addons.cameras.cameras import Cameras, one_thread_each
+
+    is_due, notifier = threading.Event(), Notifier.from_environment()
+    read, context = _configured(path, endpoint)
+    if not read:
+        raise ConfigError(
+            f"{path or 'the configuration'}: there is no [[cameras]]: name a SOURCE, or add one: `jetsel config` shows "
+            "what it may have"
+        )
+    signal.signal(signal.SIGHUP, lambda *_: is_due.set())
+    one_thread_each()
+    cameras = Cameras(read, context)
+    notifier.ready(f"watching {len(read)} cameras")
+
+    def reload() -> None:
+        if not is_due.is_set():
+            return
+        is_due.clear()
+        try:
+            changed = cameras.change_to(*_configured(path, endpoint))
+        except ConfigError as error:
+            _tell(f"the cameras stay as they were: {error}")
+            return
+        _tell(f"the configuration was read again; changed cameras: {', '.join(changed) or 'none'}")
+
+    _until_end(cameras, reload)
+
+
+def _configured(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:
+    from jetsel.addons.cameras.settings import WatchContext, mqtt_broker
+
+    server, found = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
+    where, broker, most = endpoint or server.endpoint, mqtt_broker(found.mqtt), server.max_image_megapixels
+    context = WatchContext(where, _TIMEOUT_MS, server.max_image_mb, broker, _print_event, _tell, max_megapixels=most)
+    return found.cameras, context
+
+
+def _watch_frigate(
+    camera: Camera, context: WatchContext, login: tuple[str | None, Path | None], prefix: str, maps: list[str]
+) -> None:
+    """Classify Frigate's tracked objects until Ctrl-C or SIGTERM; raises ConfigError.
+
+    camera: its source is Frigate, and its requests are as it says. login: user of Frigate, and the password's file.
+    prefix: of Frigate's topics. maps: LABEL=FAMILY each.
+    """
+    from jetsel.addons.cameras.frigate import FrigateApi, frigate_address
+    from jetsel.addons.cameras.frigate_watch import FrigateWatch
+    from jetsel.addons.cameras.settings import password_of
+
+    password = password_of(*login, "--frigate-user", "--frigate-password-file")
+    if context.broker is None:
+        raise ConfigError(f"{camera.source}: name the MQTT broker that Frigate uses: --mqtt HOST")
+    if not prefix or set(prefix) & set("+#\0"):
+        raise ConfigError(
+            f"--topic-prefix {prefix!r}: give mqtt.topic_prefix of Frigate's configuration, without + and #"
+        )
+    if not maps:
+        raise ConfigError(f"{camera.source}: say which family classifies which objects: --map bird=birds")
+    address = frigate_address(camera.source, login[0], password)
+    families, api = dict(map(_mapped, maps)), FrigateApi(address, _FRIGATE_TIMEOUT_S)
+    watch = FrigateWatch(api, address.name, context, context.broker, families, camera.request, prefix=prefix)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        watch.run()
+    except KeyboardInterrupt:
+        watch.stop()
+    finally:
+        watch.close()
+
+
+def _mapped(text: str) -> tuple[str, str]:
+    label, equals, family = text.partition("=")
+    if not (label and equals and family):
+        raise ConfigError(f"--map {text}: write LABEL=FAMILY: bird=birds")
+    return label, family
 
 
 _printing = threading.Lock()  # cameras have threads of their own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,15 +42,11 @@ class Canary:
         folder = self.folder / family
         if not folder.is_dir():
             return []
-        try:
-            found = find(folder, labels, None, need_labels=True).photographs
-        except (CalibrationError, BadImageError):
-            try:
-                found = find(folder, labels, None, need_labels=False).photographs
-            except (CalibrationError, BadImageError):
-                return []
-        step = max(1, math.ceil(len(found) / most))
-        return list(found[::step])
+        for need_labels in (True, False):
+            with suppress(CalibrationError, BadImageError):
+                found = find(folder, labels, None, need_labels=need_labels).photographs
+                return list(found[:: max(1, math.ceil(len(found) / most))])
+        return []
 
     def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
         """Ask for each photograph; None if there is none. Raises what may be tried again, as NoDaemonError."""
@@ -86,8 +83,7 @@ class Canary:
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"
-        accuracies = [planned.accuracy, None if before is None else before.accuracy]
-        known = [share for share in accuracies if share is not None]
+        known = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
         if known and after.accuracy is not None:
             bar = min(known)
             between = (bar + after.accuracy) / 2

@@ -56,7 +56,7 @@ class Follower:
                 why = f"{MOST_ROUNDS} rounds ended without a verdict"
                 return self._roll_back(known, known.on_trial, why, {}, None)
             on_trial = structs.replace(known.on_trial, rounds=known.on_trial.rounds + 1)
-            return self._try_out(self._remember(structs.replace(known, on_trial=on_trial)), on_trial, plan)
+            return self._try_out(write(self.memory, structs.replace(known, on_trial=on_trial)), on_trial, plan)
         seen = _highest(known.seen, self.trusted)
         try:
             plan, signers = read_plan(self.source, self.device, self.trusted, seen)
@@ -64,7 +64,7 @@ class Follower:
             return structs.replace(known, waits=known.waits or _waiting(seen, fault))
         if plan.serial <= _highest(known.judged, self.trusted) and not self._is_lost(known):
             return known
-        known = self._remember(structs.replace(known, seen=known.seen | dict.fromkeys(signers, plan.serial)))
+        known = write(self.memory, structs.replace(known, seen=known.seen | dict.fromkeys(signers, plan.serial)))
         try:
             fetched = self.installer.fetch(self.source, plan, self.trusted)
         except RepositoryError as fault:
@@ -79,7 +79,7 @@ class Follower:
             return self._refuse(known, plan, f"{MOST_ROUNDS} rounds ended without a verdict")
         before = self.installer.versions.current()
         on_trial = OnTrial(serial=plan.serial, before=before, canary=self._before(plan), rounds=rounds + 1)
-        known = self._remember(structs.replace(known, on_trial=on_trial))
+        known = write(self.memory, structs.replace(known, on_trial=on_trial))
         try:
             memory_mb = self.installer.install(plan, fetched)
         except ModelsRefusedError as fault:
@@ -119,7 +119,7 @@ class Follower:
                 worse = self._judge(client, plan, on_trial, after) and self._judge(client, plan, on_trial, after)
         except JetselError as fault:
             if fault.retry and on_trial.rounds < MOST_ROUNDS:
-                return structs.replace(self._remember(known), waits=_waiting(plan.serial, fault))
+                return structs.replace(write(self.memory, known), waits=_waiting(plan.serial, fault))
             worse = f"{MOST_ROUNDS} rounds ended without a verdict: {fault}" if fault.retry else str(fault)
         if worse is None:
             self.installer.forget_downloads()
@@ -135,7 +135,7 @@ class Follower:
         log.error("plan %d is rolled back: %s", on_trial.serial, worse, extra=event("plan-rolled-back", reason=worse))
         trial = Trial(serial=on_trial.serial, outcome="rolled-back", reason=worse, before=on_trial.canary, after=after)
         on_trial = structs.replace(on_trial, worse=worse)
-        known = self._remember(structs.replace(_judged(known, trial), on_trial=on_trial))  # a killed agent goes on
+        known = write(self.memory, structs.replace(_judged(known, trial), on_trial=on_trial))  # a killed agent goes on
         known = self._go_back(known, on_trial)
         if known.on_trial is not None:
             return known
@@ -195,10 +195,6 @@ class Follower:
             result = self.canary.replay(client, family, here[family].labels, most)
             if result is not None:
                 into[family] = result
-
-    def _remember(self, known: Remembered) -> Remembered:
-        write(self.memory, known)
-        return known
 
 
 def _highest(serials: Mapping[str, int], trusted: Collection[str]) -> int:

@@ -79,6 +79,7 @@ class Installer:
         changed.
         """
         memory: Memory = {}
+        config = () if self.config_file is None else ("--config", self.config_file)
 
         def make(folder: Path) -> None:
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
@@ -86,7 +87,8 @@ class Installer:
             write(folder / PLAN, msgspec.json.encode(plan))
             try:
                 self._build_engines(folder)
-                memory.update(self._prove(folder))
+                said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
+                memory.update(msgspec.json.decode(said, type=Memory))
             except ModelsRefusedError as fault:
                 free_mb = shutil.disk_usage(self.folder).free / 1e6
                 if free_mb >= max(1.0, self.fleet.reserve_mb):
@@ -113,11 +115,8 @@ class Installer:
 
     def used_bytes(self) -> int:
         """Return the bytes of all versions that are kept; what they share is counted once."""
-        found = {}
-        for path in self.versions.folder.rglob("*"):
-            about = path.lstat()
-            found[about.st_ino] = about.st_size
-        return sum(found.values())
+        found = (path.lstat() for path in self.versions.folder.rglob("*"))
+        return sum({about.st_ino: about.st_size for about in found}.values())
 
     @property
     def _downloads(self) -> Path:
@@ -172,11 +171,6 @@ class Installer:
                 _check_writable(engines)
                 raise
 
-    def _prove(self, folder: Path) -> Memory:
-        config = () if self.config_file is None else ("--config", self.config_file)
-        said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
-        return msgspec.json.decode(said, type=Memory)
-
 
 def _check_writable(engines: Path) -> None:
     try:
@@ -220,13 +214,7 @@ def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) ->
 
 def _link(files: Path, folder: Path) -> None:
     """Have a family's folder with the files that were fetched; what was published as its calibration stands apart."""
-    folder.mkdir()
-    for path in files.iterdir():
-        if path.is_file():
-            (folder / path.name).hardlink_to(path)
-    if (files / CALIBRATION).is_dir():
-        (folder / SHIPPED).mkdir()
-        for path in (files / CALIBRATION).iterdir():
-            (folder / SHIPPED / path.name).hardlink_to(path)
-        flush(folder / SHIPPED)
+    shutil.copytree(files, folder, copy_function=os.link)
+    if (folder / CALIBRATION).is_dir():
+        flush((folder / CALIBRATION).rename(folder / SHIPPED))
     flush(folder)

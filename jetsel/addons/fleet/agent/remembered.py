@@ -74,17 +74,15 @@ def read(path: Path) -> Remembered:
         pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
         log.error(
-            "%s: cannot be read (%s): all plans count as new",
-            path,
-            fault,
-            extra=event("fleet-forgotten", path=path),
+            "%s: cannot be read (%s): all plans count as new", path, fault, extra=event("fleet-forgotten", path=path)
         )
     return Remembered(series=secrets.token_hex(4))
 
 
-def write(path: Path, remembered: Remembered) -> None:
-    """Have the file say this; raises RepositoryError."""
+def write(path: Path, remembered: Remembered) -> Remembered:
+    """Have the file say this, and return it; raises RepositoryError."""
     try:
         replace(path, msgspec.json.encode(remembered))
     except OSError as fault:
         raise RepositoryError(f"{path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
+    return remembered

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import suppress
 
 from msgspec import structs
 
 from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.remembered import Remembered, ReportedTimes
-from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
 from jetsel.artefact import installed
 from jetsel.artefact.calibration import Calibration
@@ -22,13 +22,7 @@ LATE = 0.95  # of the times, of which the slowest is reported
 
 
 def report(
-    device: str,
-    installer: Installer,
-    known: Remembered,
-    status: StatusReply | None,
-    why: str | None,
-    *,
-    canary: bool,
+    device: str, installer: Installer, known: Remembered, status: StatusReply | None, why: str | None, *, canary: bool
 ) -> Usage:
     """Return the next line.
 
@@ -59,8 +53,9 @@ def report(
 
 def _standing(device: str, installer: Installer, known: Remembered, why: str | None) -> Usage:
     """Return the line without what the daemon reports: plan, limits, storage."""
-    plan = _installed(installer)
-    fleet = installer.fleet
+    fleet, plan = installer.fleet, None
+    with suppress(RepositoryError):
+        plan = installer.installed()
     limits = DeviceLimits(
         storage_mb=fleet.storage_mb,
         memory_mb=fleet.memory_mb,
@@ -124,11 +119,4 @@ def _calibration(installer: Installer, family: str) -> Calibration | None:
         found = None if here is None else installed.shipped(here.calibration, here.labels.sha256)
         return None if found is None else found.usable()
     except CalibrationError:
-        return None
-
-
-def _installed(installer: Installer) -> Plan | None:
-    try:
-        return installer.installed()
-    except RepositoryError:
         return None

@@ -18,16 +18,16 @@ from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.reporting import report, reported_times
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.signing import read_key
-from jetsel.addons.fleet.sources import Sink, sink_of, source_of
+from jetsel.addons.fleet.sources import Repository, repository_of
 from jetsel.addons.fleet.usage import Usage, usage_path
 from jetsel.base.config import Config
 from jetsel.base.endpoint import VARIABLE
 from jetsel.base.errors import ConfigError, JetselError, RepositoryError
 from jetsel.base.files import locked, repair_of, replace
+from jetsel.base.names import is_plain
 from jetsel.base.secret_file import read_secret
 from jetsel.base.state import agent_folder
 from jetsel.client import Client
-from jetsel.wire.status import StatusReply
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,22 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
     folder = agent_folder()
     follower = Follower(
         device,
-        source_of(fleet.url, token),
+        repository_of(fleet.url, token),
         [read_key(Path(key)) for key in fleet.keys],
         Installer(folder, config, fleet, config_file),
         None if fleet.canary is None else Canary(Path(fleet.canary), fleet.memory_mb, fleet.deadline_ms),
-        lambda: Client(_endpoint(config)),
+        lambda: Client(None if os.environ.get(VARIABLE) else config.server.endpoint),
         folder / "remembered.json",
     )
-    sink = sink_of(fleet.upload or fleet.url, token)
+    sink = repository_of(fleet.upload or fleet.url, token)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             line = _round(follower)
             spool = Spool(folder / "usage.jsonl", int(fleet.spool_mb * 1e6))
-            _add(follower.memory, spool, line)
+            if dropped := spool.add(line):
+                known = remembered.read(follower.memory)
+                remembered.write(follower.memory, structs.replace(known, dropped=known.dropped + dropped))
             try:
                 return Done(line, spool.send(sink), None)
             except RepositoryError as fault:
@@ -78,7 +80,12 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
 def _round(follower: Follower) -> Usage:
     """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
     known = follower.follow(remembered.read(follower.memory))
-    status, why = _status(follower)
+    status, why = None, None
+    try:
+        with follower.client() as client:
+            status = client.status()
+    except JetselError as fault:
+        why = str(fault)
     canary = follower.canary is not None and follower.canary.has_asked
     line = report(follower.device, follower.installer, known, status, why, canary=canary)
     times = known.times if status is None else reported_times(status)
@@ -86,32 +93,14 @@ def _round(follower: Follower) -> Usage:
     return line
 
 
-def _add(memory: Path, spool: Spool, line: Usage) -> None:
-    if dropped := spool.add(line):
-        known = remembered.read(memory)
-        remembered.write(memory, structs.replace(known, dropped=known.dropped + dropped))
-
-
-def _status(follower: Follower) -> tuple[StatusReply | None, str | None]:
-    try:
-        with follower.client() as client:
-            return client.status(), None
-    except JetselError as fault:
-        return None, str(fault)
-
-
 def device_name() -> str:
     """Return the host's name as a device is called; raises ConfigError if it is no such name."""
     name = socket.gethostname().lower()
-    if not name or not name[0].isalnum() or not all(letter.isalnum() or letter in "_.-" for letter in name):
+    if not is_plain(name):
         raise ConfigError(
             f'fleet.device: the host name {name!r} is not a valid device name: set one, as in device = "line-3"'
         )
     return name
-
-
-def _endpoint(config: Config) -> str | None:
-    return None if os.environ.get(VARIABLE) else config.server.endpoint
 
 
 MOST_LINES = 500  # of one upload
@@ -133,7 +122,7 @@ class Spool:
         self._write(lines)
         return before - len(lines)
 
-    def send(self, sink: Sink) -> int:
+    def send(self, sink: Repository) -> int:
         """Send all lines, each upload named by its first; return how many. Raises RepositoryError if the way breaks.
 
         What was sent and not yet taken off here is sent again under the same name, so that it counts once.

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.addons.fleet.commands.repo import Trusted, Url
+from jetsel.addons.fleet.signing import read_key
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.cli.options import Json, emit
 
 if TYPE_CHECKING:
     from jetsel.addons.fleet.documents import Plan
-    from jetsel.addons.fleet.manager.planning import Planner, Proposal
+    from jetsel.addons.fleet.manager.planning import Proposal
     from jetsel.addons.fleet.manager.status import DeviceStatus
 
 Days = Annotated[float, typer.Option(min=0.01, help="Days of reports to use, back from a device's newest report.")]
@@ -69,15 +70,14 @@ class OpenedFleet:
         }
         return statuses(self.devices, plans, now_s, periods)
 
-    def planner(self, deadline_ms: float | None, gain: float) -> Planner:
-        """What plans these devices."""
+    def proposals(
+        self, deadline_ms: float | None, gain: float, families: Collection[str]
+    ) -> tuple[list[Proposal], Mapping[str, Plan]]:
+        """What is proposed for every device, and the plans that devices have; see Planner."""
         from jetsel.addons.fleet.manager.planning import Planner
 
-        return Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
-
-    def proposals(self, planner: Planner, families: Collection[str]) -> list[Proposal]:
-        """What is proposed for every device."""
-        return [planner.propose(name, device, families) for name, device in self.devices.items()]
+        planner = Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
+        return [planner.propose(name, device, families) for name, device in self.devices.items()], planner.plans
 
 
 def check_libraries() -> None:
@@ -92,19 +92,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def opened(url: str, trust: Collection[Path], days: float = 7.0) -> OpenedFleet:
-    """Open a repository that these public keys may have signed."""
-    from jetsel.addons.fleet.signing import read_key
-
-    return OpenedFleet(url, [read_key(path) for path in trust], days)
-
-
 def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False) -> None:
     """Show each device: its last report, the serials of its plans, its limits and its faults.
 
     The exit status is 1 if an upload was skipped or a device has a fault.
     """
-    fleet = opened(url, trust)
+    fleet = OpenedFleet(url, [read_key(path) for path in trust])
     found = fleet.statuses(periods)
     emit({"devices": found, "skipped": fleet.skipped}, json, lambda: _show_statuses(found, fleet.skipped))
     raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in found))
@@ -161,19 +154,13 @@ def plan(
 
     from jetsel.base.files import replace
 
-    fleet = opened(url, trust, days)
-    planner = fleet.planner(deadline_ms, gain)
-    found = fleet.proposals(planner, family)
+    fleet = OpenedFleet(url, [read_key(path) for path in trust], days)
+    found, plans = fleet.proposals(deadline_ms, gain, family)
     if write is not None:
         replace(write, msgspec.json.format(msgspec.json.encode(found)))
-    changes = [line for one in found for line in _changes(one, planner.plans.get(one.device))]
+    changes = [line for one in found for line in _changes(one, plans.get(one.device))]
     plain = [one for one in found if one.changes or not diff]
-    emit(plain, json, lambda: _show_changes(changes) if diff else _show_plans(found))
-
-
-def _show_changes(changes: list[str]) -> None:
-    for line in changes:
-        typer.echo(line)
+    emit(plain, json, lambda: [*map(typer.echo, changes)] if diff else _show_plans(found))
 
 
 def _changes(one: Proposal, plan: Plan | None) -> list[str]:
@@ -186,11 +173,8 @@ def _changes(one: Proposal, plan: Plan | None) -> list[str]:
         had = () if old is None else old.models
         words = [f"+{model}" for model in planned.models if model not in had]
         words += [f"-{model}" for model in had if model not in planned.models]
-        words += (
-            []
-            if old is None or old.bundle == planned.bundle
-            else [f"version {old.bundle.version} -> {planned.bundle.version}"]
-        )
+        if old is not None and old.bundle != planned.bundle:
+            words.append(f"version {old.bundle.version} -> {planned.bundle.version}")
         lines.append(f"{one.device}: {name}: {' '.join(words) or 'another cascade'}")
     return [*lines, *(f"{one.device}: {name}: gone" for name in before)]
 
@@ -212,16 +196,9 @@ def _show_plans(found: list[Proposal]) -> None:
         )
     console().print(shown)
     for one in found:
-        for line in _remarks(one):
+        removed = [f"{', '.join(one.dropped)}: removed: {why}" for why in {*one.dropped.values()}]  # one for all
+        for line in (*removed, *one.notes):
             typer.echo(printable(f"{one.device}: {line}"))
-
-
-def _remarks(one: Proposal) -> list[str]:
-    """Which models the device loses, and why, and what is not known of it: a line for each reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in one.dropped.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [*(f"{', '.join(names)}: removed: {reason}" for reason, names in by_reason.items()), *one.notes]
 
 
 def report(
@@ -242,11 +219,10 @@ def report(
     from jetsel.base.files import replace
     from jetsel.calibrate.report import NO_PAGE
 
-    fleet = opened(url, trust, days)
-    found = render_fleet(
-        fleet.statuses(periods), fleet.proposals(fleet.planner(deadline_ms, gain), family), fleet.skipped
-    )
-    if found is None:
+    fleet = OpenedFleet(url, [read_key(path) for path in trust], days)
+    found, _ = fleet.proposals(deadline_ms, gain, family)
+    page = render_fleet(fleet.statuses(periods), found, fleet.skipped)
+    if page is None:
         raise ConfigError(NO_PAGE)
-    replace(out, found.encode())
+    replace(out, page.encode())
     typer.echo(f"{out}: {len(fleet.devices)} devices")

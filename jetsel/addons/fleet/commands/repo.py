@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
-    from jetsel.addons.fleet.documents import Bundle
+    from jetsel.addons.fleet.documents import Bundle, Index
     from jetsel.addons.fleet.sources import Source
 
 repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
@@ -41,17 +42,14 @@ def key(
     ],
 ) -> None:
     """Make a pair of keys: the private one signs here, the public one goes to the devices."""
-    from jetsel.addons.fleet.signing import make_key, public_of
-
     public = make_key(file)
-    typer.echo(f"{file} signs, keep it secret; {public_of(file)} is for devices: {public}")
+    typer.echo(f"{file} signs, keep it secret; {file}.pub is for devices: {public}")
 
 
 @repo.command()
 def init(url: Url, sign: Keys) -> None:
     """Make an empty repository."""
     from jetsel.addons.fleet import publishing
-    from jetsel.addons.fleet.signing import read_key
     from jetsel.addons.fleet.storage import Storage
 
     publishing.init(Storage(url), [read_key(path) for path in sign])
@@ -72,8 +70,6 @@ def publish(
     Equal files are stored once. The repository must be signed by one of these keys, or by one that --trust names.
     """
     from jetsel.addons.fleet import publishing
-    from jetsel.addons.fleet.publishing import files_of
-    from jetsel.addons.fleet.signing import read_key
     from jetsel.addons.fleet.storage import Storage
     from jetsel.base.config import calibrations_folder
     from jetsel.base.errors import UnknownFamilyError, did_you_mean
@@ -84,24 +80,20 @@ def publish(
     if family not in families:
         raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
     private = [read_key(path) for path in sign]
-    files, models = files_of(families[family], calibrations_folder(site.config.models))
+    files, models = publishing.files_of(families[family], calibrations_folder(site.config.models))
     made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
     if made is None:
         text = f"family {family} is already published with the same files; nothing changed"
     else:
-        text = f"family {family} is at version {made.version}: {len(made.models)} models, {_sizes(made)}"
+        raw, packed = _megabytes(made)
+        text = f"family {family} is at version {made.version}: {len(made.models)} models, {raw} MB, {packed} compressed"
     emit({"family": family, "published": made}, json, text)
 
 
 @repo.command("list")
 def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
-    from jetsel.addons.fleet.reading import read_bundle, read_index
-    from jetsel.addons.fleet.signing import read_key
-
-    source, keys = _source(url), [read_key(path) for path in trust]
-    index, _ = read_index(source, keys)
-    found = [read_bundle(source, entry, keys) for entry in index.bundles]
+    _, index, found = _read(url, trust)
     plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]}
     emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", found))
 
@@ -112,29 +104,19 @@ def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
     shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
     shown.title = title
     for one, by in found:
-        raw, packed = _bytes(one)
-        signers = ", ".join(key[:16] for key in by)
-        shown.add_row(
-            one.family,
-            str(one.version),
-            ", ".join(model.name for model in one.models),
-            f"{raw / 1e6:.2f}",
-            f"{packed / 1e6:.2f}",
-            signers,
-        )
+        models, signers = ", ".join(model.name for model in one.models), ", ".join(key[:16] for key in by)
+        shown.add_row(one.family, str(one.version), models, *_megabytes(one), signers)
     console().print(shown)
 
 
 @repo.command()
 def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """Download everything that is published, and check every signature and hash."""
-    from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index
-    from jetsel.addons.fleet.signing import read_key
+    from jetsel.addons.fleet.reading import check_blob
     from jetsel.base.errors import RepositoryError
 
-    source, keys = _source(url), [read_key(path) for path in trust]
-    index, _ = read_index(source, keys)
-    blobs = {file.sha256: file for entry in index.bundles for file in read_bundle(source, entry, keys)[0].files}
+    source, index, found = _read(url, trust)
+    blobs = {file.sha256: file for bundle, _ in found for file in bundle.files}
     wrong = []
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
         for file in blobs.values():
@@ -158,7 +140,6 @@ def gc(
 ) -> None:
     """Remove files that no published bundle needs: earlier versions, and leftovers of an interrupted publish."""
     from jetsel.addons.fleet.publishing import garbage
-    from jetsel.addons.fleet.signing import read_key
     from jetsel.addons.fleet.storage import Storage
 
     storage = Storage(url)
@@ -172,19 +153,20 @@ def gc(
     emit(plain, json, f"removed {len(found)} files of {total} bytes")
 
 
-def _source(url: str) -> Source:
-    """Return what reads a repository: as devices do if they can."""
-    from jetsel.addons.fleet.sources import source_of
+def _read(url: str, trust: list[Path]) -> tuple[Source, Index, list[tuple[Bundle, list[str]]]]:
+    """Return what reads a repository, as devices do if they can, its index, and its bundles with who signed them."""
+    from jetsel.addons.fleet.reading import read_bundle, read_index
+    from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage
 
     scheme, found, _ = url.partition("://")
-    return source_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+    source = repository_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+    keys = [read_key(path) for path in trust]
+    index, _ = read_index(source, keys)
+    return source, index, [read_bundle(source, entry, keys) for entry in index.bundles]
 
 
-def _bytes(bundle: Bundle) -> tuple[int, int]:
-    return sum(file.bytes for file in bundle.files), sum(file.compressed_bytes for file in bundle.files)
-
-
-def _sizes(bundle: Bundle) -> str:
-    raw, packed = _bytes(bundle)
-    return f"{raw / 1e6:.2f} MB, {packed / 1e6:.2f} compressed"
+def _megabytes(bundle: Bundle) -> tuple[str, str]:
+    """Return the size of all files, and of their blobs."""
+    raw, packed = sum(file.bytes for file in bundle.files), sum(file.compressed_bytes for file in bundle.files)
+    return f"{raw / 1e6:.2f}", f"{packed / 1e6:.2f}"

@@ -11,6 +11,7 @@ import typer
 
 from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries, printable
 from jetsel.addons.fleet.commands.repo import Keys, Trusted, Url
+from jetsel.addons.fleet.signing import public_key, read_key
 from jetsel.base.errors import ConfigError
 from jetsel.cli.options import Json, emit
 
@@ -54,23 +55,21 @@ def roll_out(
     """
     check_libraries()
     from jetsel.addons.fleet.manager.rolling import Allowed, Rolling
-    from jetsel.addons.fleet.signing import public_key, read_key
 
     private = [read_key(path) for path in sign]
     trusted = [*map(public_key, private), *map(read_key, trust)]
-    begins = plans
+    fleet = OpenedFleet(url, trusted)
+    rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
+    if plans is not None:
+        rolling.begin(_proposals(plans), fleet.devices, waves)
     while True:
-        fleet = OpenedFleet(url, trusted)
-        rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
-        if begins is not None:
-            rolling.begin(_proposals(begins), fleet.devices, waves)
-            begins = None
         step = rolling.advance(fleet.devices, Allowed(failed, errors, slower))
         plain = {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
         emit(plain, json, partial(_tell, step))
         if not wait or step.is_done or step.against:
             raise typer.Exit(bool(step.against))
         time.sleep(poll_s)
+        fleet = OpenedFleet(url, trusted)
 
 
 def stop(
@@ -86,7 +85,6 @@ def stop(
     """Stop a roll-out: no further wave starts."""
     check_libraries()
     from jetsel.addons.fleet.manager.rolling import Rolling
-    from jetsel.addons.fleet.signing import read_key
     from jetsel.addons.fleet.storage import Storage
 
     private, public = ([read_key(path) for path in paths] for paths in (sign, trust))

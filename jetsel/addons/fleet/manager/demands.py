@@ -18,6 +18,8 @@ FEWEST_ANSWERS = 100  # below, shares of classes are chance
 LEAST = 1e-6  # ms or mJ: less is no measurement of a run, and logarithms of such ratios do not exist
 PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB from load to load
 
+Figure = Literal["cost_ms", "energy_mj", "memory_mb"]
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -105,54 +107,55 @@ def _memories(
 
     If it told none the ratio is 1: what a model takes at least.
     """
-
-    def told(one: PublishedFamily) -> dict[str, float]:
-        takes = device.takes.get(one.entry.family, {})
-        return {model: each.memory_mb for model, each in takes.items() if each.memory_mb}
-
-    def file_mb(one: PublishedFamily, model: str) -> float:
-        return sum(one.files[model].values()) / 1e6
-
-    ratios = [
-        mb / file_mb(one, model) for one in families.values() for model, mb in told(one).items() if model in one.files
-    ]
-    known_mb, models = told(published), published.answers.models
-    ratio = median(ratios) if ratios else 1.0
-    guessed = [model for model in models if model not in known_mb]
+    (known_mb, ratio), file_mb = _told(device, published, families, "memory_mb"), _published(published, "memory_mb")
+    ratio = 1.0 if ratio is None else ratio
+    guessed = [model for model in published.answers.models if model not in known_mb]
     if guessed and device.line.limits.memory_mb is not None:
         names = ", ".join(guessed)
         notes.append(f"{published.entry.family}: the memory of {names} is estimated as {ratio:.2g} times the file size")
-    return tuple(_rounded(known_mb.get(model, ratio * file_mb(published, model))) for model in models)
+    return tuple(_rounded(known_mb.get(model, ratio * file_mb[model])) for model in published.answers.models)
 
 
 def _scaled(
-    device: Device,
-    published: PublishedFamily,
-    families: Mapping[str, PublishedFamily],
-    figure: Literal["cost_ms", "energy_mj"],
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
 ) -> tuple[float, ...] | None:
     """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
 
     None if one is not known.
     """
-
-    def told(one: PublishedFamily) -> dict[str, float]:
-        takes = device.takes.get(one.entry.family, {})
-        return {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
-
-    def calibrated(one: PublishedFamily) -> Mapping[str, float]:
-        return one.answers.costs_ms if figure == "cost_ms" else one.energies_mj
-
-    ratios = [
-        value / calibrated(one)[model]
-        for one in families.values()
-        for model, value in told(one).items()
-        if model in calibrated(one)
-    ]
-    known = {model: median(ratios) * value for model, value in calibrated(published).items()} if ratios else {}
-    known |= told(published)
+    told, ratio = _told(device, published, families, figure)
+    known = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
+    known |= told
     models = published.answers.models
     return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+
+
+def _told(
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
+) -> tuple[dict[str, float], float | None]:
+    """Return the figures that a device told of a family, by model, and their ratio to those that are published.
+
+    That is the median over all families; None if it told none.
+    """
+    told = {
+        name: {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
+        for name, takes in device.takes.items()
+    }
+    there = {name: _published(one, figure) for name, one in families.items()}
+    ratios = [
+        value / there[name][model]
+        for name in there.keys() & told.keys()
+        for model, value in told[name].items()
+        if model in there[name]
+    ]
+    return told.get(published.entry.family, {}), median(ratios) if ratios else None
+
+
+def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float]:
+    """Return what stands for a figure of each model that no device told: the calibration's, or the files' MB."""
+    if figure == "memory_mb":
+        return {model: sum(files.values()) / 1e6 for model, files in published.files.items()}
+    return published.answers.costs_ms if figure == "cost_ms" else published.energies_mj
 
 
 def _memory_mb(device: Device, notes: list[str]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,44 +117,38 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
     table.query(_LINES, days)
     table.query(_FAMILIES)
     figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
-    missing, periods, means = (_nested(table.query(sql), 1) for sql in (_MISSING, _PERIOD, _MEANS))
-    answers, served = (_nested(table.query(sql), 2) for sql in (_ANSWERS, _SERVED))
-    classes, takes = (_nested(table.query(sql), 3) for sql in (_CLASSES, _TAKES.format(", ".join(figures))))
+    missing = _nested(table.query(_MISSING), 1, lambda count, first: (int(count), first))
+    periods = _nested(table.query(_PERIOD), 1, float)
+    means = _nested(table.query(_MEANS), 1, lambda *means: means)
+    answers, classes = _nested(table.query(_ANSWERS), 2, int), _nested(table.query(_CLASSES), 3, int)
+    takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Takes)
+    served = _nested(table.query(_SERVED), 2, lambda asked, failed, ms: ServedPlan(int(asked), int(failed), ms))
     found = {}
     for name, uploaded_s, line in sorted(table.query(_NEWEST)):
-        (period_s,), (asked, watts, energy_j) = periods.get(name, (None,)), means[name]
-        count, first = missing[name]
+        period_s, (asked, watts, energy_j) = periods.get(name), means[name]
         idle_w = None if None in (period_s, watts, energy_j) else max(0.0, watts - energy_j / period_s)
         found[name] = Device(
             line=msgspec.json.decode(line, type=Usage),
             uploaded_s=uploaded_s,
-            missing=int(count),
-            missing_first=first,
+            missing=missing[name][0],
+            missing_first=missing[name][1],
             period_s=period_s,
             rate_hz=None if period_s is None else asked / period_s,
             idle_w=idle_w,
-            answers={family: int(count) for family, (count,) in answers.get(name, {}).items()},
-            classes={
-                family: {label: int(count) for label, (count,) in counted.items()}
-                for family, counted in classes.get(name, {}).items()
-            },
-            takes={
-                family: {model: Takes(*told) for model, told in models.items()}
-                for family, models in takes.get(name, {}).items()
-            },
-            served={
-                plan: ServedPlan(int(asked), int(failed), p95) for plan, (asked, failed, p95) in served[name].items()
-            },
+            answers=answers.get(name, {}),
+            classes=classes.get(name, {}),
+            takes=takes.get(name, {}),
+            served=served[name],
         )
     return found
 
 
-def _nested(rows: list[Any], keys: int) -> dict[Any, Any]:
-    """Return the rows by their first columns, one mapping in the other; innermost is a tuple of the columns left."""
+def _nested(rows: list[Any], keys: int, made: Callable[..., Any]) -> dict[Any, Any]:
+    """Return the rows by their first columns, one mapping in the other; innermost what is made of the columns left."""
     found: dict[Any, Any] = {}
     for row in rows:
         inner = found
         for key in row[: keys - 1]:
             inner = inner.setdefault(key, {})
-        inner[row[keys - 1]] = row[keys:]
+        inner[row[keys - 1]] = made(*row[keys:])
     return found

@@ -163,6 +163,15 @@ def _fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:
     return found.fields
 
 
+_SQL: dict[type[inspect.Type], str] = {
+    inspect.BoolType: "BOOLEAN",
+    inspect.IntType: "BIGINT",
+    inspect.FloatType: "DOUBLE",
+    inspect.StrType: "VARCHAR",
+    inspect.LiteralType: "VARCHAR",
+}
+
+
 def _sql(kind: inspect.Type) -> str:
     """Return DuckDB's type of what msgspec reads."""
     match kind:
@@ -175,12 +184,4 @@ def _sql(kind: inspect.Type) -> str:
             return f"MAP(VARCHAR, {_sql(kind.value_type)})"
         case inspect.UnionType():
             return next(_sql(one) for one in kind.types if not isinstance(one, inspect.NoneType))
-        case inspect.BoolType():
-            return "BOOLEAN"
-        case inspect.IntType():
-            return "BIGINT"
-        case inspect.FloatType():
-            return "DOUBLE"
-        case inspect.StrType() | inspect.LiteralType():
-            return "VARCHAR"
-    raise TypeError(kind)
+    return _SQL[type(kind)]

@@ -77,7 +77,7 @@ class _Solved:
 
 
 class Planner:
-    """Plans devices of one repository; equal ones are solved once."""
+    """Plans devices of one repository; equal ones are solved once. solved: what was, for devices unlike all others."""
 
     def __init__(
         self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
@@ -89,12 +89,7 @@ class Planner:
         self._entries = {entry.family: entry for entry in index.bundles}
         self.plans = read_plans(storage, trusted)
         self._families: dict[str, PublishedFamily] = {}
-        self._known: dict[DeviceDemand, _Solved] = {}
-
-    @property
-    def solved(self) -> int:
-        """How many devices were unlike all others."""
-        return len(self._known)
+        self.solved: dict[DeviceDemand, _Solved] = {}
 
     def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
         """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
@@ -111,9 +106,9 @@ class Planner:
         if not published:
             return Proposal(device=name, serial=serial, notes=tuple(notes))
         asked, unknown = ask(device, published, held, self._deadline_ms)
-        if asked not in self._known:
-            self._known[asked] = self._solve(asked)
-        solved, notes = self._known[asked], [*notes, *unknown]
+        if asked not in self.solved:
+            self.solved[asked] = self._solve(asked)
+        solved, notes = self.solved[asked], [*notes, *unknown]
         if not solved.families:
             notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
             return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
@@ -199,12 +194,8 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
 
 def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
     """Return the cascades over these models, or those alone that need each of them."""
-    rows = [
-        row
-        for row, models in enumerate(options.models)
-        if {*models} <= {*held} and not (all_of_it and {*models} != {*held})
-    ]
-    return options.take(np.array(rows, int))
+    fits = set.__eq__ if all_of_it else set.__le__
+    return options.take(np.array([row for row, models in enumerate(options.models) if fits({*models}, {*held})], int))
 
 
 def _expected(

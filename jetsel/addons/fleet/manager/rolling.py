@@ -183,57 +183,47 @@ def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) ->
         elif trial.outcome != "installed":
             failed.append(f"{name}: {trial.outcome}: {trial.reason}")
         else:
-            changes.append(_before_and_after(device, one.plan.serial))
+            before = [served for plan, served in device.served.items() if plan != one.plan.serial]
+            after = [served for plan, served in device.served.items() if plan == one.plan.serial]
+            changes.append((_together(before), _together(after)))
     against = failed if len(failed) > allowed.failed * len(rollout.out) else []
     return RollOutStep(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
 
 
-def _before_and_after(device: Device, serial: int) -> tuple[list[ServedPlan], list[ServedPlan]]:
-    return (
-        [served for plan, served in device.served.items() if plan != serial],
-        [served for plan, served in device.served.items() if plan == serial],
-    )
+def _together(served: Sequence[ServedPlan]) -> ServedPlan:
+    """Return several plans of one device as one; p95_ms: the median."""
+    times_ms = [one.p95_ms for one in served if one.p95_ms and one.p95_ms > 0]
+    requests, failed = sum(one.requests for one in served), sum(one.failed for one in served)
+    return ServedPlan(requests, failed, median(times_ms) if times_ms else None)
 
 
-def _worse(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]], allowed: Allowed) -> list[str]:
+def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: Allowed) -> list[str]:
     """What has become worse on the devices that were asked both before and after."""
-    both = [(before, after) for before, after in changes if _requests(before) and _requests(after)]
+    both = [(before, after) for before, after in changes if before.requests and after.requests]
     if not both:
         return []
     found = []
     if (rise := _largest_rise(both)) > allowed.errors:
         found.append(f"requests fail more often by {100 * rise:.1f} points")
-    ratios = []
-    for pair in both:
-        before, after = ([one.p95_ms for one in side if one.p95_ms and one.p95_ms > 0] for side in pair)
-        if before and after:
-            ratios.append(median(after) / median(before))
+    ratios = [after.p95_ms / before.p95_ms for before, after in both if before.p95_ms and after.p95_ms]
     slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
     if slower > allowed.slower:
         found.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
     return found
 
 
-def _largest_rise(changes: Sequence[tuple[list[ServedPlan], list[ServedPlan]]]) -> float:
+def _largest_rise(changes: Sequence[tuple[ServedPlan, ServedPlan]]) -> float:
     """Return by how much the share of failed requests rose, without the device that hides most of it.
 
     So no device alone can have a roll-out go on.
     """
-    counts = [[count(served) for served in pair for count in (_failures, _requests)] for pair in changes]
+    counts = [[count for served in pair for count in (served.failed, served.requests)] for pair in changes]
     total = [sum(column) for column in zip(*counts, strict=True)]  # exact, however many requests one device reports
     rises: list[float] = []
     for own in counts:
         others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
         rises.append(others[2] / others[3] - others[0] / others[1])
     return max(rises)
-
-
-def _failures(served: Sequence[ServedPlan]) -> int:
-    return sum(one.failed for one in served)
-
-
-def _requests(served: Sequence[ServedPlan]) -> int:
-    return sum(one.requests for one in served)
 
 
 def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:

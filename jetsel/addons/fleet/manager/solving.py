@@ -90,20 +90,21 @@ def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
 
 
 class _Problem:
-    """The program as arrays over n cascades of all families and f files; its columns are x (n), z (n) and y (f)."""
+    """The program as arrays over n cascades of all families and f files; its columns are x (n), z (n) and y (f).
+
+    _family, _value, _slow, _fits: (n,). _has: (n, f). _volume, _always: (f,).
+    """
 
     def __init__(self, families: Sequence[CascadeOptions], room: Room) -> None:
         sizes = [len(one.models) for one in families]
-        self._family = np.repeat(range(len(families)), sizes)  # (n,)
+        self._family = np.repeat(range(len(families)), sizes)
         self._begins = np.cumsum([0, *sizes[:-1]])
         files: dict[str, int] = {}
         for one in families:
             for held in (one.always, *one.files):
                 files |= held
         self._volume = np.array([*files.values()], float)
-        self._has = np.array(
-            [[sha in held for sha in files] for one in families for held in one.files], float
-        )  # (n, f)
+        self._has = np.array([[sha in held for sha in files] for one in families for held in one.files], float)
         self._always = np.array([any(sha in one.always for one in families) for sha in files], float)
         ms = np.concatenate([one.ms for one in families])
         rate = np.repeat([one.rate_hz or 0.0 for one in families], sizes)
@@ -117,9 +118,7 @@ class _Problem:
             (self._volume, 2, room.storage_bytes),
         )
         self._limits = [(sums / max(most, _NOTHING), block) for sums, block, most in limits if most is not None]
-        self._fits = np.ones(
-            len(self._value), bool
-        )  # (n,): those that keep each limit, were the others' families empty
+        self._fits = np.ones(len(self._value), bool)  # those that keep each limit, were the others' families empty
         for sums, block in self._limits:
             if block != 1:
                 self._fits &= (sums if block == 0 else np.maximum(self._has, self._always) @ sums) <= 1.0

@@ -119,15 +119,14 @@ def render_fleet(
     after = [one.after for one in proposals if one.after is not None]
     sentences = [
         f"{len(statuses)} devices, {sum(bool(one.faults) for one in statuses)} of them with a fault.",
-        *(
-            f"With the current plans, {_mean(before)} of the answers are expected to be right and in time."
-            for _ in before[:1]
-        ),
-        *(
-            f"With the proposed plans, {_mean(after)}; {sum(one.changes for one in proposals)} devices would change."
-            for _ in after[:1]
-        ),
     ]
+    if before:
+        sentences.append(
+            f"With the current plans, {_mean(before)} of the answers are expected to be right and in time."
+        )
+    if after:
+        changes = sum(one.changes for one in proposals)
+        sentences.append(f"With the proposed plans, {_mean(after)}; {changes} devices would change.")
     for what, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
         if not any(figure is not None for figure in figures):
             sentences.append(f"No device reports its {what}.")

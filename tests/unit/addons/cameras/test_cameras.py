@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from jetsel import wire
 from jetsel.addons.cameras import cameras as module
-from jetsel.addons.cameras.cameras import Cameras, Running
+from jetsel.addons.cameras.cameras import Cameras
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import View
-from jetsel.addons.cameras.settings import WatchContext, settings_of
+from jetsel.addons.cameras.settings import WatchContext, WatchSettings
+from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError
 from tests.system.daemons import drawn, encoded
 from tests.unit.client.peer import Peer, Seen, answer, fail, status
@@ -31,7 +32,7 @@ def context(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **mor
 
 
 def topics(camera: Camera, **more: Any) -> list[str]:
-    return list(settings_of(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
+    return list(WatchSettings(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
 
 
 def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> None:
@@ -68,9 +69,9 @@ def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
     broker = Broker("localhost", 1883)
     for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
         with pytest.raises(ConfigError, match="name it with --name"):
-            settings_of(Camera(url, url), context(broker=broker, has_name=False))
-        assert settings_of(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
-    settings_of(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
+            WatchSettings(Camera(url, url), context(broker=broker, has_name=False))
+        assert WatchSettings(Camera("gate", url), context(broker=broker)).topics == {None: "gate"}
+    WatchSettings(Camera("a", "rtsp://me:secret@nvr/cam"), context(broker=broker, has_name=False))
 
 
 @pytest.fixture
@@ -139,15 +140,21 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     monkeypatch.setattr(module, "_AGAIN_S", 0.05)
     skips, is_broken, available = View.skips, threading.Event(), list[bool]()
     is_broken.set()
-    monkeypatch.setattr(Running, "_available", lambda _, is_available: available.append(is_available))
+    set_there = Watch._set_there
+
+    def recorded(watch: Watch, which: str, is_there: bool) -> None:
+        set_there(watch, which, is_there)
+        available.append(all(watch._there.values()))
+
+    monkeypatch.setattr(Watch, "_set_there", recorded)
     monkeypatch.setattr(View, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what))
     running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
     until(lambda: "door: StopIteration(); next try in 0.05 s" in told)
     (one,) = running._running.values()
-    until(lambda: [(state.connected, state.reason) for state in one.states()] == [(False, "StopIteration()")])
+    until(lambda: [(state.connected, state.reason) for state in one.watch.states()] == [(False, "StopIteration()")])
     assert False in available
     is_broken.clear()
     (folder / "2.png").write_bytes(encoded(drawn(1), ".png"))
     until(lambda: labels(events))
-    assert one.states()[0].connected
+    assert one.watch.states()[0].connected
     assert available[-1]

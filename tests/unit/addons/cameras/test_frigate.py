@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import paho.mqtt.client as paho
 import pytest
 
-from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot, read_message
-from jetsel.addons.cameras.frigate_watch import FrigateWatch
+from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot, TrackedObjectMessage
+from jetsel.addons.cameras.frigate_watch import FrigateWatch, Tracked
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.settings import WatchContext
-from jetsel.addons.cameras.sub_labels import Tracked
 from tests.system.watch.frigate_server import FrigateObject, FrigateServer
 from tests.unit.addons.cameras.answers import answer
 from tests.unit.addons.test_http_client import HEAD, replying
@@ -75,7 +75,8 @@ def test_a_message_of_version_0_18_is_read() -> None:
         "current_attributes": [], "path_data": [[[0.5, 0.5], 1.6]], "recognized_license_plate": None,
         "velocity_angle": 0, "current_estimated_speed": 0,
     }  # fmt: skip
-    message = read_message(json.dumps({"type": "update", "before": {}, "after": after}).encode())
+    sent = json.dumps({"type": "update", "before": {}, "after": after})
+    message = msgspec.json.decode(sent, type=TrackedObjectMessage)
     assert (message.type, message.after.id, message.after.name) == ("update", "1.5-a", "Anna")
 
 
@@ -118,7 +119,7 @@ class Watched:
             broker = Broker("127.0.0.1", one.getsockname()[1])  # nobody listens there
         context = WatchContext(None, 1000.0, 16.0, broker, self.events.append, self.told.append)
         self.watch = FrigateWatch(api, "frigate://x", context, broker, {"bird": "birds"}, {})
-        self.watch._client = lambda: SimpleNamespace(classify=lambda *_, **__: answer("jay"), close=lambda: None)  # type: ignore[assignment,method-assign,return-value]
+        self.watch._local.client = SimpleNamespace(classify=lambda *_, **__: answer("jay"))
 
     def send(self, kind: str, event_id: str = "1-a", **more: Any) -> None:
         after = {"id": event_id, "camera": "garden", "label": "bird", "start_time": 1000.0, "false_positive": False}

@@ -46,7 +46,7 @@ def test_a_frame_is_asked_about_again_without_an_answer_without_a_setting_after_
 
 
 def test_a_setting_is_read_as_it_is_printed_and_what_is_none_is_named() -> None:
-    assert gate_of(str(TWO_LEVELS), "--gate") == TWO_LEVELS
+    assert gate_of("blocks:2", "--gate") == TWO_LEVELS
     assert gate_of("none", "--gate") is None
     for text in ("blocks", "blocks:0", "blocks:nan", "bricks:3", "3"):
         with pytest.raises(ConfigError, match=f"--gate {text}: use FEATURE:THRESHOLD"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jetsel.addons.cameras.labels import Labels, reported_label
-from jetsel.addons.cameras.sub_labels import Votes
+from jetsel.addons.cameras.labels import Labels, Votes, reported_label
 from jetsel.wire import Answer
 from tests.unit.addons.cameras.answers import answer
 

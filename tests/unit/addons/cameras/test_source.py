@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from jetsel.addons.cameras.config import Camera
-from jetsel.addons.cameras.mqtt import broker_of
-from jetsel.addons.cameras.settings import with_login
+from jetsel.addons.cameras.settings import broker_of, with_login
 from jetsel.addons.cameras.source import Capture, SourceGoneError, source_of
 from jetsel.base.errors import ConfigError, ImageTooLargeError
 from jetsel.image import Limits
 from tests.system.daemons import drawn
 from tests.system.watch.watchers import film
+
+LIMITS = Limits(16_000_000, 50_000_000)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_what_may_come_later_is_accepted_until_then(tmp_path: Path) -> None:
     path = tmp_path / "usb"
     assert source_of(str(path), may_come=True).kind == "file"
     with pytest.raises(SourceGoneError, match="no such file"):
-        Capture(source_of(str(path), may_come=True), 5.0, threading.Event())
+        Capture(source_of(str(path), may_come=True), 5.0, threading.Event(), LIMITS)
     path.mkdir()
     assert source_of(str(path), may_come=True).kind == "folder"
     for text in ("rtps://door", "rtsp:/door/stream1", "rtsp//door", "cat.jpg"):  # none of these ever comes
@@ -83,7 +84,7 @@ def test_a_device_that_cannot_be_opened_says_why(mode: int | None, reason: str, 
             path.touch()
             path.chmod(mode)
         with pytest.raises(SourceGoneError, match=reason):
-            Capture(source_of(str(path)), 1.0, threading.Event())
+            Capture(source_of(str(path)), 1.0, threading.Event(), LIMITS)
     finally:
         path.unlink(missing_ok=True)
 

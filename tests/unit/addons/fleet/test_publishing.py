@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.documents import INDEX
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index
 from jetsel.addons.fleet.storage import Storage
 from jetsel.artefact.installed import shipped
@@ -17,6 +18,8 @@ from jetsel.base.errors import RepositoryError
 from jetsel.zoo import scan
 from tests.unit.addons.fleet.object_store import bucket
 from tests.unit.addons.fleet.published import Pair, family_folder, pair, publish
+
+HOUR_S = 3600.0
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +60,20 @@ def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
     family_folder(tmp_path / "two", "small")
     first = publish(storage, tmp_path / "one", key)
     assert publish(storage, tmp_path / "one", key) is None
-    blobs = {one.name for one in storage.list() if one.name.startswith("blobs/")}
+    blobs = {*storage.names("blobs")}
     second = publish(storage, tmp_path / "two", key)
     assert (first.version, second.version) == (1, 2)
     shared = {file.blob for file in first.files} & {file.blob for file in second.files}
     assert shared
-    after = {one.name for one in storage.list() if one.name.startswith("blobs/")}
+    after = {*storage.names("blobs")}
     assert after == blobs | {file.blob for file in second.files}
-    assert publishing.garbage(storage, [key.public]) == []  # too young
-    unnamed = {one.name for one in publishing.garbage(storage, [key.public], now_s=time.time() + 3601)}
+    assert publishing.garbage(storage, [key.public], HOUR_S) == []  # too young
+    unnamed = {one.name for one in publishing.garbage(storage, [key.public], HOUR_S, time.time() + 3601)}
     assert unnamed & blobs == {file.blob for file in first.files} - shared
     assert len(unnamed) == len(unnamed & blobs) + 1  # and the first bundle's document
     for name in unnamed:
         storage.remove(name)
-    assert {one.name for one in storage.list() if one.name.startswith("blobs/")} == {file.blob for file in second.files}
+    assert {*storage.names("blobs")} == {file.blob for file in second.files}
 
 
 def test_what_is_young_by_the_storages_clock_stays(tmp_path: Path, key: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +82,7 @@ def test_what_is_young_by_the_storages_clock_stays(tmp_path: Path, key: Pair, mo
     storage.write("blobs/unnamed.gz", b"")
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 86_400.0)
-    assert publishing.garbage(storage, [key.public]) == []
+    assert publishing.garbage(storage, [key.public], HOUR_S) == []
 
 
 def test_killed_at_any_write_the_list_is_whole_and_the_rest_is_garbage(
@@ -106,9 +109,10 @@ def test_killed_at_any_write_the_list_is_whole_and_the_rest_is_garbage(
             survived += 1
         index, _ = read_index(storage, [key.public])
         assert (index.serial, index.bundles) == (1, ())
-        assert len(publishing.garbage(storage, [key.public], 0, time.time() + 1)) == len(storage.list())
-        for one in storage.list():
-            storage.remove(one.name)
+        left_over = {*storage.names("")} - {INDEX}
+        assert {one.name for one in publishing.garbage(storage, [key.public], 0, time.time() + 1)} == left_over
+        for name in left_over:
+            storage.remove(name)
     assert survived >= 5
 
 

@@ -19,7 +19,7 @@ import pytest
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Plan, PlannedFamily
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index, read_plan
 from jetsel.addons.fleet.signing import make_key, opened, public_key, read_key, sign
-from jetsel.addons.fleet.sources import FolderSource, HttpSource, source_of
+from jetsel.addons.fleet.sources import FolderRepository, HttpRepository, repository_of
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.zoo import scan
@@ -27,7 +27,7 @@ from tests.unit.addons.fleet.published import Pair, pair, publish, served
 
 
 def bundle_of(repository: Path, key: Pair) -> Bundle:
-    source = FolderSource(repository)
+    source = FolderRepository(repository)
     index, _ = read_index(source, [key.public])
     return read_bundle(source, index.bundles[0], [key.public])[0]
 
@@ -45,13 +45,13 @@ def test_a_download_that_is_cut_again_and_again_goes_on_where_it_was(
 ) -> None:
     with served(repository) as (server, url):
         server.cuts_after = 97
-        source = HttpSource(url)
+        source = HttpRepository(url)
         index, _ = read_index(source, [key.public])
         bundle, _ = read_bundle(source, index.bundles[0], [key.public])
         folder = fetch(source, bundle, tmp_path / "device")
         assert "bytes=97-" in server.ranges
     assert list(scan([folder]).families) == ["pets"]
-    assert fetch(FolderSource(tmp_path / "gone"), bundle, tmp_path / "device") == folder  # nothing is fetched again
+    assert fetch(FolderRepository(tmp_path / "gone"), bundle, tmp_path / "device") == folder  # nothing is fetched again
 
 
 def test_a_cut_at_every_byte_of_a_blob_is_gone_on_from(repository: Path, key: Pair, tmp_path: Path) -> None:
@@ -62,10 +62,10 @@ def test_a_cut_at_every_byte_of_a_blob_is_gone_on_from(repository: Path, key: Pa
         into = tmp_path / f"device{cut}"
         (repository / file.blob).write_bytes(whole[:cut])
         with pytest.raises(RepositoryError, match="too early"):
-            fetch(FolderSource(repository), bundle, into)
+            fetch(FolderRepository(repository), bundle, into)
         assert not (into / "one-1").exists()
         (repository / file.blob).write_bytes(whole)
-        assert (fetch(FolderSource(repository), bundle, into) / "a").read_bytes() == b"hello" * 9
+        assert (fetch(FolderRepository(repository), bundle, into) / "a").read_bytes() == b"hello" * 9
 
 
 def test_a_server_without_ranges_is_asked_for_the_whole(repository: Path, key: Pair, tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_server_without_ranges_is_asked_for_the_whole(repository: Path, key: P
         server.knows_ranges = False
         server.cuts_after = 10
         with pytest.raises(RepositoryError, match="try again"):
-            fetch(HttpSource(url), bundle, tmp_path / "device")
+            fetch(HttpRepository(url), bundle, tmp_path / "device")
         server.cuts_after = None
-        assert scan([fetch(HttpSource(url), bundle, tmp_path / "device")]).families
+        assert scan([fetch(HttpRepository(url), bundle, tmp_path / "device")]).families
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_blob_that_is_not_what_was_signed_is_refused(
 ) -> None:
     bundle = one_file(repository, b"hello", blob, size=size)
     with pytest.raises(RepositoryError, match=words):
-        fetch(FolderSource(repository), bundle, tmp_path / "device")
+        fetch(FolderRepository(repository), bundle, tmp_path / "device")
     assert not (tmp_path / "device" / "one-1").exists()
 
 
@@ -105,24 +105,24 @@ def test_a_document_that_is_altered_or_cut_is_refused(repository: Path, key: Pai
     for place in range(0, len(whole) - 2, 7):
         index.write_bytes(whole[:place])
         with pytest.raises(RepositoryError, match="truncated"):
-            read_index(FolderSource(repository), [key.public])
+            read_index(FolderRepository(repository), [key.public])
         index.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(RepositoryError, match=INDEX):
-            read_index(FolderSource(repository), [key.public])
+            read_index(FolderRepository(repository), [key.public])
     index.write_bytes(whole)
-    entry = read_index(FolderSource(repository), [key.public])[0].bundles[0]
+    entry = read_index(FolderRepository(repository), [key.public])[0].bundles[0]
     (repository / entry.path).write_bytes(whole)  # signed, but not what the index means
     with pytest.raises(RepositoryError, match="altered"):
-        read_bundle(FolderSource(repository), entry, [key.public])
+        read_bundle(FolderRepository(repository), entry, [key.public])
 
 
 def test_who_has_no_trusted_key_is_refused(repository: Path, key: Pair, tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match="not by a trusted key"):
-        read_index(FolderSource(repository), [pair(tmp_path, "other").public])
+        read_index(FolderRepository(repository), [pair(tmp_path, "other").public])
     index = repository / INDEX
     index.write_bytes(index.read_bytes().replace(key.public.encode(), b""))
     with pytest.raises(RepositoryError, match="not by a trusted key"):
-        read_index(FolderSource(repository), [key.public])
+        read_index(FolderRepository(repository), [key.public])
 
 
 def test_a_bundle_names_no_file_outside_of_its_folder() -> None:
@@ -133,11 +133,11 @@ def test_a_bundle_names_no_file_outside_of_its_folder() -> None:
 
 def test_other_addresses_are_refused() -> None:
     with pytest.raises(ConfigError, match="http"):
-        source_of("ftp://host/folder")
+        repository_of("ftp://host/folder")
     with pytest.raises(ConfigError, match="read-only"):
         Storage("https://host/folder")
     with pytest.raises(RepositoryError, match="jetsel repo init"):
-        read_index(source_of("/nonexistent"), [])
+        read_index(repository_of("/nonexistent"), [])
 
 
 def test_a_key_is_for_its_owner_and_is_not_overwritten(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def replying(*replies: bytes, drips: bool = False, resets_at: Event | None = Non
 def test_a_redirect_to_another_server_gets_no_token() -> None:
     with replying(b"HTTP/1.0 200 OK\r\n\r\n{}") as (other, elsewhere):
         redirect = f"HTTP/1.0 302 Found\r\nLocation: {other}/x\r\n\r\n".encode()
-        with replying(redirect) as (url, here), HttpSource(url, "secret").open("a") as (stream, _):
+        with replying(redirect) as (url, here), HttpRepository(url, "secret").open("a")[0] as stream:
             assert stream.read(9) == b"{}"
     assert b"Bearer secret" in here[0]
     assert b"secret" not in elsewhere[0]
@@ -203,7 +203,7 @@ def test_a_redirect_to_no_address_is_a_broken_way() -> None:
         replying(b"HTTP/1.0 302 Found\r\nLocation: http://[::1/x\r\n\r\n") as (url, _),
         pytest.raises(RepositoryError, match="try again"),
     ):
-        read_index(HttpSource(url), [])
+        read_index(HttpRepository(url), [])
 
 
 def test_a_redirect_to_ftp_is_not_followed() -> None:
@@ -211,30 +211,30 @@ def test_a_redirect_to_ftp_is_not_followed() -> None:
         replying(b"HTTP/1.0 302 Found\r\nLocation: ftp://127.0.0.1:1/x\r\n\r\n") as (url, _),
         pytest.raises(OSError, match="redirects to ftp"),
     ):
-        HttpSource(url).open("a")
+        HttpRepository(url).open("a")
 
 
 def test_a_chunk_of_less_than_no_size_is_read_in_pieces() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
-    with replying(head + bytes(3_000_000)) as (url, _), HttpSource(url).open("a") as (stream, _):
+    with replying(head + bytes(3_000_000)) as (url, _), HttpRepository(url).open("a")[0] as stream:
         assert len(stream.read(1000)) <= 65536
 
 
 def test_a_server_that_sends_without_end_is_cut_in_time() -> None:
     for reply in (b"HTTP/1.0 200 OK\r\nX-", b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{"):
         with replying(reply, drips=True) as (url, _), pytest.raises(RepositoryError, match=r"too long|truncated"):
-            read_index(HttpSource(url, all_s=0.3), [])
+            read_index(HttpRepository(url, all_s=0.3), [])
 
 
 def test_a_pipe_in_the_place_of_a_plan_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "plans").mkdir()
     os.mkfifo(tmp_path / "plans/one.json")
     with pytest.raises(RepositoryError, match="not a regular file"):
-        read_plan(FolderSource(tmp_path), "one", [])
+        read_plan(FolderRepository(tmp_path), "one", [])
 
 
 def test_a_document_of_another_version_than_the_index_names_is_refused(repository: Path, key: Pair) -> None:
-    source = FolderSource(repository)
+    source = FolderRepository(repository)
     later = msgspec.structs.replace(read_index(source, [key.public])[0].bundles[0], version=2)
     with pytest.raises(RepositoryError, match="does not match the index"):
         read_bundle(source, later, [key.public])
@@ -259,7 +259,7 @@ def test_what_has_arrived_is_kept_when_the_connection_is_reset() -> None:
     head, opened_here = b"HTTP/1.0 200 OK\r\nContent-Length: 9999\r\n\r\n", Event()
     with (
         replying(head + bytes(100), resets_at=opened_here) as (url, _),
-        HttpSource(url).open("a") as (stream, _),
+        HttpRepository(url).open("a")[0] as stream,
     ):
         opened_here.set()
         assert 0 < len(stream.read(1 << 20)) <= 100

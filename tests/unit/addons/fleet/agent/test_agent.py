@@ -14,7 +14,7 @@ from jetsel.addons.fleet.agent.remembered import OnTrial, Remembered, read, writ
 from jetsel.addons.fleet.agent.round import MOST_LINES, Spool, run_round
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
-from jetsel.addons.fleet.sources import FolderSink
+from jetsel.addons.fleet.sources import FolderRepository
 from jetsel.addons.fleet.usage import CanaryResult, DeviceLimits, Usage
 from jetsel.base.config import Config
 from jetsel.base.config_text import parse
@@ -100,7 +100,7 @@ def line(sequence: int) -> Usage:
     return Usage(device="one", series="ab", sequence=sequence, at_s=0.0, plan=0, limits=DeviceLimits(storage_mb=1.0))
 
 
-class Breaking(FolderSink):
+class Breaking(FolderRepository):
     """A way that breaks behind the last byte: what was sent is there, and the device does not know."""
 
     def put(self, name: str, content: bytes) -> None:
@@ -120,8 +120,8 @@ def test_what_was_sent_and_not_known_to_be_is_sent_again_under_the_same_name(tmp
     with pytest.raises(RepositoryError, match="broke"):
         spool.send(Breaking(tmp_path))
     spool.add(line(2))
-    assert spool.send(FolderSink(tmp_path)) == 2
-    assert spool.send(FolderSink(tmp_path)) == 0
+    assert spool.send(FolderRepository(tmp_path)) == 2
+    assert spool.send(FolderRepository(tmp_path)) == 0
     assert sequences(tmp_path) == [1, 2]
 
 
@@ -129,14 +129,14 @@ def test_the_oldest_lines_go_where_they_are_too_many(tmp_path: Path) -> None:
     size = len(msgspec.json.encode(line(1))) + 1
     spool = Spool(tmp_path / "usage.jsonl", 2 * size)
     assert [spool.add(line(number)) for number in (1, 2, 3, 4)] == [0, 0, 1, 1]
-    spool.send(FolderSink(tmp_path))
+    spool.send(FolderRepository(tmp_path))
     assert sequences(tmp_path) == [3, 4]
 
 
 def test_weeks_offline_are_sent_in_pieces(tmp_path: Path) -> None:
     count = MOST_LINES + 1
     (tmp_path / "usage.jsonl").write_bytes(b"\n".join(msgspec.json.encode(line(n)) for n in range(count)) + b"\n")
-    assert Spool(tmp_path / "usage.jsonl", 10**9).send(FolderSink(tmp_path)) == count
+    assert Spool(tmp_path / "usage.jsonl", 10**9).send(FolderRepository(tmp_path)) == count
     assert len(list(tmp_path.rglob("*.gz"))) == 2
     assert sequences(tmp_path) == list(range(count))
 
@@ -145,7 +145,7 @@ def test_a_damaged_line_is_dropped_and_counted_and_stops_nothing(tmp_path: Path)
     (tmp_path / "usage.jsonl").write_bytes(b"no line at all\n")
     spool = Spool(tmp_path / "usage.jsonl", 10**6)
     assert spool.add(line(1)) == 1
-    assert spool.send(FolderSink(tmp_path)) == 1
+    assert spool.send(FolderRepository(tmp_path)) == 1
 
 
 def test_a_token_that_every_user_may_read_is_refused(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_what_is_stopped_goes_no_further_and_comes_back(fleet: Fleet) -> None:
 
 def test_an_earlier_state_that_is_put_back_is_rejected(fleet: Fleet) -> None:
     fleet.rolling.advance(fleet.devices(), Allowed())
-    with fleet.storage.open(ROLLOUT) as (stream, _):
+    with fleet.storage.open(ROLLOUT)[0] as stream:
         going = stream.read()
     another = fleet.manager("another.rollouts")
     fleet.rolling.stop("worse", revert=False)
