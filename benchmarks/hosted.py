@@ -24,7 +24,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import Backends, Engine
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.engines.hosting.rules import Rules
+from jetsel.engines.hosting.residents import Rules
 from tests.contract.tiny import matrix_model
 
 SIDE_PX = 224

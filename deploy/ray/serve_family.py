@@ -33,7 +33,7 @@ from jetsel.gateway.inference import json_bytes_of, reply
 from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.settings import read_token
 from jetsel.image import decode, model_input
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import predict
 from jetsel.site.calibration_in_use import choose
 from jetsel.site.site import Site, read_site
 from jetsel.zoo import Family, verify

@@ -12,8 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, CalibrationFacts, Part, verify
-from jetsel.artefact.parts import FACTS
+from jetsel.artefact.calibration import FACTS, Calibration, CalibrationFacts, Part, verify
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write

@@ -257,7 +257,7 @@ def _fit_to_this_machine(
     from jetsel.calibrate.retiming import Shipped
     from jetsel.calibrate.retiming import retime as fit_again
     from jetsel.site.calibration_in_use import shipped
-    from jetsel.site.families import limits_of
+    from jetsel.site.configured import limits_of
 
     family, served = calibrations.served()
     found = shipped(family)

@@ -19,11 +19,11 @@ from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.base.logs import begin, cannot_start
 from jetsel.base.notify import Notifier
-from jetsel.base.resources import raise_file_limit, return_large_blocks
+from jetsel.base.process import raise_file_limit, return_large_blocks
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.first_start import begin_retiming
 from jetsel.daemon.listener import listen
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals

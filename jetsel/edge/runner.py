@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.child import python_command
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
+from jetsel.base.process import python_command
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
 from jetsel.edge.server import EdgeServers, Server
 from jetsel.wire.status import EdgeStatus

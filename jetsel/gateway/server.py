@@ -18,7 +18,6 @@ from starlette.routing import Route
 from jetsel import image
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.classify import ClassifyApi
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import InferenceApi
@@ -26,7 +25,7 @@ from jetsel.gateway.limits import BoundedConnection, RequestLimits, most_connect
 from jetsel.gateway.metrics import MetricsApi
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128

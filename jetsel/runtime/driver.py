@@ -17,8 +17,7 @@ from jetsel.base.events import event, run_about
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events
-from jetsel.runtime.infer import infer
-from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.model_queue import ModelQueue, infer
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.shared_runs import SharedRuns
 from jetsel.runtime.waiting import Batch, Waiting

@@ -17,9 +17,8 @@ from jetsel.base.errors import JetselError
 from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
 from jetsel.runtime.events import Events
-from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.model_queue import ModelQueue, Traffic
 from jetsel.runtime.request_run import Handle, RequestRun
-from jetsel.runtime.runner import Traffic
 from jetsel.runtime.waiting import Waiting
 from jetsel.wire import Ran
 

@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from jetsel import __version__
 from jetsel.base.errors import ConfigError
-from jetsel.base.secret_file import read_secret
+from jetsel.base.files import read_secret
 
 _PORT, _TLS_PORT = 1883, 8883
 _MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out

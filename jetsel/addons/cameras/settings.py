@@ -18,8 +18,8 @@ from jetsel.addons.cameras.mqtt import Broker, broker_of
 from jetsel.addons.cameras.region import Region
 from jetsel.addons.cameras.source import Source, source_of
 from jetsel.base.errors import ConfigError
+from jetsel.base.files import read_secret
 from jetsel.base.names import topic_name
-from jetsel.base.secret_file import read_secret
 
 ONLY = ""  # the name of a region that is its camera's only one
 

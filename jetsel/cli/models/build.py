@@ -56,7 +56,7 @@ def build(
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file
-    from jetsel.site.families import limits_of
+    from jetsel.site.configured import limits_of
 
     def tell(line: str, *, is_result: bool = False) -> None:
         if not json:

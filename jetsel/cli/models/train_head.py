@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.models.options import Folder, Replace, checked_name
+from jetsel.cli.models.placed import Folder, Replace, checked_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from jetsel.base.errors import InternalError
 from jetsel.base.notify import Notifier
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends

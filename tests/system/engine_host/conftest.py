@@ -10,7 +10,7 @@ import pytest
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.hosted import HostedBackend
-from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.residents import RULES, Rules
 from tests.processes import ended
 from tests.system.engine_host.models import Make
 

@@ -19,7 +19,7 @@ from jetsel.base.errors import EngineDiedError
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.residents import RULES, Rules
 from tests.contract.tiny import PIXELS
 from tests.processes import children_with
 from tests.system import hosts

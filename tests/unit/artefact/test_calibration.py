@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part, as_plain, check, verify
-from jetsel.artefact.parts import Cascades, Paths, Rung
+from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung, as_plain, check, verify
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.registry import catalogue

@@ -21,10 +21,9 @@ from jetsel.cli.models.precision import is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
 from jetsel.zoo.adding import ModelDescription, add_head
-from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.labels import labels_file
 from jetsel.zoo.manifest import PrecisionChoice
-from jetsel.zoo.placing import take_out
+from jetsel.zoo.placing import NewFamily, take_out
 from jetsel.zoo.pretrained import SPEC, Rung, RungPair, drawn
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter

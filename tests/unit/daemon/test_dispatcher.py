@@ -25,7 +25,7 @@ from jetsel.daemon import job as job_module
 from jetsel.daemon.answer import unexpected
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.daemon.zmtp import Connection

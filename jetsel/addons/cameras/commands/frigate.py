@@ -25,7 +25,7 @@ def watch_frigate(
     """
     from jetsel.addons.cameras.frigate import FrigateApi, frigate_address
     from jetsel.addons.cameras.frigate_watch import FrigateWatch
-    from jetsel.base.secret_file import read_secret
+    from jetsel.base.files import read_secret
 
     user, file = login
     if (user is None) != (file is None):

@@ -11,10 +11,10 @@ from jetsel.artefact import installed
 from jetsel.artefact.coding import ARRAYS, MANIFEST, save
 from jetsel.base.config import Config, host_settings
 from jetsel.base.errors import RepositoryError
-from jetsel.base.resources import resident_mb, settle
+from jetsel.base.process import resident_mb, settle
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.engines import Backends, warm_up
-from jetsel.site.families import limits_of
+from jetsel.site.configured import limits_of
 from jetsel.zoo import Family, scan, verify
 
 
