@@ -4,21 +4,19 @@ from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
-from jetsel.image.pixels import Photograph, crop, from_pixels, jpeg, pixels_of_box, smaller_size
+from jetsel.image.pixels import Photograph, from_pixels, jpeg, smaller_size
 
 __all__ = [
     "InputSpec",
     "Limits",
     "Measured",
     "Photograph",
-    "crop",
     "decode",
     "from_pixels",
     "jpeg",
     "measure",
     "model_input",
     "of_area",
-    "pixels_of_box",
     "read_file",
     "smaller_size",
 ]

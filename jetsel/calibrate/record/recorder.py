@@ -30,7 +30,7 @@ from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
-from jetsel.image.listing import count_reasons
+from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, verify
 
 

@@ -41,11 +41,11 @@ def train_head(
     The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
     then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
+    from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import Output
-    from jetsel.image.listing import left_out_lines
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
     from jetsel.zoo.adding import add_head, family_of_heads

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.base.errors import BadRequestError
-from jetsel.image import Photograph, crop, pixels_of_box
+from jetsel.daemon.crops import crop, pixels_of_box
+from jetsel.image import Photograph
 
 BGR = np.random.default_rng(0).integers(0, 256, (31, 47, 3), dtype=np.uint8)
 PHOTOGRAPH = Photograph(BGR, 47, 31)
