@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,7 +61,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main figures of one calibration, or all of it with --all."""
-    from jetsel.artefact.calibration import as_plain
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -68,6 +68,28 @@ def show(
     found = entry.usable()
     plain = as_plain(found) if json or everything else gist(found)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
+
+
+def as_plain(calibration: Calibration) -> dict[str, Any]:
+    """Return each field for printing and comparing, as JSON's kinds; an array as dtype, shape and a hash of its values.
+
+    Two calibrations are the same if this is.
+    """
+    import msgspec
+
+    plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
+    return plain
+
+
+def _array(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]
+        return f"{value.dtype} {value.shape}, sha256 {digest}..."
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"a calibration cannot hold a {type(value).__name__}")
 
 
 def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None:
