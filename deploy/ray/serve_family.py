@@ -31,7 +31,7 @@ from jetsel.gateway import tensors
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import json_bytes_of, reply
 from jetsel.gateway.limits import RequestLimits
-from jetsel.gateway.settings import read_token
+from jetsel.gateway.settings import GatewaySettings, read_token
 from jetsel.image import decode, model_input
 from jetsel.runtime.model_queue import predict
 from jetsel.site.calibration_in_use import choose
@@ -145,7 +145,7 @@ class Ingress:
             Route(f"{one}/infer", self._infer, methods=["POST"]),
         ]
         app = Starlette(routes=routes, exception_handlers={JetselError: refused})
-        return RequestLimits(app, token=self._token, behind_proxy=True, max_body_mb=self._body_mb, concurrency=256)
+        return RequestLimits(app, GatewaySettings(token=self._token, max_body_mb=self._body_mb, behind_proxy=True))
 
     async def _about(self, _: Request) -> Response:
         about = {"name": "jetsel on Ray Serve", "version": __version__, "extensions": ["binary_tensor_data"]}

@@ -120,8 +120,8 @@ class Sender:
 
         Raises BadRequestError, BadImageError, ImageTooLargeError, and what AsyncClient.classify raises.
         """
-        fields = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
-        asked = names | {name: value for name, value in fields.items() if value is not None}
+        given = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
+        asked = names | {name: value for name, value in given if value is not None}
         if options.boxes is not None:
             asked["boxes"] = _read_boxes(options.boxes)
         elif options.boxes_unit is not None:

@@ -16,8 +16,7 @@ from jetsel.base.config import Config, Host
 from jetsel.base.config import Models as ModelsConfig
 from jetsel.base.host_settings import Precision
 from jetsel.base.weights import Head
-from jetsel.cli.models.family import Pull, Pulled, add_rungs
-from jetsel.cli.models.precision import is_int8_chosen
+from jetsel.cli.models.family import Pull, Pulled, add_rungs, is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
 from jetsel.zoo.adding import ModelDescription, add_head
