@@ -23,9 +23,9 @@ from jetsel.edge.server import FEWEST, Server
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.events import Timer
 from jetsel.runtime.forecast import SEEDED, outlook
 from jetsel.runtime.request_run import Request
+from jetsel.runtime.shared_runs import Timer
 from jetsel.wire import Classify
 from jetsel.zoo import Family
 
