@@ -126,7 +126,7 @@ def _recovery(weights: Weights, kills: int) -> None:
     Without the pauses of the back-off, which so many deaths in so short a time would earn.
     """
     rules = Rules(first_pause_s=0.0)
-    backend = HostedBackend("onnxruntime", HostSettings(Path("/nonexistent")), lambda: None, rules)
+    backend = HostedBackend("onnxruntime", HostSettings(engines="/nonexistent"), lambda: None, rules)
     hosted = backend.open(weights, concurrency=2, threads=1)
     over = threading.Event()
     answered = [0.0]

@@ -24,7 +24,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from jetsel import __version__
-from jetsel.base.config import host_settings
 from jetsel.base.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
 from jetsel.engines import Backends, EngineFailedError, warm_up
 from jetsel.gateway import tensors
@@ -93,7 +92,7 @@ class ModelReplica:
         verify(self._model)
         weights = self._model.weights(len(found.labels.names))
         backend = config.models.backends.get(name, config.models.backend)
-        backends = Backends(host_settings(config.host))
+        backends = Backends(config.host)
         self._engine = backends.open(backend, weights, concurrency=1, threads=config.models.threads)
         warm_up(self._engine, weights)
         self._limits, self._decode_px = site.limits, found.decode_px

@@ -14,7 +14,7 @@ from pathlib import Path
 import cv2
 
 from jetsel import __version__
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.base.logs import begin, cannot_start
@@ -60,7 +60,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)
         port = Port(listener, snapshot.limits.max_bytes, config.server)
-        backends = Backends(host_settings(config.host))
+        backends = Backends(config.host)
         backends.listen(port.wake)
         metering = Metering(config.power)
         metering.serve(snapshot.families, config)

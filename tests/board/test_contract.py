@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from jetsel.base.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject

@@ -13,7 +13,7 @@ from statistics import median
 
 import typer
 
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
 from jetsel.base.weights import Weights
 from jetsel.calibrate.record.durations import run_by_turns
@@ -227,13 +227,12 @@ def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
 
 def _builds_int8(values: Config) -> bool:
     """Whether TensorRT here is to build int8 engines, and the GPU is fast in them; raises EngineFailedError."""
-    settings = host_settings(values.host)
-    return settings.precision == "int8" and bool(Builder(settings).about["gpu"].get("fast_int8"))
+    return values.host.precision == "int8" and bool(Builder(values.host).about["gpu"].get("fast_int8"))
 
 
 def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
     """Return the median time of one image with each, by turns, on the configured backend; raises EngineFailedError."""
-    backends, engines = Backends(host_settings(values.host)), []
+    backends, engines = Backends(values.host), []
     runs: dict[str, Callable[[], object]] = {}
     try:
         for rung in pair:

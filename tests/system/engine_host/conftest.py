@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ def make() -> Iterator[Make]:
         changed: Callable[[], None] = lambda: None,
         **settings: Any,
     ) -> HostedBackend:
-        host = HostSettings(Path("/nonexistent"), interpreter, **settings)
+        host = HostSettings(engines="/nonexistent", interpreter=interpreter, **settings)
         return HostedBackend("onnxruntime", host, changed, rules)
 
     with ended(begin, HostedBackend.close) as begun:

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.base.config import Config, Models, Power, host_settings
+from jetsel.base.config import Config, Models, Power
 from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
@@ -42,7 +42,7 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     folder = put_family(tmp_path / "cats", "cats", "cat-s")
     config = Config(models=Models(starter=False, paths=[str(folder)]), power=Power(sensor="none"))
     snapshot = read_snapshot(config)
-    backends, metering = Backends(host_settings(config.host)), Metering(config.power)
+    backends, metering = Backends(config.host), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
     metering.serve(snapshot.families, config)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())

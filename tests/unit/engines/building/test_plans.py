@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ ABOUT: dict[str, Any] = {
     "version": "8.2.1.8",
     "gpu": {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True},
 }
-HOST = HostSettings(Path("/nonexistent"))
+HOST = HostSettings(engines="/nonexistent")
 PLAN = b"a plan of a few bytes"
 
 
@@ -52,7 +51,7 @@ def put(folder: Path, key: Key, **changes: Any) -> Path:
 
 def refusal(folder: Path, host: HostSettings = HOST, said: dict[str, Any] = ABOUT) -> str:
     with pytest.raises(EngineFailedError) as raised:
-        find(replace(host, folder=folder), WEIGHTS, said)
+        find(msgspec.structs.replace(host, engines=str(folder)), WEIGHTS, said)
     return str(raised.value)
 
 
@@ -85,7 +84,7 @@ def test_a_host_without_a_gpu_gives_no_key() -> None:
 def test_what_was_installed_is_found_with_what_the_host_is_to_be_told(tmp_path: Path) -> None:
     path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
     assert path.read_bytes() == PLAN
-    assert find(replace(HOST, folder=tmp_path), WEIGHTS, ABOUT).to_load(WEIGHTS) == {
+    assert find(msgspec.structs.replace(HOST, engines=str(tmp_path)), WEIGHTS, ABOUT).to_load(WEIGHTS) == {
         "name": "xl",
         "classes": 100,
         "input_px": [64, 64],
