@@ -147,9 +147,7 @@ class Edge:
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
-            self._out = (
-                self._begun()
-            )  # before the requests of the old one are lost: what comes now is for the next child
+            self._out = self._begun()  # before the old one's requests are lost: what comes now is for the next child
             self._lose(reason)
             self._closing.wait(PAUSE_S)
 
