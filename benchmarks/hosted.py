@@ -24,7 +24,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import Backends, Engine
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.engines.hosting.rules import Rules
+from jetsel.engines.hosting.residents import Rules
 from tests.contract.tiny import matrix_model
 
 SIDE_PX = 224
@@ -126,7 +126,7 @@ def _recovery(weights: Weights, kills: int) -> None:
     Without the pauses of the back-off, which so many deaths in so short a time would earn.
     """
     rules = Rules(first_pause_s=0.0)
-    backend = HostedBackend("onnxruntime", HostSettings(Path("/nonexistent")), lambda: None, rules)
+    backend = HostedBackend("onnxruntime", HostSettings(engines="/nonexistent"), lambda: None, rules)
     hosted = backend.open(weights, concurrency=2, threads=1)
     over = threading.Event()
     answered = [0.0]

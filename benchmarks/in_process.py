@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from benchmarks.bare import LIMITS
 from jetsel import image
-from jetsel.artefact.calibration import check
 from jetsel.artefact.coding import read
 from jetsel.base.errors import InternalError
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.features import extract, table_hash
 from jetsel.policies import Decision, Policy, catalogue
 from jetsel.runtime import Driver, ModelQueue, RequestRun
+from jetsel.site.calibration_in_use import check
 from jetsel.wire import Classify
 from jetsel.zoo import Family, verify
 

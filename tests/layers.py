@@ -27,7 +27,7 @@ LEVELS = (
 A new file inside a package needs no line here; a new package or top-level file needs its name on its level.
 """
 
-_SHARED = frozenset({"cli.options", "cli.terminal", "cli.http_server", "client", "site", "image", "wire", "base"})
+_SHARED = frozenset({"cli.options", "cli.terminal", "cli.gateway", "client", "site", "image", "wire", "base"})
 
 ONLY: Mapping[str, frozenset[str]] = {
     "client": frozenset({"wire", "base"}),  # carries nothing of the daemon

@@ -27,7 +27,7 @@ Change = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 
 
 def features_of(folder: Path, change: Change) -> NDArray[np.float32]:
-    """The features of every photograph, (n, 29)."""
+    """The features of every photograph, (n, f)."""
     rows = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         bgr = image.decode(path.read_bytes(), LIMITS, DECODE_PX).bgr

@@ -23,7 +23,7 @@ from benchmarks.conditions import conditions
 from calibration.owners.halves import halves, listed, write_list
 from calibration.owners.table import README, readme_with, results_page, turn_of
 from jetsel import __version__
-from jetsel.base.child import python_command
+from jetsel.base.process import python_command
 
 OUT = Path(__file__).parent
 PULLED = "efficientnet-lite"

@@ -24,16 +24,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from jetsel import __version__
-from jetsel.base.config import host_settings
 from jetsel.base.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
 from jetsel.engines import Backends, EngineFailedError, warm_up
 from jetsel.gateway import tensors
 from jetsel.gateway.errors import refused
 from jetsel.gateway.inference import json_bytes_of, reply
 from jetsel.gateway.limits import RequestLimits
-from jetsel.gateway.settings import read_token
+from jetsel.gateway.settings import GatewaySettings, read_token
 from jetsel.image import decode, model_input
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import predict
 from jetsel.site.calibration_in_use import choose
 from jetsel.site.site import Site, read_site
 from jetsel.zoo import Family, verify
@@ -93,7 +92,7 @@ class ModelReplica:
         verify(self._model)
         weights = self._model.weights(len(found.labels.names))
         backend = config.models.backends.get(name, config.models.backend)
-        backends = Backends(host_settings(config.host))
+        backends = Backends(config.host)
         self._engine = backends.open(backend, weights, concurrency=1, threads=config.models.threads)
         warm_up(self._engine, weights)
         self._limits, self._decode_px = site.limits, found.decode_px
@@ -145,7 +144,7 @@ class Ingress:
             Route(f"{one}/infer", self._infer, methods=["POST"]),
         ]
         app = Starlette(routes=routes, exception_handlers={JetselError: refused})
-        return RequestLimits(app, token=self._token, behind_proxy=True, max_body_mb=self._body_mb, concurrency=256)
+        return RequestLimits(app, GatewaySettings(token=self._token, max_body_mb=self._body_mb, behind_proxy=True))
 
     async def _about(self, _: Request) -> Response:
         about = {"name": "jetsel on Ray Serve", "version": __version__, "extensions": ["binary_tensor_data"]}

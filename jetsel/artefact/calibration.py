@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
@@ -86,9 +85,7 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     energy_reason: Name | None = None  # why it was not measured
     chooser_energy_mj: Positive | None = None  # above idle power, of one photograph's features and a choice
     rival: Name | None = None  # what the default policy had to beat on held-out photographs
-    expected: Expected | None = (
-        None  # how features and confidences lay on its photographs; None: made before this was kept
-    )
+    expected: Expected | None = None  # how features and confidences lay on its photographs; None: not kept
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
     promises: dict[Name, Promises] = {}  # policy -> what it promises of its errors
     wrong_at_most: Share | None = None  # what requests of this family ask for unless they say; None: nothing
@@ -119,75 +116,59 @@ class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
     parts: dict[str, Part] = {}  # policy -> what was fitted for it; one that is not here is not offered
 
 
-def as_plain(calibration: Calibration) -> dict[str, Any]:
-    """Return each field for printing and comparing, as JSON's kinds; an array as dtype, shape and a hash of its values.
-
-    Two calibrations are the same if this is.
-    """
-    plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
-    return plain
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]
-        return f"{value.dtype} {value.shape}, sha256 {digest}..."
-    if isinstance(value, np.generic):
-        return value.item()
-    raise NotImplementedError(f"a calibration cannot hold a {type(value).__name__}")
-
-
-def check(
-    calibration: Calibration,
-    labels_sha256: str,
-    identities: Mapping[str, str],
-    feature_table: str,
-    decode_px: int,
-    elsewhere: Collection[str] = (),
-) -> None:
-    """Refuse a calibration that was made for other labels, models, features or pixels than those served.
-
-    identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no fault:
-    the premodel never chooses it. elsewhere: models that may be missing, since an edge runs them. Raises
-    CalibrationError that names each difference and the repair.
-    """
-    differences = []
-    if calibration.labels_sha256 != labels_sha256:
-        differences.append("other labels")
-    if calibration.feature_table != feature_table:
-        differences.append("another version of the features")
-    if calibration.decode_px != decode_px:
-        differences.append(f"images decoded for {calibration.decode_px} px, now for {decode_px}")
-    for model, made_for in calibration.identities.items():
-        if model not in identities:
-            if model in elsewhere:
-                continue
-            differences.append(f"model {model} is neither served here nor named under [edge.models]")
-        elif identities[model] != made_for:
-            differences.append(f"model {model} has changed")
-    if differences:
-        raise CalibrationError(
-            f"the calibration of family {calibration.family} was made for other models: "
-            f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
-        )
-
-
 def verify(calibration: Calibration) -> None:
     """Raise CalibrationError that names the first part of a calibration that does not fit the others."""
-    models = tuple(calibration.identities)
-    _require(len(models) > 0, "it names no model")
-    _require(set(calibration.temperatures) == set(models), "temperatures must name exactly its models")
-    _require(set(calibration.costs_ms) == set(models), "costs_ms must name exactly its models")
+    models = calibration.identities.keys()
+    if not models:
+        raise contradiction("it names no model")
+    for part in ("temperatures", "costs_ms"):
+        if getattr(calibration, part).keys() != models:
+            raise contradiction(f"{part} must name exactly its models")
     for part in ("energies_mj", "energies_half_mj"):
-        _require(set(getattr(calibration, part)) in ({*models}, set()), f"{part} must name exactly its models, or none")
-    _require(set(calibration.costs) == set(models), "energy is its objective, and energies_mj names no model")
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise contradiction(otherwise)
+        if getattr(calibration, part).keys() not in (models, set()):
+            raise contradiction(f"{part} must name exactly its models, or none")
+    if calibration.costs.keys() != models:
+        raise contradiction("energy is its objective, and energies_mj names no model")
 
 
 def contradiction(what: str) -> CalibrationError:
     """Return the error for parts of a calibration that do not fit each other."""
     return CalibrationError(f"the calibration contradicts itself: {what}; recalibrate")
+
+
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+    """One rung of a cascade: its answer is taken if its confidence reaches the threshold; the last rung's is 0.0."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    threshold: Annotated[float, Meta(ge=0)]
+
+
+class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rungs of `cascade`, and of each other operating point, the most expensive first."""
+
+    cascade: tuple[Rung, ...]
+    front: tuple[tuple[Rung, ...], ...]
+
+
+class Paths(Struct, frozen=True, forbid_unknown_fields=True):
+    """The paths of a chain, the features in which neighbours are near, and how many of them are asked.
+
+    price: of the most expensive model's cost, in shares of right answers. prices: of other operating points, the most
+    expensive point first.
+    """
+
+    paths: tuple[tuple[Rung, ...], ...]
+    features: Annotated[tuple[str, ...], Meta(min_length=1)]
+    k: Annotated[int, Meta(ge=1)]
+    price: Annotated[float, Meta(ge=0)]
+    prices: tuple[Annotated[float, Meta(ge=0)], ...] = ()
+
+
+class Priced(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much chance a millisecond, or a millijoule if that is the objective, must buy; 0 is the paper's argmax."""
+
+    price: Annotated[float, Meta(ge=0)]
+
+
+FACTS: Mapping[str, Any] = MappingProxyType({"chain": Paths, "cascade": Cascades, "multiplexer": Priced})
+"""Policy -> the type of what is stored of it beside its arrays."""

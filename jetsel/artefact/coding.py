@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, CalibrationFacts, Part, verify
-from jetsel.artefact.parts import FACTS
+from jetsel.artefact.calibration import FACTS, Calibration, CalibrationFacts, Part, verify
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
@@ -51,20 +49,14 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
 def encode(calibration: Calibration) -> dict[str, bytes]:
     """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
     verify(calibration)
-    arrays: dict[str, NDArray[Any]] = {}
-    for policy, part in calibration.parts.items():
-        arrays |= {f"{policy}.{name}": array for name, array in part.arrays.items()}
-    packed = pack(arrays)
+    parts = calibration.parts
+    packed = pack({f"{policy}.{name}": array for policy, part in parts.items() for name, array in part.arrays.items()})
     facts = CalibrationFacts(**{name: getattr(calibration, name) for name in CalibrationFacts.__struct_fields__})
-    parts = {name: msgspec.to_builtins(part.facts) for name, part in calibration.parts.items()}
-    body = msgspec.json.format(msgspec.json.encode(Body(facts, parts), enc_hook=_plain), indent=1)
+    plain = Body(facts, {policy: part.facts for policy, part in parts.items()})
+    written = msgspec.json.encode(plain, enc_hook=lambda value: value.tolist())  # numpy's, as figures often are
+    body = msgspec.json.format(written, indent=1)
     envelope = Envelope(FORMAT, VERSION, _digest(body, packed), msgspec.Raw(body))
     return {MANIFEST: msgspec.json.encode(envelope) + b"\n", ARRAYS: packed}
-
-
-def _plain(value: np.generic | NDArray[Any]) -> Any:
-    """Turn numpy's scalars and arrays, which figures are often made of, into what JSON knows."""
-    return value.tolist()
 
 
 def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
@@ -140,7 +132,7 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
         group, _, member = name.partition(".")
         groups.setdefault(group, {})[member] = array
     return Calibration(
-        **{name: getattr(body.facts, name) for name in CalibrationFacts.__struct_fields__},
+        **msgspec.structs.asdict(body.facts),
         parts={
             policy: Part(msgspec.convert(facts, FACTS[policy]), groups.get(policy, {}))
             for policy, facts in body.parts.items()

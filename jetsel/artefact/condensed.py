@@ -53,7 +53,8 @@ class Answers:
 
     logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
     a place among the c, which means something for one image alone. features: (n, f) float32. groups: (n,) images that
-    are nearly the same share a number. costs_ms: of each model, in the order of `models`.
+    are nearly the same share a number. costs_ms: of each model, in the order of `models`. labels: (n,) the true class
+    numbers, None if they are not kept.
     """
 
     models: tuple[str, ...]
@@ -62,6 +63,7 @@ class Answers:
     features: NDArray[np.float32]
     groups: NDArray[np.int64]
     costs_ms: Mapping[str, float]
+    labels: NDArray[np.int64] | None = None
 
     def cascades(self, costs_ms: Sequence[float]) -> list[JudgedCascade]:
         """Return each model alone and each cascade of two models at these times, one a model."""
@@ -129,19 +131,13 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredMod
 
     Raises CalibrationError.
     """
-    arrays = _read(folder)
-    known = {
-        name: AnsweredModel(identity, calibration.temperatures[name])
-        for name, identity in calibration.identities.items()
-    }
-    kind = "identity."
-    return known | {
-        key.removeprefix(kind): AnsweredModel(
-            values.tobytes().hex(), float(arrays[f"temperature.{key.removeprefix(kind)}"][0])
-        )
-        for key, values in arrays.items()
-        if key.startswith(kind)
-    }
+    arrays, temperatures = _read(folder), calibration.temperatures
+    models = {name: AnsweredModel(one, temperatures[name]) for name, one in calibration.identities.items()}
+    for key, values in arrays.items():
+        kind, _, name = key.partition(".")
+        if kind == "identity":
+            models[name] = AnsweredModel(values.tobytes().hex(), float(arrays[f"temperature.{name}"][0]))
+    return models
 
 
 def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
@@ -155,18 +151,10 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
             features=arrays["features"].astype(np.float32),
             groups=arrays["groups"].astype(np.int64),
             costs_ms=costs_ms,
+            labels=arrays["labels"].astype(np.int64) if "labels" in arrays else None,
         )
     except (ValueError, LookupError) as error:
         raise _unreadable(folder, error) from error
-
-
-def read_labels(folder: Path) -> NDArray[np.int64] | None:
-    """Return the true class number of each photograph in ANSWERS, (n,); None if it was made before they were kept.
-
-    Raises CalibrationError.
-    """
-    labels = _read(folder).get("labels")
-    return None if labels is None else labels.astype(np.int64)
 
 
 def _read(folder: Path) -> dict[str, NDArray[Any]]:

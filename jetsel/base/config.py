@@ -76,25 +76,6 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     calibrations: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
 
 
-class Host(Struct, frozen=True, forbid_unknown_fields=True):
-    """The process that runs TensorRT, and the engines that are built for it.
-
-    interpreter: Python that has TensorRT (default: JetPack's).
-    reserve_mb: Megabytes of memory that every load of an engine leaves free.
-    engines: Folder of the engines that were built.
-    precision: Precision of the engines that are built and loaded.
-    workspace_mb: Megabytes of memory that a build may use to try tactics.
-    max_batch: Images of one run that engines are built for.
-    """
-
-    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
-    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0
-    engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
-    precision: Literal["fp32", "fp16", "int8"] = "fp16"
-    workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0
-    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
-
-
 class Power(Struct, frozen=True, forbid_unknown_fields=True):
     """Where power is read, which rails make the total, and how much may be spent.
 
@@ -215,7 +196,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
     server: Server = Server()
     models: Models = Models()
-    host: Host = Host()
+    host: HostSettings = HostSettings()
     power: Power = Power()
     policy: Policy = Policy()
     log: Log = Log()
@@ -228,23 +209,6 @@ def calibrations_folder(models: Models, environment: Mapping[str, str] | None = 
     if models.calibrations is not None:
         return Path(models.calibrations)
     return state_folder("calibrations", environment)
-
-
-def engines_folder(host: Host, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the engines built on this device: host.engines if it is set, else see state_folder."""
-    return Path(host.engines) if host.engines is not None else state_folder("engines", environment)
-
-
-def host_settings(host: Host, environment: Mapping[str, str] | None = None) -> HostSettings:
-    """Return [host] as the engines take it."""
-    return HostSettings(
-        folder=engines_folder(host, environment),
-        interpreter=host.interpreter,
-        precision=host.precision,
-        max_batch=host.max_batch,
-        workspace_bytes=int(host.workspace_mb * 1e6),
-        reserve_bytes=int(host.reserve_mb * 1e6),
-    )
 
 
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Single files: flushed to the disk, replaced whole, hashed, read up to a bound, under the lock of their folder."""
+"""Single files: flushed to the disk, replaced whole, hashed, read up to a bound, secret, locked with their folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+
+from jetsel.base.errors import ConfigError
 
 TEMPORARY = ".jetsel-"
 """Begins the name of all that is not finished; the next writer of the folder clears it away."""
@@ -111,3 +113,18 @@ def repair_of(fault: OSError, another_place: str = "choose another folder") -> s
     if fault.errno in _NOT_ALLOWED:
         return f"run this as a user who may write there, or {another_place}"
     return f"repair this, or {another_place}"
+
+
+_SECRET_BYTES = 4096
+
+
+def read_secret(path: Path, setting: str) -> str:
+    """Return the text of a file; raises ConfigError that names the option or setting if others could read it too."""
+    try:
+        mode = path.stat().st_mode
+        secret = read_bounded(path, _SECRET_BYTES).decode()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{setting} {path}: cannot be read: {error}") from None
+    if stat.S_IMODE(mode) & 0o007:
+        raise ConfigError(f"{setting} {path}: every user may read it: chmod o-rwx {path}")
+    return secret

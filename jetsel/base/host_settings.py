@@ -1,26 +1,46 @@
-"""The settings of the engine host, as plain values: what [host] of the configuration hands to the engines."""
+"""The section [host] of jetsel.toml: what the engines are told of the engine host."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from jetsel.base.state import state_folder
 
 Precision = Literal["fp32", "fp16", "int8"]
 
 
-@dataclass(frozen=True)
-class HostSettings:
-    """What `jetsel config` prints under [host].
+class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The process that runs TensorRT, and the engines that are built for it.
 
-    folder: of the engines built on this device. interpreter: None for the one that JetPack brings TensorRT for.
-    max_batch: photographs of one run that engines are built for. workspace_bytes: of memory that a build may try its
-    tactics in. reserve_bytes: of memory, left free by every load.
+    interpreter: Python that has TensorRT (default: JetPack's).
+    reserve_mb: Megabytes of memory that every load of an engine leaves free.
+    engines: Folder of the engines that were built.
+    precision: Precision of the engines that are built and loaded.
+    workspace_mb: Megabytes of memory that a build may use to try tactics.
+    max_batch: Images of one run that engines are built for.
     """
 
-    folder: Path
-    interpreter: str | None = None
+    interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
+    reserve_mb: Annotated[float, Meta(ge=0, le=1_048_576)] = 256.0
+    engines: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
     precision: Precision = "fp16"
-    max_batch: int = 8
-    workspace_bytes: int = 512_000_000
-    reserve_bytes: int = 256_000_000
+    workspace_mb: Annotated[float, Meta(gt=0, le=1_048_576)] = 512.0
+    max_batch: Annotated[int, Meta(ge=1, le=256)] = 8
+
+    @property
+    def folder(self) -> Path:
+        """Where the engines built on this device lie: `engines` if it is set, else see state_folder."""
+        return Path(self.engines) if self.engines is not None else state_folder("engines")
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory that a build may use."""
+        return int(self.workspace_mb * 1e6)
+
+    @property
+    def reserve_bytes(self) -> int:
+        """The memory that every load leaves free."""
+        return int(self.reserve_mb * 1e6)

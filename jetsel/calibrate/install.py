@@ -34,7 +34,7 @@ from jetsel.image import Limits
 from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
-from jetsel.site.families import limits_of
+from jetsel.site.configured import limits_of
 from jetsel.site.family_calibrations import FamilyCalibrations
 from jetsel.zoo import Family, Model
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from jetsel import image
-from jetsel.artefact.calibration import ANSWERS, Calibration, check
+from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.artefact.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
@@ -29,6 +29,7 @@ from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.registry import kinds_with
+from jetsel.site.calibration_in_use import check
 from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jetsel.artefact.calibration import Calibration
     from jetsel.artefact.installed import Installed
     from jetsel.calibrate.judge.findings import Findings
-    from jetsel.cli.daemon_reload import ReloadOutcome
+    from jetsel.cli.calibration import ReloadOutcome
     from jetsel.site.family_calibrations import FamilyCalibrations
 
 
@@ -140,7 +140,7 @@ def calibrate(
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
     from jetsel.calibrate.judge.decision import InstallRequest
     from jetsel.calibrate.report import render
-    from jetsel.cli.daemon_reload import reload_daemon
+    from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import Output, console
     from jetsel.policies.registry import kinds_with
     from jetsel.site.site import read_site
@@ -201,7 +201,7 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
-    from jetsel.cli.daemon_reload import reload_daemon
+    from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import Output
 
     with Output(quiet=json) as output:
@@ -283,7 +283,7 @@ def _fit_to_this_machine(
     from jetsel.calibrate.retiming import Shipped
     from jetsel.calibrate.retiming import retime as fit_again
     from jetsel.site.calibration_in_use import shipped
-    from jetsel.site.families import limits_of
+    from jetsel.site.configured import limits_of
 
     family, served = calibrations.served()
     found = shipped(family)

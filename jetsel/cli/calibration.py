@@ -1,12 +1,17 @@
-"""`jetsel calibration`: the calibrations of a family, what each says, and the way back."""
+"""`jetsel calibration`: a family's calibrations, what each says, the way back, and the reload of a daemon after it."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jetsel.base.endpoint import VARIABLE
+from jetsel.base.errors import JetselError, NoDaemonError
 from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 
 if TYPE_CHECKING:
@@ -60,7 +65,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main figures of one calibration, or all of it with --all."""
-    from jetsel.artefact.calibration import as_plain
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -68,6 +72,28 @@ def show(
     found = entry.usable()
     plain = as_plain(found) if json or everything else gist(found)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
+
+
+def as_plain(calibration: Calibration) -> dict[str, Any]:
+    """Return each field for printing and comparing, as JSON's kinds; an array as dtype, shape and a hash of its values.
+
+    Two calibrations are the same if this is.
+    """
+    import msgspec
+
+    plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
+    return plain
+
+
+def _array(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]
+        return f"{value.dtype} {value.shape}, sha256 {digest}..."
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"a calibration cannot hold a {type(value).__name__}")
 
 
 def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None:
@@ -128,7 +154,6 @@ def rollback(
     Nothing is deleted: use --to to return to a newer one.
     """
     from jetsel.artefact import installed
-    from jetsel.cli.daemon_reload import reload_daemon
     from jetsel.site.calibration_in_use import shipped
     from jetsel.site.site import read_site
 
@@ -182,3 +207,51 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
             row = (found.created, found.default_policy, str(found.photographs), labels)
         shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
     return shown
+
+
+RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
+
+
+@dataclass(frozen=True)
+class ReloadOutcome:
+    """What a running daemon made of a change. `reloaded` is None if no daemon listens: no failure.
+
+    is_served: whether the daemon answers by the calibration that was chosen.
+    """
+
+    reloaded: bool | None
+    message: str
+    is_served: bool = False
+
+
+def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> ReloadOutcome:
+    """Have the daemon read its files again, and return what it serves the family with then.
+
+    chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
+    configuration's, or the one that the other commands find. If the daemon refuses, the outcome
+    says so; nothing is raised.
+    """
+    from jetsel.client import Client
+
+    where = endpoint or (None if os.environ.get(VARIABLE) else calibrations.config.server.endpoint)
+    try:
+        with Client(where, timeout_ms=RELOAD_MS) as client:
+            client.reload()
+            families = {family.name: family for family in client.status().families}
+    except NoDaemonError:
+        return ReloadOutcome(None, "no daemon listens: the next one to start will use it")
+    except JetselError as fault:
+        return ReloadOutcome(False, f"the daemon was not reloaded: {fault}")
+    if calibrations.family not in families:
+        return ReloadOutcome(True, f"the daemon has reloaded, but does not serve family {calibrations.family}")
+    served = families[calibrations.family]
+    said = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
+    used = None if served.calibration_identity is None else served.calibration_identity.sha256
+    if used != (None if chosen is None else chosen.sha256):
+        due = "no calibration" if chosen is None else f"{chosen.called} in {chosen.directory.parent}"
+        repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
+        return ReloadOutcome(True, f"{said}. The daemon does not use {due}: {repair}")
+    made = None if chosen is None else chosen.calibration
+    if made is not None and served.default_policy != made.default_policy:
+        said += f"; {served.default_policy} answers by default: {served.because}"
+    return ReloadOutcome(True, said, is_served=True)

@@ -225,16 +225,14 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """about: what the engine host tells of its TensorRT and its GPU."""
-    from jetsel.base.config import host_settings
     from jetsel.cli.models.candidates import on_tensorrt
     from jetsel.engines.building.plans import find
 
-    host = subject.config.host
     for family, served in subject.served.families.items():
         for model in on_tensorrt(family, served.models.values(), len(served.family.labels.names), subject.config):
             name = model.name
             try:
-                made = find(host_settings(host), model.weights, about).record
+                made = find(subject.config.host, model.weights, about).record
             except JetselError as error:
                 said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
                 yield Finding(name, "failed", said, repair)

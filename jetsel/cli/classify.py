@@ -106,7 +106,8 @@ def _box(text: str) -> list[float]:
 
 def _files(images: list[Path]) -> list[Path]:
     """Return the files, and the images of the folders, at any depth; print what of these is left out."""
-    from jetsel.image.listing import LeftOut, images_below, left_out_lines  # as above: it loads OpenCV
+    from jetsel.calibrate.listing import images_below, left_out_lines  # as above: it loads OpenCV
+    from jetsel.image.file_names import LeftOut
 
     found: list[Path] = []
     left_out: list[LeftOut] = []
@@ -152,8 +153,8 @@ async def _all(
 
 async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -> list[Outcome]:
     """Return the outcome of an image, or of each of its boxes."""
+    from jetsel.calibrate.listing import printable
     from jetsel.cli.answers import Outcome
-    from jetsel.image.listing import printable
 
     name = str(printable(path))
     boxes = settings.get("boxes")

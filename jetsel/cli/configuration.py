@@ -53,13 +53,13 @@ def addon_sections() -> Iterator[Sections[Any]]:
 
 def automatic_values(core: Any) -> dict[str, object]:
     """Return the defaults that depend on the machine, by `section.key`. core: a Config."""
-    from jetsel.base.config import calibrations_folder, engines_folder, power_folder
+    from jetsel.base.config import calibrations_folder, power_folder
     from jetsel.base.endpoint import user_socket
 
     return {
         "server.endpoint": f"ipc://{user_socket()}",
         "models.calibrations": calibrations_folder(core.models),
-        "host.engines": engines_folder(core.host),
+        "host.engines": core.host.folder,
         "power.calibration": power_folder(core.power),
     }
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from jetsel.base.child import python_command
 from jetsel.base.errors import InternalError, NoDaemonError, NoReplyError
+from jetsel.base.process import python_command
 from jetsel.client import Client
 
 SILENCE_S = 60.0  # before its first word: a board reads Python and its libraries from a slow card for the first time

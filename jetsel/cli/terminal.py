@@ -121,8 +121,8 @@ class Output:
 
     def recorded(self, job: Job, loaded: LoadedRecording) -> None:
         """Say what recording came to."""
+        from jetsel.calibrate.listing import left_out_lines
         from jetsel.calibrate.record.classes import remarks
-        from jetsel.image.listing import left_out_lines
 
         times, count = loaded.times, len(loaded.recording.classes)
         lines = [f"{count} images in {job.path}", *left_out_lines(loaded.left_out)]

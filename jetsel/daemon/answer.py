@@ -14,7 +14,7 @@ from jetsel.base.errors import BusyError, InternalError, JetselError, NoMemoryEr
 from jetsel.base.events import event
 from jetsel.daemon.deciding import why
 from jetsel.daemon.job import Job
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.policies import Decision
 from jetsel.runtime import RequestRun
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked

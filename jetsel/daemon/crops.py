@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from jetsel.base.errors import BadRequestError, JetselError
-from jetsel.image import Photograph, crop
-from jetsel.image.pixels import pixels_of_box
+from jetsel.image import Photograph, crop, pixels_of_box
 from jetsel.wire import PROTOCOL_VERSION, Answer, Answers, Boxes, Failure, failure
 
 AT_ONCE = 2

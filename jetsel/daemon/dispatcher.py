@@ -12,11 +12,11 @@ from jetsel.base.config import Config
 from jetsel.base.errors import LoadingError, ShuttingDownError
 from jetsel.base.events import event
 from jetsel.base.notify import Notifier
-from jetsel.base.resources import trim
+from jetsel.base.process import trim
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
 from jetsel.daemon.reload import Reload, ReloadRequests

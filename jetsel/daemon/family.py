@@ -14,7 +14,7 @@ from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
 from jetsel.base.weights import Weights
 from jetsel.daemon.drift import Drift
-from jetsel.daemon.metering.estimates import no_energies
+from jetsel.daemon.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners

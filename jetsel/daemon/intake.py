@@ -12,7 +12,7 @@ from jetsel.daemon.answer import warn_of_limit
 from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_of
 from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally

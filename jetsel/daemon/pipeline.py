@@ -16,7 +16,7 @@ from jetsel.daemon.admission import Admission, Work
 from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
 from jetsel.daemon.intake import Intake
 from jetsel.daemon.job import Job
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current

@@ -14,9 +14,8 @@ import threading
 from typing import NamedTuple
 
 from jetsel.base.config import Server
-from jetsel.base.event_fd import EventFd
 from jetsel.base.events import event
-from jetsel.base.resources import RESERVED_FILES, file_limit
+from jetsel.base.process import RESERVED_FILES, EventFd, file_limit
 from jetsel.daemon.identity import Identity, sender_of
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.zmtp import GREETING, Connection, ProtocolError

@@ -18,7 +18,7 @@ from jetsel.base.events import event, run_about
 from jetsel.base.logs import set_level
 from jetsel.base.notify import Notifier
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Current, Snapshot, Tell, load, read_snapshot
 from jetsel.daemon.tally import Tally

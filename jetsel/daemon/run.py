@@ -14,16 +14,16 @@ from pathlib import Path
 import cv2
 
 from jetsel import __version__
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.base.logs import begin, cannot_start
 from jetsel.base.notify import Notifier
-from jetsel.base.resources import raise_file_limit, return_large_blocks
+from jetsel.base.process import raise_file_limit, return_large_blocks
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.first_start import begin_retiming
 from jetsel.daemon.listener import listen
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals
@@ -60,7 +60,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)
         port = Port(listener, snapshot.limits.max_bytes, config.server)
-        backends = Backends(host_settings(config.host))
+        backends = Backends(config.host)
         backends.listen(port.wake)
         metering = Metering(config.power)
         metering.serve(snapshot.families, config)

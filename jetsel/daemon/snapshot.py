@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.base.events import event
-from jetsel.base.resources import settle, trim
+from jetsel.base.process import settle, trim
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge

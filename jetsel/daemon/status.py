@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jetsel import __version__
-from jetsel.base.resources import resident_mb
+from jetsel.base.process import resident_mb
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering.metering import Metering, words
+from jetsel.daemon.metering import Metering, words
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally

@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from jetsel.base.errors import JetselError
-from jetsel.runtime.histogram import BOUNDS_MS, TimeHistogram
+from jetsel.runtime.model_times import BOUNDS_MS, TimeHistogram
 from jetsel.wire import Answer, Failure
 from jetsel.wire.counts import AnswerCounts, Histogram, RecentAnswer
 from jetsel.wire.status import ReloadStatus

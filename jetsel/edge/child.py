@@ -14,7 +14,6 @@ import aiohttp
 import msgspec
 
 from jetsel.edge import oip
-from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import (
     AFTER_S,
     LENGTH,
@@ -29,6 +28,7 @@ from jetsel.edge.messages import (
     frame,
 )
 from jetsel.edge.oip import EdgeAnswerError
+from jetsel.edge.server import FEWEST
 
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
-from jetsel.base.files import read_bounded
-from jetsel.base.secret_file import read_secret
+from jetsel.base.files import read_bounded, read_secret
 from jetsel.edge.messages import EdgeStart, Remote
 from jetsel.edge.runner import Arrived as Answered
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
@@ -24,9 +23,8 @@ from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import Arrived, Expected, Traffic, predict
 from jetsel.runtime.request_run import Handle, Request
-from jetsel.runtime.runner import Arrived, Expected, Traffic
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in five 0.2 to 0.6

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.child import python_command
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
+from jetsel.base.process import python_command
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
 from jetsel.edge.server import EdgeServers, Server
 from jetsel.wire.status import EdgeStatus
@@ -147,9 +147,7 @@ class Edge:
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
-            self._out = (
-                self._begun()
-            )  # before the requests of the old one are lost: what comes now is for the next child
+            self._out = self._begun()  # before the old one's requests are lost: what comes now is for the next child
             self._lose(reason)
             self._closing.wait(PAUSE_S)
 

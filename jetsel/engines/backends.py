@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import cast
 
 from jetsel.base.errors import ConfigError
@@ -28,7 +27,7 @@ class Backends:
 
     def __init__(self, settings: HostSettings | None = None) -> None:
         """settings: None if no model is to run in an engine host."""
-        self._settings = settings or HostSettings(Path("/nonexistent"))
+        self._settings = settings or HostSettings(engines="/nonexistent")
         self._lock = threading.Lock()
         self._made: dict[str, Backend] = {}
         self._listener: Callable[[], None] | None = None

@@ -18,8 +18,7 @@ from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
-from jetsel.engines.hosting.residents import AnotherHostError
-from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.residents import RULES, AnotherHostError, Rules
 from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import Supervisor
 

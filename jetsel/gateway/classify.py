@@ -33,26 +33,19 @@ class Query(AnswerOptions, frozen=True):
 OPTIONS = Query.__struct_fields__
 
 
-class ClassifyApi:
-    """POST /classify."""
-
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
-
-    async def answer(self, request: Request) -> Response:
-        """Answer one request."""
-        image, fields = await _sent(request)
-        query = _read([*request.query_params.multi_items(), *fields])
-        names = {"family": query.family, "model": query.model, "explain": query.explain}
-        try:
-            outcomes = await self._sender.classify(image, query, **names)
-        except BadImageError as error:
-            if not request.headers.get("content-type", "").startswith(FROM_CURL):
-                raise
-            raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
-        rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
-        body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
-        return Response(body, media_type="application/json")
+async def classified(sender: Sender, request: Request) -> Response:
+    """Answer one POST to /classify."""
+    image, fields = await _sent(request)
+    query = _read([*request.query_params.multi_items(), *fields])
+    try:
+        outcomes = await sender.classify(image, query, family=query.family, model=query.model, explain=query.explain)
+    except BadImageError as error:
+        if not request.headers.get("content-type", "").startswith(FROM_CURL):
+            raise
+        raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
+    rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
+    body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
+    return Response(body, media_type="application/json")
 
 
 def by_name(pairs: Iterable[tuple[str, str]], known: Sequence[str]) -> dict[str, str]:

@@ -13,8 +13,7 @@ from jetsel import __version__
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import tensors
-from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from jetsel.base.errors import BadRequestError, BusyError, ImageTooLargeError, NotAllowedError
 from jetsel.gateway.errors import body_of
-from jetsel.gateway.settings import bears, ip_address
+from jetsel.gateway.settings import GatewaySettings, bears, ip_address
 
 LET_IN = "let in"  # in the state of a request that passed the token and the limit of concurrency
 HEAD_BYTES = 65_536
@@ -123,14 +123,13 @@ class RequestLimits:
     Without a token it answers 403 to web pages of others.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, token: str | None, behind_proxy: bool, max_body_mb: float, concurrency: int
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: GatewaySettings) -> None:
         self._app = app
-        self._token = token
-        self._names = None if behind_proxy else frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
-        self._most = int(max_body_mb * 1e6)
-        self._most_requests = concurrency
+        self._token = settings.token
+        names = {socket.gethostname().lower(), socket.getfqdn().lower()}
+        self._names = None if settings.behind_proxy else frozenset(names)
+        self._most = int(settings.max_body_mb * 1e6)
+        self._most_requests = settings.concurrency
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
@@ -26,25 +26,23 @@ from jetsel.wire.status import EdgeStatus, FamilyStatus
 
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
 Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
-Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], float | None]]"
+Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
+Figure: TypeAlias = "Callable[[Any], float | None]"
+"""What a metric shows of an item."""
+
+_MODEL = ("family", "model")
 
 STATUS_MS = 2000.0  # a scrape gives up after 10 s by default
 
 
-class MetricsApi:
-    """/metrics."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-
-    async def answer(self, _: Request) -> Response:
-        """Answer one scrape."""
-        try:
-            status = await self._client.status(timeout_ms=STATUS_MS)
-        except JetselError:
-            status = None
-        found = list(metrics(status, await asyncio.to_thread(camera_states.read)))
-        return Response(generate_latest(_Once(found)), media_type=CONTENT_TYPE_LATEST)
+async def scraped(client: AsyncClient, _: Request) -> Response:
+    """Answer one scrape of /metrics."""
+    try:
+        status = await client.status(timeout_ms=STATUS_MS)
+    except JetselError:
+        status = None
+    found = list(metrics(status, await asyncio.to_thread(camera_states.read)))
+    return Response(generate_latest(_Once(found)), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass
@@ -96,16 +94,13 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
 
 def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     models = [((family.name, model.name), model) for family in families for model in family.models if model.state]
-    runs = [(key, model.runs) for key, model in models]
-    yield _counter("jetsel_model_runs", "Images that a model ran for.", ("family", "model"), runs)
-    escalations = [(key, model.escalations) for key, model in models]
-    yield _counter("jetsel_model_escalations", "Runs after which another model ran.", ("family", "model"), escalations)
-    ready = [(key, model.serves) for key, model in models]
-    yield _gauge("jetsel_model_ready", "Whether a model can run.", ("family", "model"), ready)
-    loaded = [(key, model.state == "ready") for key, model in models]
-    yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", ("family", "model"), loaded)
-    loads_s = [(key, model.load_ms / 1e3) for key, model in models if model.load_ms is not None]
-    yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", ("family", "model"), loads_s)
+    yield _counter("jetsel_model_runs", "Images that a model ran for.", _MODEL, models, lambda one: one.runs)
+    words = "Runs after which another model ran."
+    yield _counter("jetsel_model_escalations", words, _MODEL, models, lambda one: one.escalations)
+    yield _gauge("jetsel_model_ready", "Whether a model can run.", _MODEL, models, lambda one: one.serves)
+    yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", _MODEL, models, lambda one: one.state == "ready")
+    loads_s = [(key, one.load_ms / 1e3) for key, one in models if one.load_ms is not None]
+    yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", _MODEL, loads_s)
     escalated = [((family.name,), family.escalated) for family in families]
     yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
     known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
@@ -153,31 +148,24 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     indices = [((name, feature), index) for name, drift in drifts for feature, index in drift.indices.items()]
     yield _gauge("jetsel_drift_index", "Population stability index of a feature.", ("family", "feature"), indices)
     confidences = [((name, one.model), one) for name, drift in drifts for one in drift.confidences]
-    seen = [(key, one.seen) for key, one in confidences]
-    yield _gauge(
-        "jetsel_confidence_mean", "Mean confidence of the last runs by the default policy.", ("family", "model"), seen
-    )
-    before = [(key, one.calibrated) for key, one in confidences]
-    yield _gauge(
-        "jetsel_confidence_calibrated", "Mean confidence on the calibration's images.", ("family", "model"), before
-    )
-    shifted = [(key, one.is_significant) for key, one in confidences]
+    words = "Mean confidence of the last runs by the default policy."
+    yield _gauge("jetsel_confidence_mean", words, _MODEL, confidences, lambda one: one.seen)
+    words = "Mean confidence on the calibration's images."
+    yield _gauge("jetsel_confidence_calibrated", words, _MODEL, confidences, lambda one: one.calibrated)
     words = "Whether the confidence differs much from the calibration's."
-    yield _gauge("jetsel_confidence_shifted", words, ("family", "model"), shifted)
+    yield _gauge("jetsel_confidence_shifted", words, _MODEL, confidences, lambda one: one.is_significant)
     refusals = [((name,), drift.refusals) for name, drift in drifts if drift.refusals is not None]
-    last = [(key, one.seen) for key, one in refusals]
-    yield _gauge("jetsel_in_doubt_share", "In-doubt share of the last requests with a promise.", ("family",), last)
-    due = [(key, one.calibrated) for key, one in refusals]
-    yield _gauge("jetsel_in_doubt_calibrated", "Expected in-doubt share of requests with a promise.", ("family",), due)
+    words = "In-doubt share of the last requests with a promise."
+    yield _gauge("jetsel_in_doubt_share", words, ("family",), refusals, lambda one: one.seen)
+    words = "Expected in-doubt share of requests with a promise."
+    yield _gauge("jetsel_in_doubt_calibrated", words, ("family",), refusals, lambda one: one.calibrated)
     hints = [((name,), drift.hint is not None) for name, drift in drifts]
     yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 
 
 def _answers(answers: AnswerCounts) -> Iterator[Metric]:
-    by_model = _flat(answers.by_model)
-    yield _counter("jetsel_answers", "Answers by model.", ("family", "model"), by_model)
-    by_policy = _flat(answers.by_policy)
-    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), by_policy)
+    yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flat(answers.by_model))
+    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flat(answers.by_policy))
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
@@ -187,7 +175,7 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     words = "Duration of each stage of an answer."
     yield _histogram("jetsel_stage_seconds", words, ("stage",), stages, answers.bounds_ms)
     runs = [((family, model), one) for family, models in answers.runs.items() for model, one in models.items()]
-    yield _histogram("jetsel_run_seconds", "Runs of models.", ("family", "model"), runs, answers.bounds_ms)
+    yield _histogram("jetsel_run_seconds", "Runs of models.", _MODEL, runs, answers.bounds_ms)
 
 
 def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
@@ -195,10 +183,9 @@ def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     if not cameras:
         return
     named = [((one.name, one.region or ""), one) for one in cameras]
-    up = [(name, one.connected) for name, one in named]
-    yield _gauge("jetsel_camera_up", "Whether frames come from each camera.", ("camera", "region"), up)
-    changes = [(name, one.label_changes) for name, one in named]
-    yield _counter("jetsel_camera_label_changes", "Changes of the label.", ("camera", "region"), changes)
+    labels, words = ("camera", "region"), "Whether frames come from each camera."
+    yield _gauge("jetsel_camera_up", words, labels, named, lambda one: one.connected)
+    yield _counter("jetsel_camera_label_changes", "Changes of the label.", labels, named, lambda one: one.label_changes)
     frames = [
         ((*name, what), count)
         for name, one in named
@@ -213,10 +200,10 @@ def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
 
 def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge server is available.", value=edge.reason is None)
-    up = [((server.url,), server.reason is None) for server in edge.servers]
-    yield _gauge("jetsel_edge_server_up", "Whether each edge server is available.", ("url",), up)
-    in_use = [((server.url,), server.url == edge.url) for server in edge.servers]
-    yield _gauge("jetsel_edge_in_use", "Edge server in use.", ("url",), in_use)
+    servers = [((server.url,), server) for server in edge.servers]
+    words = "Whether each edge server is available."
+    yield _gauge("jetsel_edge_server_up", words, ("url",), servers, lambda one: one.reason is None)
+    yield _gauge("jetsel_edge_in_use", "Edge server in use.", ("url",), servers, lambda one: one.url == edge.url)
     yield CounterMetricFamily("jetsel_edge_handovers", "Changes of the edge server in use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
     yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
@@ -231,7 +218,7 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     each = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
     yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
     joules = [((one.family, one.model), one.joules) for one in power.models]
-    yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", ("family", "model"), joules)
+    yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
     judged = power.judged
     if judged is not None:
         measured = [((), judged.measured_j)]
@@ -246,22 +233,26 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
         yield InfoMetricFamily("jetsel_power_mode", "The board's power mode.", {"mode": power.power_mode})
 
 
+def _itself(item: float | None) -> float | None:
+    return item
+
+
 def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
     return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
 
 
-def _counter(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
-    return _filled(CounterMetricFamily(name, words, labels=labels), values)
+def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
+    return _filled(CounterMetricFamily(name, words, labels=labels), items, figure)
 
 
-def _gauge(name: str, words: str, labels: tuple[str, ...], values: Labelled) -> Metric:
-    return _filled(GaugeMetricFamily(name, words, labels=labels), values)
+def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
+    return _filled(GaugeMetricFamily(name, words, labels=labels), items, figure)
 
 
-def _filled(metric: Plain, values: Labelled) -> Metric:
-    """With the values that are known."""
-    for labels, value in values:
-        if value is not None:
+def _filled(metric: Plain, items: Labelled, figure: Figure) -> Metric:
+    """With the figures that are known."""
+    for labels, item in items:
+        if (value := figure(item)) is not None:
             metric.add_metric(labels, value)
     return metric
 

@@ -1,16 +1,87 @@
-"""Sends images to the daemon: none that is larger than it takes, and large ones on a connection of their own."""
+"""The gateway's way to the daemon: the names that it serves, and images, large ones on a connection of their own."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from jetsel.base.errors import BadImageError, BadRequestError, ImageTooLargeError, JetselError
+from jetsel.base.errors import (
+    BadImageError,
+    BadRequestError,
+    ImageTooLargeError,
+    JetselError,
+    UnknownModelError,
+    did_you_mean,
+)
 from jetsel.client import AsyncClient
-from jetsel.gateway.catalogue import Catalogue
 from jetsel.gateway.page import Thumbnails
-from jetsel.wire import Answer
+from jetsel.wire import Answer, StatusReply
+from jetsel.wire.status import FamilyStatus, ModelStatus
+
+FRESH_S = 1.0  # how long what the daemon served is believed
+
+
+@dataclass(frozen=True)
+class ServedName:
+    """What a name stands for; model: None for the whole family, whose policies choose."""
+
+    name: str
+    family: FamilyStatus
+    model: ModelStatus | None
+
+    @property
+    def versions(self) -> list[str]:
+        """Of a model, its own; a family changes with its models and calibration, and has none."""
+        return [] if self.model is None else [self.model.version]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can answer now."""
+        models = self.family.models if self.model is None else [self.model]
+        return any(model.serves for model in models)
+
+
+class Catalogue:
+    """The names, read from the daemon's status when they are asked for and old. max_image_mb: what it takes at most."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._served: dict[str, ServedName] = {}
+        self.max_image_mb = client.max_image_mb
+        self._read_s: float | None = None
+
+    async def all(self) -> dict[str, ServedName]:
+        """Return what is served by name. Raises as AsyncClient.status does."""
+        if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
+            status = await self._client.status()
+            self._served, self._read_s = names(status), time.monotonic()
+            self.max_image_mb = status.max_image_mb or self.max_image_mb
+        return self._served
+
+    async def find(self, name: str, version: str | None = None) -> ServedName:
+        """Return what a name stands for; raises UnknownModelError with those that there are."""
+        served = (await self.all()).get(name)
+        if served is None:
+            raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
+        if version is not None and version not in served.versions:
+            known = f"its version is {served.versions[0]}" if served.versions else "a family has none"
+            raise UnknownModelError(f"{name} has no version {version!r}, {known}: leave /versions/{version} out")
+        return served
+
+
+def names(status: StatusReply) -> dict[str, ServedName]:
+    """Each family by its name, and each of its models as FAMILY.MODEL."""
+    found: dict[str, ServedName] = {}
+    for family in status.families:
+        found[family.name] = ServedName(family.name, family, None)
+        for model in family.models:
+            name = f"{family.name}.{model.name}"
+            found[name] = ServedName(name, family, model)
+    return found
+
 
 LARGE_BYTES = 65_536
 """The daemon answers an image that exceeds its limit by less than this; a larger one costs the connection and every
@@ -49,8 +120,8 @@ class Sender:
 
         Raises BadRequestError, BadImageError, ImageTooLargeError, and what AsyncClient.classify raises.
         """
-        fields = {name: getattr(options, name) for name in AnswerOptions.__struct_fields__}
-        asked = names | {name: value for name, value in fields.items() if value is not None}
+        given = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
+        asked = names | {name: value for name, value in given if value is not None}
         if options.boxes is not None:
             asked["boxes"] = _read_boxes(options.boxes)
         elif options.boxes_unit is not None:

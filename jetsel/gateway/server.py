@@ -16,17 +16,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from jetsel import image
-from jetsel.base.errors import ConfigError, JetselError
+from jetsel.base.errors import BadRequestError, ConfigError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.gateway.catalogue import Catalogue
-from jetsel.gateway.classify import ClassifyApi
-from jetsel.gateway.errors import refused
+from jetsel.gateway.classify import classified
+from jetsel.gateway.errors import body_of, refused
 from jetsel.gateway.inference import InferenceApi
 from jetsel.gateway.limits import BoundedConnection, RequestLimits, most_connections
-from jetsel.gateway.metrics import MetricsApi
+from jetsel.gateway.metrics import scraped
 from jetsel.gateway.openapi import described
 from jetsel.gateway.page import PageApi, Thumbnails
-from jetsel.gateway.sender import Sender
+from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128
@@ -74,8 +73,8 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
     sender = Sender(client, catalogue, thumbnails)
     routes = [
         Route("/openapi.json", described),
-        Route("/metrics", MetricsApi(client).answer),
-        Route("/classify", ClassifyApi(sender).answer, methods=["POST"]),
+        Route("/metrics", partial(scraped, client)),
+        Route("/classify", partial(classified, sender), methods=["POST"]),
         *InferenceApi(client, catalogue, sender).routes(),
         *PageApi(client, thumbnails).routes(),
     ]
@@ -96,15 +95,7 @@ def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Ca
 
     return Starlette(
         routes=list(routes),
-        middleware=[
-            Middleware(
-                RequestLimits,
-                token=settings.token,
-                behind_proxy=settings.behind_proxy,
-                max_body_mb=settings.max_body_mb,
-                concurrency=settings.concurrency,
-            )
-        ],
+        middleware=[Middleware(RequestLimits, settings)],
         exception_handlers={JetselError: refused, HTTPException: _no_such},
         lifespan=lifespan,
     )
@@ -114,4 +105,4 @@ async def _no_such(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, in the form of every other error."""
     assert isinstance(error, HTTPException)
     words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists all addresses"
-    return JSONResponse({"error": words, "code": "bad-request", "retry": False}, error.status_code, error.headers)
+    return JSONResponse(body_of(BadRequestError(words)), error.status_code, error.headers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import ConfigError
-from jetsel.base.secret_file import read_secret
+from jetsel.base.files import read_secret
 
 FEWEST_TOKEN_CHARACTERS = 16
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Part
-from jetsel.artefact.parts import Cascades, Rung
+from jetsel.artefact.calibration import Calibration, Cascades, Part, Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps

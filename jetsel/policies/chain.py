@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part
-from jetsel.artefact.parts import Paths, Rung
+from jetsel.artefact.calibration import Calibration, Part, Paths, Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.cascade import Cascade, check_rungs, rungs_of

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part
-from jetsel.artefact.parts import Priced
+from jetsel.artefact.calibration import Calibration, Part, Priced
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back

@@ -16,11 +16,9 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.base.events import event, run_about
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.runtime.advance import advance
-from jetsel.runtime.events import Events
-from jetsel.runtime.infer import infer
-from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.model_queue import ModelQueue, infer
 from jetsel.runtime.request_run import RequestRun
-from jetsel.runtime.shared_runs import SharedRuns
+from jetsel.runtime.shared_runs import Events, SharedRuns
 from jetsel.runtime.waiting import Batch, Waiting
 from jetsel.wire import Ran
 

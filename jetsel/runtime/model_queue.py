@@ -1,16 +1,59 @@
-"""One model as the driver sees it: its engine, the runs that wait for it, and how long they take."""
+"""One model as the driver sees it: its engine here or its runner elsewhere, its waiting runs, and a run of some."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.engines import Engine, OnDemandEngine
+import numpy as np
+from numpy.typing import NDArray
+
+from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
+from jetsel.engines import Engine, EngineFailedError, OnDemandEngine
+from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_times import ModelTimes
-from jetsel.runtime.request_run import RequestRun
-from jetsel.runtime.runner import Runner
+from jetsel.runtime.request_run import Handle, RequestRun
+from jetsel.wire import Ran
+
+
+class Traffic(NamedTuple):
+    """What went over the network for one run."""
+
+    sent_bytes: int
+    received_bytes: int
+
+
+class Expected(NamedTuple):
+    """What a run elsewhere takes: mean and deviation in ms of the work there and of the way, traffic in 1,000 bytes.
+
+    None for what is not known yet.
+    """
+
+    run_ms: tuple[float, float] | None
+    way_ms: tuple[float, float] | None
+    traffic_kb: float | None
+
+
+Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
+"""Called once with the result, from any thread, and at the earliest while `submit` is under way."""
+
+
+class Runner(Protocol):
+    """A place where models run without blocking the caller. It may be given the photograph as it was sent."""
+
+    @property
+    def unavailable(self) -> str | None:
+        """Why no run can be had now, None if one can."""
+
+    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> Expected:
+        """Return what a run takes for an image of this width and height. file_bytes: None if it came as pixels."""
+
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
+        """Have this model look at the run's photograph. Never blocks nor raises: `arrived` receives what failed."""
+
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
 
@@ -97,3 +140,40 @@ class ModelQueue:
     def expected_ms(self, share: float, now_s: float) -> float | None:
         """Return the expected percentile of the next run for one image, None if nothing is known."""
         return self.times.expected_ms(share, now_s, self.prior_ms)
+
+
+def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -> list[tuple[Prediction, Ran]]:
+    """Run the model on the photographs of these runs, as one batch. Raises as Engine.infer does."""
+    assert queue.engine is not None
+    begun_s = now()
+    inputs = [run.request.model_input(queue.model) for run in runs]
+    began_s = now()
+    logits, embeddings, device_ms = queue.engine.infer(*inputs)
+    took_ms = (now() - began_s) * 1e3
+    if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not makes the sum so
+        raise EngineFailedError("it returned numbers that are not finite")
+    results = []
+    for number, run in enumerate(runs):
+        embedding = None if embeddings is None else embeddings[number]
+        prediction = predict(queue.model, logits[number], queue.temperature, embedding)
+        asked, because = run.asked, ""  # None: it is not waited for any more
+        if asked is not None:
+            because = asked.because
+            run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
+        results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
+    return results
+
+
+def predict(
+    model: str,
+    logits: NDArray[np.float32],
+    temperature: float,
+    embedding: NDArray[np.float32] | None = None,
+) -> Prediction:
+    """Turn logits (classes,) into probabilities at the model's temperature, and read its confidence."""
+    scaled = logits / temperature
+    scaled -= np.maximum.reduce(scaled)
+    probabilities = np.exp(scaled, scaled)
+    total = np.add.reduce(probabilities)
+    probabilities /= total
+    return Prediction(model, probabilities, float(1 / total), embedding)  # the largest scaled logit is 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jetsel.artefact import installed
-from jetsel.artefact.calibration import ANSWERS, Calibration, check
+from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError
@@ -98,6 +98,41 @@ def offered(
             "recalibrate (jetsel calibrate IMAGES), or update jetsel"
         )
     return policies
+
+
+def check(
+    calibration: Calibration,
+    labels_sha256: str,
+    identities: Mapping[str, str],
+    feature_table: str,
+    decode_px: int,
+    elsewhere: Collection[str] = (),
+) -> None:
+    """Refuse a calibration that was made for other labels, models, features or pixels than those served.
+
+    identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no fault:
+    the premodel never chooses it. elsewhere: models that may be missing, since an edge runs them. Raises
+    CalibrationError that names each difference and the repair.
+    """
+    differences = []
+    if calibration.labels_sha256 != labels_sha256:
+        differences.append("other labels")
+    if calibration.feature_table != feature_table:
+        differences.append("another version of the features")
+    if calibration.decode_px != decode_px:
+        differences.append(f"images decoded for {calibration.decode_px} px, now for {decode_px}")
+    for model, made_for in calibration.identities.items():
+        if model not in identities:
+            if model in elsewhere:
+                continue
+            differences.append(f"model {model} is neither served here nor named under [edge.models]")
+        elif identities[model] != made_for:
+            differences.append(f"model {model} has changed")
+    if differences:
+        raise CalibrationError(
+            f"the calibration of family {calibration.family} was made for other models: "
+            f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
+        )
 
 
 def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:

@@ -13,8 +13,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
 from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped
-from jetsel.site.configured import default_policy_of
-from jetsel.site.families import served_models
+from jetsel.site.configured import default_policy_of, served_models
 from jetsel.zoo import Family, Model
 
 

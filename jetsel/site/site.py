@@ -14,8 +14,7 @@ from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.config_file import applied
-from jetsel.site.configured import ConfiguredFamily, configured
-from jetsel.site.families import default_family, limits_of, served_families
+from jetsel.site.configured import ConfiguredFamily, configured, default_family, limits_of, served_families
 from jetsel.site.family_calibrations import FamilyCalibrations
 from jetsel.zoo import Family, Zoo, model_folders, scan
 

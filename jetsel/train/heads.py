@@ -19,7 +19,7 @@ from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeErr
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
-from jetsel.image.listing import LeftOut, count_reasons
+from jetsel.image.file_names import LeftOut, count_reasons
 from jetsel.zoo import Model
 
 FEWEST = 5  # images of a class: a fifth is held out

@@ -17,11 +17,10 @@ from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
-from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family, labels_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
-from jetsel.zoo.placing import put, working_folder
+from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
 Try = Callable[[Weights], TrialRun]

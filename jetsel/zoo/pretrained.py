@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.child import python_command
 from jetsel.base.errors import DownloadError, ManifestError
 from jetsel.base.files import sha256_of
+from jetsel.base.process import python_command
 from jetsel.zoo import quantising
 from jetsel.zoo.adding import ModelDescription
 from jetsel.zoo.checkpoint import tensors_in

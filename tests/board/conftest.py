@@ -82,7 +82,7 @@ def python(pytestconfig: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def settings(python: str, tmp_path_factory: pytest.TempPathFactory) -> HostSettings:
     """The host as it comes, with engines in a folder of their own, or in JETSEL_BOARD_ENGINES, where they stay."""
-    return HostSettings(Path(os.environ.get(ENGINES) or tmp_path_factory.mktemp("engines")), python)
+    return HostSettings(engines=os.environ.get(ENGINES) or str(tmp_path_factory.mktemp("engines")), interpreter=python)
 
 
 @pytest.fixture(scope="session")

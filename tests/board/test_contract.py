@@ -1,10 +1,10 @@
 """The suite that every backend passes, with the board's own TensorRT, in both precisions."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from jetsel.base.host_settings import HostSettings
 from tests.contract.opening import MAX_BATCH, Subject

@@ -3,11 +3,11 @@
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines import Engine

@@ -20,5 +20,5 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     python = make_interpreter(folder / "interpreter", name.removeprefix(DOUBLED))
     return Subject(
         "tensorrt",
-        HostSettings(folder / "engines", str(python), precision="fp32", max_batch=MAX_BATCH),
+        HostSettings(engines=str(folder / "engines"), interpreter=str(python), precision="fp32", max_batch=MAX_BATCH),
     )

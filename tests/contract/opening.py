@@ -29,7 +29,7 @@ class Subject:
     """
 
     backend: str
-    host: HostSettings = field(default_factory=lambda: HostSettings(Path("/nonexistent")))
+    host: HostSettings = field(default_factory=lambda: HostSettings(engines="/nonexistent"))
     tolerance: float = 1e-5
     rounding: float = 0.0
 

@@ -16,17 +16,16 @@ from calibration.papers.mdinference.networks import Network, RecordedTimes
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
-from jetsel.edge.link import FEWEST
 from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
-from jetsel.edge.server import Server
+from jetsel.edge.server import FEWEST, Server
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.events import Timer
 from jetsel.runtime.forecast import SEEDED, outlook
 from jetsel.runtime.request_run import Request
+from jetsel.runtime.shared_runs import Timer
 from jetsel.wire import Classify
 from jetsel.zoo import Family
 

@@ -16,7 +16,7 @@ from calibration.papers.mdinference.networks import EXAMPLES
 from calibration.papers.mdinference.predictions import predictions
 from calibration.papers.tables import table
 from jetsel.policies.deadline import NAME as TIMED
-from jetsel.site.families import limits_of
+from jetsel.site.configured import limits_of
 from jetsel.site.site import read_site
 
 POLICIES = (TIMED, DRAWN)

@@ -23,7 +23,7 @@ class Network:
     sigma: float | None = None
 
     def transfer_ms(self, sent_bytes: int) -> float:
-        """Return T_nw in the median: latency + bytes / bandwidth, as jetsel.edge.link has it. The answer is small."""
+        """Return T_nw in the median: latency + bytes / bandwidth, as jetsel.edge.server has it. The answer is small."""
         return self.round_trip_ms + sent_bytes / (self.up_megabits_per_s * 125)
 
     def ends_ms(self, sizes: Sequence[int], chance: np.random.Generator) -> NDArray[np.float64] | None:

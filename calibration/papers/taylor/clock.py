@@ -15,7 +15,6 @@ from calibration.starter.calibrate import LIMITS
 from jetsel import image
 from jetsel.calibrate.fit.features import decoded
 from jetsel.calibrate.record import loaded_models
-from jetsel.calibrate.record.bench import features_of
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_NAMES, WORKING_PX
 from jetsel.zoo import Family
@@ -47,7 +46,7 @@ class Clock:
                     engine = engines[name]
                     runs = [
                         lambda one=photograph, spec=spec, engine=engine: engine.infer(image.model_input(one, spec))
-                        for photograph, _ in self._shown
+                        for photograph, *_ in self._shown
                     ]
                     self._known[name] = _mean_ms(runs)
             self._keep()
@@ -57,10 +56,7 @@ class Clock:
         """Return what extracting these features of one image takes."""
         key = ",".join(names)
         if key not in self._known:
-            runs = [
-                lambda one=one, data=data: features_of(one, data, LIMITS, WORKING_PX, names)
-                for one, data in self._shown
-            ]
+            runs = [lambda one=one: one.extract(LIMITS, WORKING_PX, names) for one in self._shown]
             self._known[key] = _mean_ms(runs)
             self._keep()
         return self.factor * self._known[key]

@@ -18,8 +18,8 @@ from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
 from jetsel.addons.cameras.source import source_of
 from jetsel.base.errors import ConfigError
+from jetsel.base.files import read_secret
 from jetsel.base.names import topic_name
-from jetsel.base.secret_file import read_secret
 
 _PORT, _TLS_PORT = 1883, 8883  # of MQTT
 ONLY = ""  # the name of a region that is its camera's only one

@@ -17,8 +17,8 @@ import numpy as np
 
 from jetsel import image
 from jetsel.base.errors import ConfigError, JetselError
+from jetsel.image.file_names import SUFFIXES
 from jetsel.image.limits import check_pixels
-from jetsel.image.listing import SUFFIXES
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV
 _MISTYPED_URL = re.compile(rf"[a-z]+:/|({'|'.join(SCHEMES)})[:/]", re.IGNORECASE)

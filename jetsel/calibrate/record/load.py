@@ -19,7 +19,7 @@ from jetsel.calibrate.record.database import opened_to_read
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times, kinds_of_size
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
-from jetsel.image.listing import count_reasons
+from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, Model
 
 

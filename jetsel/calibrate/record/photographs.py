@@ -11,8 +11,9 @@ from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import NumberByName, exact, folder_name
+from jetsel.calibrate.listing import folders_in, images_below, left_out_lines, usable
 from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of, with_sizes
-from jetsel.image.listing import BY_SYSTEMS, LeftOut, folders_in, images_below, left_out_lines, usable
+from jetsel.image.file_names import BY_SYSTEMS, LeftOut
 from jetsel.zoo import Labels
 
 ClassOf = Callable[[str], int | None]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import cv2
 
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
@@ -30,7 +30,7 @@ from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
-from jetsel.image.listing import count_reasons
+from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, verify
 
 
@@ -105,7 +105,7 @@ def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[st
     """
     engines: dict[str, Engine] = {}
     settings = config.models
-    backends = Backends(host_settings(config.host))
+    backends = Backends(config.host)
     cores = len(os.sched_getaffinity(0))
     try:
         for model in family.models:

@@ -18,7 +18,7 @@ from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
 from jetsel.power.integration import NO_METER
 from jetsel.premodel import is_right
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import predict
 
 Objective = Literal["time", "energy"]
 """What is to be saved: the cheapest model is the one that takes least of it."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from jetsel.base.names import RULE, path_text, plain_name
-from jetsel.cli.models.options import FamilyName, Folder, Name, Replace, size, triple
+from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace, size, triple
 from jetsel.cli.options import ConfigFile, Json
 
 Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]

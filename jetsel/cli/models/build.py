@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -49,14 +48,15 @@ def build(
     Each engine is compared with ONNX Runtime on images, and rejected if its answers differ. Existing engines are kept.
     The exit status is 1 if a model failed; the others are built.
     """
-    from jetsel.base.config import host_settings
+    from msgspec import structs
+
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
     from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file
-    from jetsel.site.families import limits_of
+    from jetsel.site.configured import limits_of
 
     def tell(line: str, *, is_result: bool = False) -> None:
         if not json:
@@ -64,8 +64,7 @@ def build(
 
     values = config_file.applied(config)
     candidates = asked_for(values, names or [], family)
-    configured = host_settings(values.host)
-    wanted = configured if precision is None else replace(configured, precision=precision)
+    wanted = values.host if precision is None else structs.replace(values.host, precision=precision)
     builder = Builder(wanted, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = (
@@ -95,9 +94,9 @@ def build(
     if json:
         print_json({"compared_on": compared.source, "models": found})
     elif any(one["was_built"] for one in found):
-        if wanted != configured:
+        if wanted != values.host:
             typer.echo(
-                f"the daemon loads {configured.precision} engines; to use the new ones, set "
+                f"the daemon loads {values.host.precision} engines; to use the new ones, set "
                 f'precision = "{precision}" under [host]'
             )
         served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}

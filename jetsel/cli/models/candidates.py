@@ -11,7 +11,7 @@ from jetsel.base.weights import Weights
 from jetsel.engines.building.builder import EngineOrder
 from jetsel.engines.building.trial import Array, Photographs
 from jetsel.image import InputSpec, Photograph, model_input
-from jetsel.site.families import served_models
+from jetsel.site.configured import served_models
 from jetsel.zoo import Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the one whose models are built

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
 
 import typer
 
-if TYPE_CHECKING:
-    from jetsel.base.config import Config
-    from jetsel.zoo import Model
-    from jetsel.zoo.manifest import PrecisionChoice
-    from jetsel.zoo.pretrained import Rung, RungPair
+from jetsel.base.config import Config
+from jetsel.base.errors import ManifestError
+from jetsel.base.weights import Weights
+from jetsel.calibrate.record.durations import run_by_turns
+from jetsel.cli.models.candidates import BACKEND
+from jetsel.cli.models.listing import described
+from jetsel.cli.models.placed import notes_of, put
+from jetsel.cli.options import print_json
+from jetsel.cli.terminal import console, milliseconds, table
+from jetsel.engines import Backends, warm_up
+from jetsel.engines.building.builder import Builder
+from jetsel.engines.trying import largest_difference
+from jetsel.power.machine import Machine
+from jetsel.zoo import Model, model_folders, pretrained, scan
+from jetsel.zoo.manifest import PrecisionChoice
+from jetsel.zoo.placing import take_out
+from jetsel.zoo.pretrained import Rung, RungPair, drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +61,9 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
     goes on.
     """
-    from jetsel.cli.models.candidates import BACKEND
-    from jetsel.cli.models.placed import notes_of
-    from jetsel.zoo.pretrained import rungs
-
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        found = add_rungs(rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
+        found = add_rungs(pretrained.rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
     first = found.models[0]
     names = [model.manifest.name for model in found.models]
     notes = notes_of(pull.values, first.directory, first.manifest.family, names)
@@ -67,8 +76,6 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
 
 def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     """Add each rung in one precision, or in both, unless it is there already. Raises as `pull_family` does."""
-    from jetsel.zoo import model_folders, scan
-
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
     families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
@@ -87,12 +94,11 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
 
 def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
     """Add the rung that is faster here, unless it is there already, and remove the other one."""
-    from jetsel.cli.models.precision import choose
-    from jetsel.zoo.placing import take_out
-
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _there(known, pair.int8)
-    rung, choice = choose(pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice)
+    rung, choice = choose_precision(
+        pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice
+    )
     _take(rung, _there(known, rung), choice, pull, pulled)
     other = _namesake(known, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
@@ -102,8 +108,6 @@ def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pul
 
 def _take(rung: Rung, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled) -> None:
     """Add a rung, unless it is `there` already; one that was chosen on another machine is written again."""
-    from jetsel.cli.models.placed import put
-
     before = None if there is None else there.manifest.precision_choice
     if there is None or pull.replace or _place_of(before) != _place_of(choice):
         tell(f"trying {rung.wanted.name}")
@@ -148,11 +152,6 @@ def _namesake(known: Sequence[Model], rung: Rung) -> Model | None:
 
 def _compare(values: Config, rung: Rung) -> None:
     """Raise ManifestError if ONNX Runtime answers otherwise than the reference did."""
-    from jetsel.base.errors import ManifestError
-    from jetsel.cli.models.precision import weights_of
-    from jetsel.engines.trying import largest_difference
-    from jetsel.zoo.pretrained import drawn
-
     apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
     if not apart <= rung.tolerance:  # nor if it is not finite
         raise ManifestError(
@@ -162,9 +161,6 @@ def _compare(values: Config, rung: Rung) -> None:
 
 
 def _print(found: Pulled, notes: list[str], *, json: bool) -> None:
-    from jetsel.cli.models.listing import described
-    from jetsel.cli.options import print_json
-    from jetsel.cli.terminal import console, milliseconds, table
 
     first = found.models[0].manifest
     if json:
@@ -196,3 +192,63 @@ def _print(found: Pulled, notes: list[str], *, json: bool) -> None:
         typer.echo(f"note: {note}")
     if found.added:
         typer.echo("to use them in a running daemon: jetsel reload")
+
+
+CLEARLY_FASTER = 0.9
+"""Of the other one's time, at most: less may be noise, and 8 bits cost a little accuracy."""
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of one run of each model
+WARM_UPS = 3
+BUDGET_S = 15.0  # after which no further round begins; loading takes the rest of 20 s
+
+
+def choose_precision(pair: RungPair, values: Config, former: PrecisionChoice | None) -> tuple[Rung, PrecisionChoice]:
+    """Return the rung to add, and why. former: why the model in 8 bits that is there was chosen, None if none is.
+
+    With TensorRT nothing is timed, since an engine takes minutes to build: the float model is built as FP16, and a
+    model in 8 bits can be built only as int8. Raises EngineFailedError.
+    """
+    machine = Machine(values.power.sysfs).facts().board.value
+    if values.models.backend == BACKEND:
+        return pair.int8 if _builds_int8(values) else pair.float32, PrecisionChoice(machine=machine)
+    float_ms, int8_ms = _times_ms(pair, values)
+    is_there = former is not None and former.machine == machine
+    rung = pair.int8 if is_int8_chosen(float_ms, int8_ms, is_there=is_there) else pair.float32
+    return rung, PrecisionChoice(float_ms=float_ms, int8_ms=int8_ms, machine=machine)
+
+
+def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
+    """Whether 8 bits are chosen by these times.
+
+    is_there: whether they were chosen on this machine before. Then they stay until the float model is clearly faster: a
+    time near the limit would exchange the models each time otherwise.
+    """
+    return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
+
+
+def _builds_int8(values: Config) -> bool:
+    """Whether TensorRT here is to build int8 engines, and the GPU is fast in them; raises EngineFailedError."""
+    return values.host.precision == "int8" and bool(Builder(values.host).about["gpu"].get("fast_int8"))
+
+
+def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
+    """Return the median time of one image with each, by turns, on the configured backend; raises EngineFailedError."""
+    backends, engines = Backends(values.host), []
+    runs: dict[str, Callable[[], object]] = {}
+    try:
+        for rung in pair:
+            weights, image = weights_of(rung), drawn(rung.side_px)[:1]
+            engine = backends.open(values.models.backend, weights, concurrency=1, threads=values.models.threads)
+            engines.append(engine)
+            warm_up(engine, weights, (1,) * WARM_UPS)
+            runs[rung.wanted.name] = partial(engine.infer, image)
+        float_ms, int8_ms = map(median, run_by_turns(runs, MOST_ROUNDS, BUDGET_S, LEAST_ROUNDS).values())
+    finally:
+        for engine in engines:
+            engine.close()
+        backends.close()
+    return float_ms, int8_ms
+
+
+def weights_of(rung: Rung) -> Weights:
+    """Return what a backend loads before the rung is added."""
+    return Weights(rung.wanted.name, rung.onnx, rung.sha256, rung.side_px, rung.side_px, rung.expected.shape[1])

@@ -66,7 +66,7 @@ def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
 def _unknown(family: Family, config: Config) -> list[str]:
     """Return the family's models that its calibration does not know."""
     from jetsel.site.calibration_in_use import choose
-    from jetsel.site.families import served_models
+    from jetsel.site.configured import served_models
 
     served = served_models(family, config)
     return choose(family, served, config, None).unknown(served)

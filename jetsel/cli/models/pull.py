@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.options import FamilyName, Folder, Name, Replace
+from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace
 from jetsel.cli.options import ConfigFile, Json
 
 TOLERANCE = 1e-4  # between torch and ONNX Runtime, of the largest logit

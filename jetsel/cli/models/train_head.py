@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.cli.models.options import Folder, Replace, checked_name
+from jetsel.cli.models.placed import Folder, Replace, checked_name
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.calibrate.record import FoundImages
     from jetsel.zoo import Family, Model, Zoo
-    from jetsel.zoo.joining import NewFamily
     from jetsel.zoo.labels import Labels
+    from jetsel.zoo.placing import NewFamily
 
 
 def train_head(
@@ -61,10 +61,10 @@ def train_head(
     The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
     then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
+    from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import Output
-    from jetsel.image.listing import left_out_lines
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
     from jetsel.zoo.adding import add_head

@@ -15,7 +15,7 @@ import onnxruntime
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building import plan_folder, plans
+from jetsel.engines.building import plans
 from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
@@ -126,7 +126,7 @@ class Builder:
         except OSError as fault:
             said = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(said) from None
-        with plan_folder.working_folder(folder, needed_bytes, waiting) as work:
+        with plans.working_folder(folder, needed_bytes, waiting) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
             return standing or self._build(order, key, work)
 
@@ -175,7 +175,7 @@ class Builder:
             check=check,
             notes=notes,
         )
-        return plan_folder.install(work, plan, record)
+        return plans.install(work, plan, record)
 
     @contextlib.contextmanager
     def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
@@ -212,6 +212,6 @@ class Builder:
             "input_px": [weights.height_px, weights.width_px],
             "workspace_bytes": key.workspace_bytes,
             "lean_tactics": key.lean_tactics,
-            "timing_cache": str(plan_folder.timing_cache(self.settings.folder, key)),
+            "timing_cache": str(plans.timing_cache(self.settings.folder, key)),
             "plan": str(plan),
         }

@@ -4,7 +4,7 @@ import ctypes
 import importlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from .memory import available_bytes, total_bytes
+from .backend import available_bytes, total_bytes
 from .messages import Poisoned, Refusal, say
 
 

@@ -15,8 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from .backend import Model, Runtime
-from .memory import Shared
+from .backend import Model, Runtime, Shared
 from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
 
 PROTOCOL = 4

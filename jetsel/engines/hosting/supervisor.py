@@ -15,13 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
-from jetsel.base.event_fd import EventFd
 from jetsel.base.events import event
+from jetsel.base.process import EventFd
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
 from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
-from jetsel.engines.hosting.residents import AnotherHostError, Resident, Residents
-from jetsel.engines.hosting.rules import RULES, Deaths, Rules
+from jetsel.engines.hosting.residents import RULES, AnotherHostError, Deaths, Resident, Residents, Rules
 
 log = logging.getLogger("jetsel.engines")
 

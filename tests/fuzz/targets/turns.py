@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.base.config import Config, Models, Power, Server, host_settings
+from jetsel.base.config import Config, Models, Power, Server
 from jetsel.base.errors import InternalError
 from jetsel.base.notify import Notifier
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
@@ -82,7 +82,7 @@ def rig() -> Rig:
     listener = Listener(folder / "j.sock", None)
     snapshot = read_snapshot(config)
     port = Port(listener, snapshot.limits.max_bytes, config.server)
-    backends, metering = Backends(host_settings(config.host)), Metering(config.power)
+    backends, metering = Backends(config.host), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
     metering.serve(snapshot.families, config)
     dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())

@@ -1,14 +1,13 @@
 """Hosted backends that end with the test that made them."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.hosted import HostedBackend
-from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.residents import RULES, Rules
 from tests.processes import ended
 from tests.system.engine_host.models import Make
 
@@ -23,7 +22,7 @@ def make() -> Iterator[Make]:
         changed: Callable[[], None] = lambda: None,
         **settings: Any,
     ) -> HostedBackend:
-        host = HostSettings(Path("/nonexistent"), interpreter, **settings)
+        host = HostSettings(engines="/nonexistent", interpreter=interpreter, **settings)
         return HostedBackend("onnxruntime", host, changed, rules)
 
     with ended(begin, HostedBackend.close) as begun:

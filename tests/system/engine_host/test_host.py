@@ -17,7 +17,7 @@ from jetsel.base.errors import EngineDiedError
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
-from jetsel.engines.hosting.rules import RULES, Rules
+from jetsel.engines.hosting.residents import RULES, Rules
 from tests.contract.tiny import PIXELS
 from tests.processes import children_with
 from tests.system import hosts
@@ -33,7 +33,7 @@ def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        backend = HostedBackend("onnxruntime", HostSettings(tmp_path), lambda: None)
+        backend = HostedBackend("onnxruntime", HostSettings(engines=str(tmp_path)), lambda: None)
         load(backend, weights)
         os.write(theirs, str(pid_of(backend)).encode())
         os.kill(pid_of(backend), signal.SIGSTOP)  # so that it cannot even notice
@@ -159,7 +159,7 @@ def test_hosts_that_are_killed_while_they_load_leave_no_model_out_that_loads_in_
 def test_a_model_that_would_leave_less_than_the_reserve_is_refused_and_others_are_asked_for_again(
     make: Make, tmp_path: Path
 ) -> None:
-    backend = make(reserve_bytes=10**12)
+    backend = make(reserve_mb=10**6)
     with pytest.raises(EngineFailedError, match=r"tiny: .* MB would be left after loading, less than the reserve"):
         load(backend, tiny(tmp_path))
     assert pid_of(backend)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part, as_plain, check, verify
-from jetsel.artefact.parts import Cascades, Paths, Rung
+from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung, verify
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.registry import catalogue
@@ -77,38 +76,3 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(CalibrationError, match=reason):
         read_as_policies(msgspec.structs.replace(calibration, **change))
-
-
-def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
-    check(calibration, "a" * 64, calibration.identities, "f" * 64, 64)
-    check(calibration, "a" * 64, calibration.identities | {"extra": "9" * 64}, "f" * 64, 64)
-
-
-def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:
-    with pytest.raises(CalibrationError) as raised:
-        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64, 96)
-    message = str(raised.value)
-    assert "made for other models: other labels" in message
-    assert "another version of the features" in message
-    assert "model middle has changed" in message
-    assert "model large is neither served here" in message
-    assert "images decoded for 64 px, now for 96" in message
-    assert "model small" not in message
-    assert "Run `jetsel calibrate" in message
-
-
-def test_as_plain_values_one_other_value_in_an_array_shows(
-    calibration: Calibration,
-) -> None:
-    plain = as_plain(calibration)
-    assert tuple(plain) == calibration.__struct_fields__
-    assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == calibration.temperatures
-    arrays = dict(calibration.parts["chain"].arrays)
-
-    def changed() -> dict[str, Any]:
-        part = Part(calibration.parts["chain"].facts, arrays)
-        return as_plain(msgspec.structs.replace(calibration, parts=dict(calibration.parts) | {"chain": part}))
-
-    assert changed() == plain
-    arrays["right"] = ~arrays["right"]
-    assert changed() != plain

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.artefact.calibration import check
 from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
@@ -21,6 +20,7 @@ from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.registry import USUAL, catalogue
+from jetsel.site.calibration_in_use import check
 from jetsel.site.family_calibrations import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time

@@ -4,12 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from jetsel.artefact.calibration import Part
 from jetsel.artefact.installed import current, install
 from jetsel.cli.app import app
+from jetsel.cli.calibration import as_plain
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
+from tests.unit.policies.animals import animals
 
 NOWHERE = "ipc:///nonexistent/jetsel.sock"
 
@@ -127,3 +131,19 @@ def test_what_is_refused_is_not_in_use_and_not_gone_back_to(config: Path) -> Non
     put(config, "June")
     assert "number 0 cannot be used" in run(config, "rollback", status=1)
     assert as_json(config, "list")["current"] == 1
+
+
+def test_as_plain_values_one_other_value_in_an_array_shows() -> None:
+    calibration = animals()
+    plain = as_plain(calibration)
+    assert tuple(plain) == calibration.__struct_fields__
+    assert msgspec.json.decode(msgspec.json.encode(plain))["temperatures"] == calibration.temperatures
+    arrays = dict(calibration.parts["chain"].arrays)
+
+    def changed() -> dict[str, Any]:
+        part = Part(calibration.parts["chain"].facts, arrays)
+        return as_plain(msgspec.structs.replace(calibration, parts=dict(calibration.parts) | {"chain": part}))
+
+    assert changed() == plain
+    arrays["right"] = ~arrays["right"]
+    assert changed() != plain

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from jetsel import __version__
-from jetsel.base.config import Config, Host, Models, Power, Server
+from jetsel.base.config import Config, Models, Power, Server
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
@@ -112,11 +112,11 @@ def test_what_is_missing_is_told_and_a_failure_only_where_tensorrt_is_used(setti
 
 
 def test_engines_that_fit_are_stale_or_are_missing_are_told_apart(tmp_path: Path) -> None:
-    about, settings = {"version": "8.2.1.8", "gpu": GPU}, HostSettings(tmp_path)
+    about, settings = {"version": "8.2.1.8", "gpu": GPU}, HostSettings(engines=str(tmp_path))
     backends = dict.fromkeys(("xs", "s", "xl"), "tensorrt")
     put_engine(tmp_path, wanted_key(weights_of("xl"), settings, about))
     put_engine(tmp_path, wanted_key(weights_of("s"), settings, {**about, "version": "8.0.1.6"}))
-    told = found(tensorrt, GOOD, models=Models(backends=backends), host=Host(engines=str(tmp_path)))
+    told = found(tensorrt, GOOD, models=Models(backends=backends), host=settings)
     assert list(told) == ["Python", "xs", "s", "xl"]
     assert told["xl"].state == "ok"
     assert (told["s"].state, "8.0.1.6" in told["s"].said) == ("failed", True)

@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from jetsel.base.config import Config, Host
+from jetsel.base.config import Config
 from jetsel.base.config import Models as ModelsConfig
-from jetsel.base.host_settings import Precision
+from jetsel.base.host_settings import HostSettings, Precision
 from jetsel.base.weights import Head
-from jetsel.cli.models.family import Pull, Pulled, add_rungs
-from jetsel.cli.models.precision import is_int8_chosen
+from jetsel.cli.models.family import Pull, Pulled, add_rungs, is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
 from jetsel.zoo.adding import ModelDescription, add_head
-from jetsel.zoo.joining import NewFamily
 from jetsel.zoo.labels import labels_file
 from jetsel.zoo.manifest import PrecisionChoice
-from jetsel.zoo.placing import take_out
+from jetsel.zoo.placing import NewFamily, take_out
 from jetsel.zoo.pretrained import SPEC, Rung, RungPair, drawn
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter
@@ -123,7 +121,7 @@ def test_with_tensorrt_nothing_is_timed_and_8_bits_are_pulled_for_int8_engines_a
     own: Path, labels: Path, tmp_path: Path, board: str, precision: Precision, added: str
 ) -> None:
     interpreter = make_interpreter(tmp_path / "python", "8.6", board={"profile": board})
-    host = Host(precision=precision, interpreter=str(interpreter))
+    host = HostSettings(precision=precision, interpreter=str(interpreter))
     config = Config(models=ModelsConfig(backend="tensorrt"), host=host)
     (model,) = _pulled(tmp_path, labels, values=config).models
     assert model.manifest.name == added

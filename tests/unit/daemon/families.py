@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung
 from jetsel.artefact.coding import save
-from jetsel.artefact.parts import Cascades, Paths, Rung
 from jetsel.features import table_hash
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model

@@ -16,14 +16,14 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.base.config import Config, Models, Power, host_settings
+from jetsel.base.config import Config, Models, Power
 from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
 from jetsel.daemon.answer import unexpected
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import Identity
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.daemon.zmtp import Connection
@@ -40,7 +40,7 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     folder = put_family(tmp_path / "cats", "cats", "cat-s")
     config = Config(models=Models(starter=False, paths=[str(folder)]), power=Power(sensor="none"))
     snapshot = read_snapshot(config)
-    backends, metering = Backends(host_settings(config.host)), Metering(config.power)
+    backends, metering = Backends(config.host), Metering(config.power)
     load(snapshot, backends, lambda *_: None, threading.Event())
     metering.serve(snapshot.families, config)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())

@@ -12,7 +12,7 @@ from jetsel.base.config import Config, Models, Power
 from jetsel.base.errors import JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import reload as module
-from jetsel.daemon.metering.metering import Metering
+from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
 from jetsel.daemon.reload import Reload, ReloadRequests
 from jetsel.daemon.snapshot import Current, Snapshot, load, read_snapshot

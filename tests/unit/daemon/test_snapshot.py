@@ -11,7 +11,7 @@ from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.daemon.status import family_status
 from jetsel.engines import Backends
-from jetsel.site.families import default_family
+from jetsel.site.configured import default_family
 from tests.unit.daemon.families import SIDE_PX, put_family
 
 CATS: dict[str, object] = {"default_family": "cats"}

@@ -9,11 +9,10 @@ import pytest
 
 from jetsel.base.config_text import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
-from jetsel.edge.link import LinkEstimate
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph, _Request
-from jetsel.edge.server import EdgeServers, Server
+from jetsel.edge.server import EdgeServers, LinkEstimate, Server
 from jetsel.zoo import STARTER, scan
 
 

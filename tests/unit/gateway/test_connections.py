@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from jetsel.gateway import limits
 from jetsel.gateway.limits import BoundedConnection, RequestLimits
+from jetsel.gateway.settings import GatewaySettings
 
 TOKEN = "0123456789abcdef"
 REQUEST = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -32,7 +33,7 @@ async def answered(_: Request) -> Response:
 @asynccontextmanager
 async def serving(most: int = 8) -> AsyncIterator[Open]:
     """Serve with MOST connections; yields a function that connects from an address and sends what it is given."""
-    checks = Middleware(RequestLimits, token=TOKEN, behind_proxy=False, max_body_mb=1.0, concurrency=2)
+    checks = Middleware(RequestLimits, GatewaySettings(token=TOKEN, max_body_mb=1.0, concurrency=2))
     config = uvicorn.Config(Starlette(routes=[Route("/", answered)], middleware=[checks]), log_config=None)
     state = ServerState()
 

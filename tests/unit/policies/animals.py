@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Part
-from jetsel.artefact.parts import Cascades, Paths, Priced, Rung
+from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Priced, Rung
 from jetsel.policies.multiplexer import fit_readout, inputs_of
 
 TWO = {

@@ -7,7 +7,7 @@ from jetsel.base.errors import DeadlineError
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import predict
 from tests.unit.runtime.driving import (
     CASCADE,
     Clock,

@@ -11,8 +11,8 @@ from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, Mode
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.events import Timer
-from jetsel.runtime.runner import Arrived, Expected
+from jetsel.runtime.model_queue import Arrived, Expected
+from jetsel.runtime.shared_runs import Timer
 from tests.unit.runtime.driving import Duplicated, TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.http_server import BehindProxy, Listen, ServedAtOnce, TokenFile, needs, serve
+from jetsel.cli.gateway import BehindProxy, Listen, ServedAtOnce, TokenFile, needs, serve
 from jetsel.cli.options import Endpoint
 
 

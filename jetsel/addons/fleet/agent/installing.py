@@ -17,10 +17,10 @@ from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Bundle, Plan
 from jetsel.addons.fleet.reading import fetch, read_bundle
 from jetsel.addons.fleet.sources import Source
-from jetsel.base.child import python_command
-from jetsel.base.config import Config, engines_folder
+from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.base.files import flush, sha256_of, write
+from jetsel.base.process import python_command
 from jetsel.base.sections import effective
 from jetsel.base.versions import Versions
 from jetsel.zoo.store import planned_name
@@ -156,7 +156,7 @@ class Installer:
         if "tensorrt" not in (models.backend, *models.backends.values()):
             return
         families = [str(path) for path in folder.iterdir() if path.is_dir()]
-        engines = engines_folder(self.config.host)
+        engines = self.config.host.folder
         config = msgspec.structs.replace(
             self.config,
             models=msgspec.structs.replace(models, paths=families, starter=False, only=[]),

@@ -9,12 +9,12 @@ from pathlib import Path
 from jetsel.addons.fleet.agent.installing import CALIBRATION, SHIPPED
 from jetsel.artefact import installed
 from jetsel.artefact.coding import ARRAYS, MANIFEST, save
-from jetsel.base.config import Config, host_settings
+from jetsel.base.config import Config
 from jetsel.base.errors import RepositoryError
-from jetsel.base.resources import resident_mb, settle
+from jetsel.base.process import resident_mb, settle
 from jetsel.calibrate.retiming import Shipped, retime
 from jetsel.engines import Backends, warm_up
-from jetsel.site.families import limits_of
+from jetsel.site.configured import limits_of
 from jetsel.zoo import Family, scan, verify
 
 
@@ -50,7 +50,7 @@ def _prove(family: Family, config: Config) -> dict[str, float | None]:
 
 def _run(family: Family, config: Config) -> dict[str, float | None]:
     """Load and run each model; all stay loaded until the end, as in the daemon."""
-    settings, backends, engines = config.models, Backends(host_settings(config.host)), []
+    settings, backends, engines = config.models, Backends(config.host), []
     memory_mb: dict[str, float | None] = {}
     try:
         for model in family.models:

@@ -23,9 +23,8 @@ from jetsel.addons.fleet.usage import Usage, usage_path
 from jetsel.base.config import Config
 from jetsel.base.endpoint import VARIABLE
 from jetsel.base.errors import ConfigError, JetselError, RepositoryError
-from jetsel.base.files import locked, repair_of, replace
+from jetsel.base.files import locked, read_secret, repair_of, replace
 from jetsel.base.names import is_plain
-from jetsel.base.secret_file import read_secret
 from jetsel.base.state import agent_folder
 from jetsel.client import Client
 

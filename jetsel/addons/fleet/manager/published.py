@@ -15,7 +15,7 @@ from jetsel.addons.fleet.documents import Bundle, Entry
 from jetsel.addons.fleet.reading import fetch, read_bundle
 from jetsel.addons.fleet.sources import Source
 from jetsel.artefact.coding import read
-from jetsel.artefact.condensed import Answers, read_condensed, read_labels
+from jetsel.artefact.condensed import Answers, read_condensed
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
@@ -105,7 +105,6 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         names = {model.name for model in bundle.models}
         costs_ms = {name: cost for name, cost in calibration.costs_ms.items() if name in names}
         answers = read_condensed(folder / "calibration", costs_ms)
-        numbers = read_labels(folder / "calibration")
     except JetselError as fault:
         raise RepositoryError(
             f"family {entry.family} cannot be planned ({fault}): calibrate it, and publish it again"
@@ -116,7 +115,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         entry=entry,
         answers=answers,
         energies_mj=calibration.energies_mj,
-        labels=numbers,
+        labels=answers.labels,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
         files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
         always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),

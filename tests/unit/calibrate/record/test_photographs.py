@@ -15,7 +15,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import FoundImages, find
 from jetsel.calibrate.record.classes import check_family, remarks
 from jetsel.calibrate.record.photographs import class_names, class_of
-from jetsel.image.listing import count_reasons
+from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, Labels
 
 LABELS = Labels(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.record.recording import Recording
-from jetsel.runtime.infer import predict
+from jetsel.runtime.model_queue import predict
 from tests.unit.calibrate.recorded import drawn
 
 TEMPERATURES = {"s": 0.7, "m": 1.0, "l": 2.5}

@@ -47,7 +47,7 @@ Prepare = Callable[..., HostSettings]
 @pytest.fixture
 def host(interpreters: dict[str, Path], tmp_path: Path) -> Prepare:
     def prepare(version: str = "8.6", **settings: Any) -> HostSettings:
-        return HostSettings(tmp_path / "engines", str(interpreters[version]), **settings)
+        return HostSettings(engines=str(tmp_path / "engines"), interpreter=str(interpreters[version]), **settings)
 
     return prepare
 

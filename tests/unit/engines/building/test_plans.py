@@ -1,7 +1,6 @@
 """Keys, records and the folder of engines: what fits is found, and what does not says why and what to run."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.building import plan_folder, plans
+from jetsel.engines.building import plans
 from jetsel.engines.building.plans import Check, Key, PlanRecord, find, wanted_key
 
 ONNX = "0123456789ab" + "c" * 52
@@ -20,7 +19,7 @@ ABOUT: dict[str, Any] = {
     "version": "8.2.1.8",
     "gpu": {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True},
 }
-HOST = HostSettings(Path("/nonexistent"))
+HOST = HostSettings(engines="/nonexistent")
 PLAN = b"a plan of a few bytes"
 
 
@@ -42,15 +41,15 @@ def record(key: Key, **changes: Any) -> PlanRecord:
 
 
 def put(folder: Path, key: Key, **changes: Any) -> Path:
-    with plan_folder.working_folder(folder, 0) as work:
+    with plans.working_folder(folder, 0) as work:
         plan = work / f"{key.stem}.plan"
         plan.write_bytes(PLAN)
-        return plan_folder.install(work, plan, record(key, **changes)).path
+        return plans.install(work, plan, record(key, **changes)).path
 
 
 def refusal(folder: Path, host: HostSettings = HOST, said: dict[str, Any] = ABOUT) -> str:
     with pytest.raises(EngineFailedError) as raised:
-        find(replace(host, folder=folder), WEIGHTS, said)
+        find(msgspec.structs.replace(host, engines=str(folder)), WEIGHTS, said)
     return str(raised.value)
 
 
@@ -83,7 +82,7 @@ def test_a_host_without_a_gpu_gives_no_key() -> None:
 def test_what_was_installed_is_found_with_what_the_host_is_to_be_told(tmp_path: Path) -> None:
     path = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
     assert path.read_bytes() == PLAN
-    assert find(replace(HOST, folder=tmp_path), WEIGHTS, ABOUT).to_load(WEIGHTS) == {
+    assert find(msgspec.structs.replace(HOST, engines=str(tmp_path)), WEIGHTS, ABOUT).to_load(WEIGHTS) == {
         "name": "xl",
         "classes": 100,
         "input_px": [64, 64],
@@ -124,13 +123,13 @@ def test_half_of_an_engine_is_none(tmp_path: Path, ending: str) -> None:
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = pytest.raises(EngineFailedError, match=r"cannot be saved there \(Not a directory\).*\[host\] engines")
-    with refused, plan_folder.working_folder(tmp_path / "file" / "engines", 0):
+    with refused, plans.working_folder(tmp_path / "file" / "engines", 0):
         pass
 
 
 def test_a_full_disk_is_told_before_anything_is_built(tmp_path: Path) -> None:
     refused = pytest.raises(EngineFailedError, match=r"MB free, and a build may need 1152921504607 MB: free some space")
-    with refused, plan_folder.working_folder(tmp_path, 1 << 60):
+    with refused, plans.working_folder(tmp_path, 1 << 60):
         pass
 
 
@@ -138,7 +137,7 @@ def test_the_next_builder_clears_away_what_a_killed_one_left(tmp_path: Path) -> 
     kept = put(tmp_path, wanted_key(WEIGHTS, HOST, ABOUT))
     (tmp_path / "timing-x.cache.77").write_text("half")
     (tmp_path / "timing-x.cache").write_text("whole")
-    with plan_folder.working_folder(tmp_path, 0) as work:
+    with plans.working_folder(tmp_path, 0) as work:
         assert {path.name for path in tmp_path.iterdir()} == {
             work.name,
             kept.name,
@@ -149,7 +148,7 @@ def test_the_next_builder_clears_away_what_a_killed_one_left(tmp_path: Path) -> 
 
 def test_timings_are_kept_for_each_device_and_version_apart() -> None:
     key = wanted_key(WEIGHTS, HOST, ABOUT)
-    name = plan_folder.timing_cache(Path("/e"), key)
+    name = plans.timing_cache(Path("/e"), key)
     assert name == Path("/e/timing-NVIDIA-Tegra-X2-6.2-8.2.1.8.cache")
     hostile = msgspec.structs.replace(key, gpu="../../etc/passwd", tensorrt="8/2")
-    assert plan_folder.timing_cache(Path("/e"), hostile).parent == Path("/e")
+    assert plans.timing_cache(Path("/e"), hostile).parent == Path("/e")

@@ -9,7 +9,7 @@ import jetsel
 from jetsel.engines import EngineFailedError
 from jetsel.engines.hosting.interpreters import default, environment
 from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
-from jetsel.engines.hosting.rules import Deaths, Rules
+from jetsel.engines.hosting.residents import Deaths, Rules
 from tests import python36
 from tests.doubles.interpreter import make_interpreter
 from tests.waiting import until

@@ -10,7 +10,7 @@ from jetsel.base.names import RULE
 from jetsel.base.weights import TrialRun
 from jetsel.zoo import Zoo, scan
 from jetsel.zoo.adding import add_head, derived, family_of_heads
-from jetsel.zoo.joining import FamilyRequest, NewFamily, choose_family
+from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family
 from tests.unit.zoo.making import put_model
 
 HOT = b"no\tno\nyes\tyes\n"

@@ -1,11 +1,13 @@
-"""What the process holds and may hold: its memory, given back after loading, and the files that it may open."""
+"""What a process takes from the system: memory, given back after loading; open files; an eventfd; a child Python."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import gc
+import os
 import resource
+import sys
 from pathlib import Path
 
 M_MMAP_THRESHOLD = -3  # malloc.h
@@ -66,3 +68,43 @@ def raise_file_limit() -> None:
 def file_limit() -> int:
     """How many files the process may have open, once `raise_file_limit` was called."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+_RUN = (
+    "import sys; sys.path[:] = filter(None, sys.path); del sys.argv[0]; import runpy; "
+    'runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)'
+)
+"""Does what `python -P -m` does, which Python 3.10 lacks. `-I` would also hide the packages of the user's own site."""
+
+
+def python_command(module: str, *words: str) -> list[str]:
+    """Return the command that runs a module, as `python -m` does, with these arguments.
+
+    The child imports nothing from the folder that it is started in, which is the user's.
+    """
+    return [sys.executable, "-c", _RUN, module, *words]
+
+
+class EventFd:
+    """An eventfd(2) that threads wait for together with sockets.
+
+    Each `set` ends one wait for its descriptor, whether that has begun or not.
+    """
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def set(self) -> None:
+        """End one wait."""
+        os.eventfd_write(self.fd, 1)
+
+    def clear(self) -> None:
+        """Count one wait that has ended; the others are set again: a waiting thread sees each once (EPOLLET)."""
+        with contextlib.suppress(BlockingIOError):  # another thread, awake by the same event, was first
+            count = os.eventfd_read(self.fd)
+            if count > 1:
+                os.eventfd_write(self.fd, count - 1)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.fd)

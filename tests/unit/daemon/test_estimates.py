@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.daemon.metering.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
+from jetsel.daemon.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
 from jetsel.wire import Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family

@@ -12,9 +12,9 @@ from functools import partial
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
+from jetsel.daemon.budget import Budget
+from jetsel.daemon.estimates import Estimates, best_mj, estimated_mj
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering.budget import Budget
-from jetsel.daemon.metering.estimates import Estimates, best_mj, estimated_mj
 from jetsel.policies import Policy
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load

@@ -3,63 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from jetsel.base.errors import BadImageError
-
-SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
-"""How the names of files end that jetsel.image reads."""
-
-BY_SYSTEMS = ("hidden", "made by a system")
-"""The kinds of what systems and programs make, and no person."""
+from jetsel.image.file_names import SUFFIXES, LeftOut, system_kind
 
 MOST_NAMED = 3  # files with the same kind of reason
-
-_PARTIAL = r".*\.(part|partial|crdownload|opdownload|download|filepart|aria2|tmp|temp|ffs_tmp|!sync|!ut|!qb|bts)"
-_FOLDERS = re.compile(
-    r"@(eadir|tmp|recycle|recently-snapshot|sharebin|sharesnap|syno.*|gmt-.*)|[#~]snapshot|#recycle"  # file servers
-    r"|__macosx|network trash folder|temporary items|thevolumesettingsfolder"  # macOS, also by AppleShare
-    r"|\$recycle\.bin|system volume information|(?-i:RECYCLE[RD])|found\.\d{3}|lost\.dir|lost\+found"  # file systems
-    rf"|_gsdata_|_gstmp|__pycache__|.*\.lrdata|{_PARTIAL}",
-    re.IGNORECASE,
-)
-_FILES = re.compile(
-    r"(eh)?thumbs(_vista)?\.db(:encryptable)?|desktop\.ini|albumart(small|_\{.*\}_(small|large))\.jpg|~\$.*"  # Windows
-    r"|.*[:\uf03a](zone\.identifier|afp_(afpinfo|resource))(:\$data)?"  # streams of NTFS, as files
-    r"|icon[\r\uf00d]|picasa\.ini|.*@syno\w+|syno(photo|file)_.*|.*~|#.*#|sync\.ffs_(db|lock)"
-    rf"|{_PARTIAL}",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-class LeftOut(NamedTuple):
-    """A file or folder that is not used. reason: the kind, then `: ` and the particulars."""
-
-    path: Path
-    reason: str
-
-
-def system_kind(name: str, *, is_folder: bool) -> str | None:
-    """Return which kind of a system's or program's own file or folder has this name, None if a person may have it."""
-    if name.startswith("."):
-        return BY_SYSTEMS[0]
-    return BY_SYSTEMS[1] if (_FOLDERS if is_folder else _FILES).fullmatch(name) else None
-
-
-def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
-    """Return the path of an image or folder, or why it is left out, by its name alone."""
-    if printable(path) != path:
-        return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
-    kind = system_kind(path.name, is_folder=is_folder)
-    if kind is not None:
-        return LeftOut(path, f"{kind}: systems and programs make such {'folders' if is_folder else 'files'}")
-    if not is_folder and path.suffix.lower() not in SUFFIXES:
-        return LeftOut(path, "not an image: its name does not end with .jpg, .png, .webp or the like")
-    return path
 
 
 def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | LeftOut]:
@@ -95,14 +45,21 @@ def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
     return [(usable(path, is_folder=is_folder), is_folder) for path, is_folder in kinds]
 
 
+def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
+    """Return the path of an image or folder, or why it is left out, by its name alone."""
+    if printable(path) != path:
+        return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
+    kind = system_kind(path.name, is_folder=is_folder)
+    if kind is not None:
+        return LeftOut(path, f"{kind}: systems and programs make such {'folders' if is_folder else 'files'}")
+    if not is_folder and path.suffix.lower() not in SUFFIXES:
+        return LeftOut(path, "not an image: its name does not end with .jpg, .png, .webp or the like")
+    return path
+
+
 def printable(path: Path) -> Path:
     """Return a path that every output takes: bytes of its name that are not UTF-8 are replaced."""
     return Path(os.fsencode(path).decode(errors="replace"))
-
-
-def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
-    """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
-    return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())
 
 
 def left_out_lines(left_out: Iterable[tuple[Path | str, str]]) -> list[str]:
