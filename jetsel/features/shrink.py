@@ -1,17 +1,12 @@
 """The working resolution: an image shrunk to this number of pixels at most, which is what every feature is computed on.
 
-Why 4096 if a calibration says nothing else: the calibration photographs of the starter family are 64 x 64. A count
-of keypoints or the length of an edge depends on the resolution, so a large photograph has to be brought to theirs
-before its neighbours among them mean anything. It also bounds what the features cost, whatever the photograph's size
-and proportions.
+4096, unless a calibration says otherwise, is what the starter family's calibration images have. A count of keypoints or
+the length of an edge depends on the resolution, so a large photograph is brought to theirs before its neighbours among
+them mean anything; and it bounds what the features cost. A number of pixels rather than a shorter side: at equal area
+the counts of a 4:3 photograph and its square copy agree, and a panorama costs no more.
 
-Why a number of pixels rather than a shorter side of 64: with the shorter side, a 4:3 photograph keeps a third more
-pixels than its 64 x 64 copy and shows a third more keypoints, and a panorama costs many times more. At equal area the
-counts agree. The shorter side is then at most 64 as well, for no photograph of 4096 pixels has a longer one.
-
-Why by halves: averaging 2 x 2 pixels is vectorised, while INTER_AREA straight to the working size, a fractional factor,
-costs several times as much (for 224 x 224, about as much as all else that the paper's seven need). Only the last step,
-by less than two, is bilinear: every pixel still has a say, so nothing aliases that a mean would have hidden.
+By halves, since averaging 2 x 2 pixels is vectorised while INTER_AREA by a fractional factor costs several times as
+much. Only the last step, by less than two, is bilinear: every pixel still counts, so nothing aliases.
 """
 
 from __future__ import annotations

@@ -122,36 +122,6 @@ def hue(index: int) -> Callable[[View], float]:
     return lambda view: view.hues[index]
 
 
-def width(view: View) -> float:
-    """Return the binary logarithm of the width of the image, or of the box in it, before it was decoded."""
-    return math.log2(view.width_px)
-
-
-def height(view: View) -> float:
-    """Return the binary logarithm of the height, as of the width."""
-    return math.log2(view.height_px)
-
-
-def area(view: View) -> float:
-    """Return the binary logarithm of the number of pixels, as of the width."""
-    return math.log2(view.width_px * view.height_px)
-
-
-def colourfulness(view: View) -> float:
-    """Measure how far the working image is from grey."""
-    return kinds.colourfulness(view.small)
-
-
-def detail(view: View) -> float:
-    """Measure the true resolution of what was decoded: the share of the highest frequencies."""
-    return kinds.detail(view.middle)
-
-
-def noise(view: View) -> float:
-    """Measure the noise of what was decoded."""
-    return kinds.noise(view.middle)
-
-
 FEATURES: tuple[Feature, ...] = (
     Feature("n_keypoints", "count", n_keypoints),
     Feature("avg_brightness", "grey level 0-255", avg_brightness),
@@ -164,12 +134,13 @@ FEATURES: tuple[Feature, ...] = (
     Feature("area_by_perim", "pixels of the halved photograph", area_by_perim),
     Feature("aspect_ratio", "width / height", aspect_ratio),
     *(Feature(f"hue{i + 1}", "share of pixels", hue(i)) for i in range(7)),
-    Feature("width", "log2 of pixels", width),
-    Feature("height", "log2 of pixels", height),
-    Feature("area", "log2 of pixels", area),
-    Feature("colourfulness", "grey levels", colourfulness),
-    Feature("detail", "share of the energy of two octaves", detail),
-    Feature("noise", "grey levels", noise),
+    # Of the image, or of the box in it, before it was decoded at a reduced scale.
+    Feature("width", "log2 of pixels", lambda view: math.log2(view.width_px)),
+    Feature("height", "log2 of pixels", lambda view: math.log2(view.height_px)),
+    Feature("area", "log2 of pixels", lambda view: math.log2(view.width_px * view.height_px)),
+    Feature("colourfulness", "grey levels", lambda view: kinds.colourfulness(view.small)),
+    Feature("detail", "share of the energy of two octaves", lambda view: kinds.detail(view.middle)),
+    Feature("noise", "grey levels", lambda view: kinds.noise(view.middle)),
 )
 
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

@@ -23,8 +23,8 @@ from calibration.papers.taylor.readers import area
 from calibration.papers.taylor.study import TIMED, Study
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.record.bench import features_of
-from jetsel.features import NAMES, WORKING_PX
+from jetsel.calibrate.record.cuts import Shown
+from jetsel.features import PAPER_NAMES, WORKING_PX
 from jetsel.premodel import fit_scaling
 
 SIZES_PX = {"64 x 64": WORKING_PX, "300 x 300": 90_000, "all": 50_000_000}
@@ -61,7 +61,8 @@ def features_at(paths: Sequence[str], decode_px: int, size_px: int) -> NDArray[n
 
     def one(path: str) -> NDArray[np.float32]:
         data = image.read_file(Path(path), LIMITS)
-        return features_of(image.decode(data, LIMITS, decode_px), data, LIMITS, size_px)
+        decoded = image.decode(data, LIMITS, decode_px)
+        return Shown(decoded, data, decoded).extract(LIMITS, size_px, PAPER_NAMES)
 
     with ThreadPoolExecutor() as pool:
         return np.stack(list(pool.map(one, paths)))
@@ -71,7 +72,7 @@ def _alike(seen: dict[str, NDArray[np.float32]]) -> list[str]:
     """Return for each feature how its values at the smallest and the largest size go together."""
     small, *_, whole = seen.values()
     rows = []
-    for name, one, other in zip(NAMES, small.T, whole.T, strict=True):
+    for name, one, other in zip(PAPER_NAMES, small.T, whole.T, strict=True):
         varies = one.std() > 0 and other.std() > 0
         rows.append(f"{name} | " + (f"{np.corrcoef(one, other)[0, 1]:.2f}" if varies else "it never changes"))
     return rows
@@ -92,7 +93,7 @@ def _told(
     """Return rows for readers that are fitted on the images of FIT."""
     rows = []
     for name, (read, make) in readers().items():
-        columns = [NAMES.index(feature) for feature in read]
+        columns = [PAPER_NAMES.index(feature) for feature in read]
         said = {}
         for size in SIZES_PX:
             scaling = fit_scaling(known[size][:, columns])
