@@ -1,7 +1,5 @@
 """What the agent's tests share: a repository with one good family, its canary, and a device that follows it."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A repository with a family that really runs, and devices that take their models from it: daemons and agents."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence

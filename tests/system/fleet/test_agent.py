@@ -1,7 +1,5 @@
 """`jetsel agent run` beside a real daemon: plans are followed, tried out, and taken back where they are worse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The agent against a hostile repository, a broken way to it, and its own death: a device keeps what works."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

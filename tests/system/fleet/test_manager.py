@@ -1,7 +1,5 @@
 """`jetsel fleet` as processes: devices tell, plans are proposed, go out in waves, come back; in a folder and in S3."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

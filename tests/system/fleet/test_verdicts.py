@@ -1,7 +1,5 @@
 """Going back, killed or without an answer: no plan stays in use that nothing has judged well."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A real MQTT broker on loopback."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Watchers that end with the test that asked for them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -3,8 +3,6 @@
 What it answers: frigate/api/event.py, media.py and auth.py. Replies may be broken on request.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import Counter

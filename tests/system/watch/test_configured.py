@@ -1,7 +1,5 @@
 """Cameras of the configuration: one process, each by itself, read again by a signal, and seen in `status`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

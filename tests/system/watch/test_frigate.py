@@ -1,7 +1,5 @@
 """Frigate's objects get sub-labels: with a real broker and daemon, and a stand-in for Frigate's HTTP API."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """`jetsel watch` beside servers of Debian's: a camera that speaks RTSP, and an MQTT broker."""
 
-from __future__ import annotations
-
 import json
 import queue
 import signal

@@ -1,7 +1,5 @@
 """`jetsel watch` with files, folders and a camera over HTTP, beside a daemon that also goes away and reloads."""
 
-from __future__ import annotations
-
 import http.server
 import os
 import signal

@@ -1,7 +1,5 @@
 """A real `jetsel watch`, started as a process, and what it told."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

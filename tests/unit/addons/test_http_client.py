@@ -1,7 +1,5 @@
 """Servers that nobody can rely on: whatever they send, an exchange ends in time and its body is bounded."""
 
-from __future__ import annotations
-
 import ssl
 import time
 import urllib.request

@@ -1,7 +1,5 @@
 """What the starter family's models might have answered, for tests that need no photographs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jetsel.calibrate.record.recording import Recording

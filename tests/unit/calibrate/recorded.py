@@ -1,7 +1,5 @@
 """Recordings small enough to work their numbers out by hand, and larger ones drawn by a seed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jetsel.calibrate.record.recording import Recording

@@ -1,7 +1,5 @@
 """The whole of a calibration on a drawn recording: fitted, compared, judged, stored and shown."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

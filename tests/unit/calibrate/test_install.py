@@ -1,7 +1,5 @@
 """What `jetsel calibrate` keeps of the board, and the meter that a configuration asks for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

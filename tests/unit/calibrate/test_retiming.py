@@ -1,7 +1,5 @@
 """A calibration that came with its models is fitted to this machine's models and times."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

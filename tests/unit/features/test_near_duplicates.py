@@ -1,7 +1,5 @@
 """Near-duplicates share a group and a fold: by hand, against every pair compared, on distorted photographs."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

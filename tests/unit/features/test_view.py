@@ -1,7 +1,5 @@
 """Brightness, hues, keypoints and edges, on photographs and drawings that are worked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import cv2

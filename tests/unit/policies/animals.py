@@ -1,7 +1,5 @@
 """A calibration's parts of every policy, for four photographs and three models: small, middle, large."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Priced, Rung

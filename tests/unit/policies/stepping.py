@@ -1,7 +1,5 @@
 """Policies fed by hand: what models say, and the decision that a policy ends with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The multiplexer as a generator fed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

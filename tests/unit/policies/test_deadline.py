@@ -1,7 +1,5 @@
 """The policy of deadlines: what it asks for in which time, and what it answers with what came."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The operating points of a family: which one a request gets, and that load never makes it dearer."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

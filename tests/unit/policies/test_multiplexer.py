@@ -1,7 +1,5 @@
 """The multiplexer as a policy, what a calibration stores of it, and the network that reads one model's answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import msgspec

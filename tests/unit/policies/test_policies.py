@@ -1,7 +1,5 @@
 """Each policy as a generator, fed by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The policy of requirements: which path it takes for what is asked, and what it says where there is none."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Policies with a promise, as generators fed by hand: what is answered, refused, refused early, and marked."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

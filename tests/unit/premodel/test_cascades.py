@@ -1,7 +1,5 @@
 """Fitted cascades: judged by replay, and none better left out where all can be tried."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The chain by hand, and level by level against scikit-learn; the paths that it chooses among."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Nearest neighbours by hand, and against a search of everything in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

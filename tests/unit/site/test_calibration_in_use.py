@@ -1,7 +1,5 @@
 """A calibration serves the models, labels, features and pixels that it was made for; every difference is named."""
 
-from __future__ import annotations
-
 import pytest
 
 from jetsel.artefact.calibration import Calibration

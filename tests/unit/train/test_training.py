@@ -1,7 +1,5 @@
 """Heads learn what embeddings tell; and images that teach and those that compare are never nearly the same."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers as a daemon gives them, of which only what the tests name matters."""
 
-from __future__ import annotations
-
 from jetsel.wire import Answer, Stages
 
 

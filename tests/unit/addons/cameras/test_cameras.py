@@ -1,7 +1,5 @@
 """Cameras of one process: their names in topics, their ends, and what breaks in one of them."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence

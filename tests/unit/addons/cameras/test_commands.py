@@ -1,7 +1,5 @@
 """`jetsel watch` and `jetsel review`: the options of a camera, and what is refused before anything is opened."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

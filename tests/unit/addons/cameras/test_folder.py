@@ -1,7 +1,5 @@
 """The newest picture of a folder, and one that is still being written."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Frigate's API and messages, and its objects: none is lost, named over, late or asked about for ever."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Which frames are skipped, which part of a frame is sent, and the replay that compares gates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

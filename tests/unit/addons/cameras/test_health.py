@@ -1,7 +1,5 @@
 """Why a daemon that is there answers no question: it loads, it stops, or none of the asked family's models runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Labels that hold once they have stayed for their frames, and votes about a tracked object."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """A decision moves an image to where it belongs; nothing is lost, overwritten, or reached outside the folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

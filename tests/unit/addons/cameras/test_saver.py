@@ -1,7 +1,5 @@
 """Doubtful pictures are kept where a calibration reads them, within a bound of bytes, and nothing is removed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cv2

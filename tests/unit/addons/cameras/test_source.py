@@ -1,7 +1,5 @@
 """What a SOURCE is, told from its text, and the logins of cameras and brokers."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the repository's tests share: a pair of keys, and a repository of one family in a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

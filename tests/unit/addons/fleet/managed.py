@@ -1,7 +1,5 @@
 """A repository whose family's answers can be worked out by hand, and what devices tell of themselves."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

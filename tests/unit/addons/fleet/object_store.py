@@ -1,7 +1,5 @@
 """A real S3-compatible server with one bucket."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A repository with a small family in it, its keys, and a web server before it that fails as it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

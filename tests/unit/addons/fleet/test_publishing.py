@@ -1,7 +1,5 @@
 """Publishing to a folder and to S3: equal files once, versions rise, a killed writer leaves garbage at most."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Iterator

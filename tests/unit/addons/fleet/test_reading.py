@@ -1,7 +1,5 @@
 """Keys, and a device's side against a hostile repository and a bad way to it: nothing unverified is ever in place."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

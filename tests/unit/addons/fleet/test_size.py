@@ -1,7 +1,5 @@
 """What a device's installation grows by for the agent: at most 10 MB, without the manager's libraries."""
 
-from __future__ import annotations
-
 from importlib.metadata import distribution
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A chain is offered where kinds of images differ, and nowhere else: drawn families of a hard half and of no halves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

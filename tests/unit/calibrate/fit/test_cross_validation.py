@@ -1,7 +1,5 @@
 """Cross-validation: nothing is judged by what it was fitted on, and operating points are what policies then give."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What features take, as a share of what was recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cv2

@@ -1,7 +1,5 @@
 """What the owner wants, on operating points small enough to judge by hand."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Temperatures by hand and by brute force."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

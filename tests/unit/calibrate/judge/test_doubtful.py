@@ -1,7 +1,5 @@
 """Planted faults in a training set are listed, each in its kind, and a clean set lists few."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

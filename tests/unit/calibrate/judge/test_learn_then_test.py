@@ -1,7 +1,5 @@
 """The promise of an error rate: the guarantee itself on scores whose error curve is known, and the edges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

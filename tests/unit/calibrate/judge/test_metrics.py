@@ -1,7 +1,5 @@
 """Every measure by hand, from a textbook, or against scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

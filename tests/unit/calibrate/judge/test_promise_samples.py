@@ -1,7 +1,5 @@
 """Which images may aim and test a promise, by hand; and whether other images break it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

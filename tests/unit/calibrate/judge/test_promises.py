@@ -1,7 +1,5 @@
 """What policies promise of their errors, from a drawn recording to the calibration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Six images under three models, every figure of a result by hand; and where a policy goes wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models that are loaded once for all tests of recording."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Small photographs in class folders, families cut out of the starter's, and recordings as plain values to compare."""
 
-from __future__ import annotations
-
 import dataclasses
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What the files of a board say of it; what they do not say is unknown with a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cv2

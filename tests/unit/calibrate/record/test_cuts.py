@@ -1,7 +1,5 @@
 """Reduced copies and boxes of images: recorded as the daemon would be sent them, and held out with their image."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which files are taken for a recording, and the workers that fill one."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A recording read back: order, costs, groups, labels, and the models that a cheaper one makes superfluous."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Windows of repeated runs on a meter that integrates a known power, times by turns, and their intervals by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import threading

@@ -1,7 +1,5 @@
 """Folders, CSVs and label maps: which images are found, what they mean, and which names no family knows."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import unicodedata

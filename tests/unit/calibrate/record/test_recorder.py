@@ -1,7 +1,5 @@
 """What is recorded, what is not done twice, and what is left out: real models on photographs made here."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

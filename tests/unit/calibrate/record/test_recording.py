@@ -1,7 +1,5 @@
 """What a recording says: who was right, how sure, and the same predictions that the driver makes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A replay answers, runs and costs what the driver would; its summary is worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

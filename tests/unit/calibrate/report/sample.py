@@ -1,7 +1,5 @@
 """Findings as a calibration of the starter family might give them, with every field set."""
 
-from __future__ import annotations
-
 import msgspec
 
 from jetsel.artefact.promise import Missing, Promise, Promises

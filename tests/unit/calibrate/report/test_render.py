@@ -1,7 +1,5 @@
 """The whole page: the numbers that decide are on it, nothing of the owner's is markup, and what is missing is said."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import html

@@ -1,7 +1,5 @@
 """Numbers as they are written, and what 'right' and the times are called."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """The agent's parts: its canary, what a failed installation says, what it remembers, and waiting usage."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

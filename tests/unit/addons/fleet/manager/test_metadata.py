@@ -1,7 +1,5 @@
 """Uploads as a table: each line once, nobody's damage is another's; and the faults of a device that they show."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import uuid

@@ -1,7 +1,5 @@
 """What is planned for one device, worked out by hand, and the solver against trying everything."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Waves go out one after the other, wait for those before, and stop where these fare worse."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
