@@ -132,7 +132,7 @@ class Machine:
         """sysfs: its root; proc, etc and var lie beside it. jtop: ask jetson-stats."""
         self._sysfs = root_of(str(sysfs))
         self._root = self._sysfs.parent
-        self._service = _service() if jtop else None
+        self._service = Service() if jtop else None
 
     def facts(self, wait_s: float = 0.0) -> BoardFacts:
         """Return all that is known now. wait_s: how long jetson-stats may take for its first answer.
@@ -172,11 +172,6 @@ def look(power: PowerSettings) -> BoardFacts:
     """Return what the board that the configuration names says of itself, once."""
     with closing(Machine(power.sysfs, power.jtop)) as machine:
         return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
-
-
-def _service() -> Service:
-
-    return Service()
 
 
 def _filled(read: Fact, said: str | None) -> Fact:
