@@ -24,8 +24,8 @@ CONSTANTS = {"95"}  # % of an interval
 
 
 def paper(page: Path) -> str:
-    """The name of the paper whose results a page has."""
-    return page.stem.removeprefix("RESULTS-")
+    """The name of the paper whose results a page has: of one or of several, as RESULTS-taylor-mixes.md is."""
+    return page.stem.removeprefix("RESULTS-").partition("-")[0]
 
 
 def sections() -> Iterator[tuple[str, str]]:

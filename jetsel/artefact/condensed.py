@@ -24,6 +24,7 @@ from jetsel.base.files import read_bounded
 from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 
 FIRST, REST = 3, 64
+FEW_CLASSES = 16  # of a family of so few, all stay
 _NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
 
 
@@ -92,7 +93,8 @@ def condense(
     (n,) see Answers; None if each image is its own. identities: of models that the calibration beside it may not know.
     """
     scaled = {model: log_softmax(said, temperatures[model]) for model, said in logits.items()}
-    first = np.stack([np.argsort(-said, axis=1)[:, :FIRST] for said in scaled.values()], axis=1)
+    most = FIRST if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
+    first = np.stack([np.argsort(-said, axis=1)[:, :most] for said in scaled.values()], axis=1)
     named = [np.unique(row) for row in first]
     width = max(map(len, named))
     no_class = width + REST - 1  # stands for a true class that no model names: one of the rest
