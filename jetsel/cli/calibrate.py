@@ -41,9 +41,6 @@ LabelsFrom = Annotated[
 ]
 
 
-BOX_COLUMNS = "file,left,top,right,bottom,label"
-
-
 def calibrate(
     photos: Annotated[Path | None, IMAGES] = None,
     family: FamilyName = None,
@@ -94,7 +91,9 @@ def calibrate(
     boxes: Annotated[
         Path | None,
         typer.Option(
-            metavar="CSV", exists=True, help=f"Boxes of images in place of IMAGES: rows of {BOX_COLUMNS}, in shares."
+            metavar="CSV",
+            exists=True,
+            help="Boxes in place of IMAGES: rows of file,left,top,right,bottom,label, in shares.",
         ),
     ] = None,
     report: Annotated[

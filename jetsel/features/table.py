@@ -44,16 +44,6 @@ def n_keypoints(view: View) -> float:
     return view.n_keypoints
 
 
-def avg_brightness(view: View) -> float:
-    """Average the grey levels 0.299 R + 0.587 G + 0.114 B."""
-    return view.gray_moments.mean
-
-
-def brightness_rms(view: View) -> float:
-    """Take the root of the mean of the squared grey levels."""
-    return view.gray_moments.rms
-
-
 def avg_perceived_brightness(view: View) -> float:
     """Average sqrt(0.299 R^2 + 0.587 G^2 + 0.114 B^2) over the pixels.
 
@@ -61,11 +51,6 @@ def avg_perceived_brightness(view: View) -> float:
     than the grey level says.
     """
     return view.perceived_moments.mean
-
-
-def perceived_brightness_rms(view: View) -> float:
-    """Take the root of the mean of the squared perceived brightness, which is as in avg_perceived_brightness."""
-    return view.perceived_moments.rms
 
 
 def contrast(view: View) -> float:
@@ -124,10 +109,10 @@ def hue(index: int) -> Callable[[View], float]:
 
 FEATURES: tuple[Feature, ...] = (
     Feature("n_keypoints", "count", n_keypoints),
-    Feature("avg_brightness", "grey level 0-255", avg_brightness),
-    Feature("brightness_rms", "grey level 0-255", brightness_rms),
+    Feature("avg_brightness", "grey level 0-255", lambda view: view.gray_moments.mean),
+    Feature("brightness_rms", "grey level 0-255", lambda view: view.gray_moments.rms),
     Feature("avg_perceived_brightness", "brightness 0-255", avg_perceived_brightness),
-    Feature("perceived_brightness_rms", "brightness 0-255", perceived_brightness_rms),
+    Feature("perceived_brightness_rms", "brightness 0-255", lambda view: view.perceived_moments.rms),
     Feature("contrast", "grey level 0-127.5", contrast),
     *(Feature(f"edge_length{i + 1}", "share of pixels", edge_length(i)) for i in range(7)),
     *(Feature(f"edge_angle{i + 1}", "share of edge pixels", edge_angle(i)) for i in range(7)),

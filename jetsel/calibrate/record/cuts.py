@@ -27,18 +27,13 @@ class Cut(NamedTuple):
     box: tuple[float, float, float, float] | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the image is shown as it is."""
-        return self == WHOLE
-
-    @property
     def text(self) -> str:
         """What the recording stores; empty for the whole image."""
-        return "" if self.is_whole else msgspec.json.encode(self).decode()
+        return "" if self == WHOLE else msgspec.json.encode(self).decode()
 
     def key(self, sha256: str) -> str:
         """Return what identifies this part of a file: the file's own hash for the whole image."""
-        return sha256 if self.is_whole else hashlib.sha256(f"{sha256} {self.text}".encode()).hexdigest()
+        return sha256 if self == WHOLE else hashlib.sha256(f"{sha256} {self.text}".encode()).hexdigest()
 
 
 WHOLE = Cut()
@@ -48,14 +43,9 @@ class TooSmallError(BadImageError):
     """An image that has no smaller copy of the size that was asked for."""
 
 
-def cut_of(text: str) -> Cut:
-    """Return the cut that a recording stores. Raises ValueError."""
-    return msgspec.json.decode(text, type=Cut) if text else WHOLE
-
-
 def with_sizes(cuts: Sequence[Cut], sizes: Sequence[int]) -> list[Cut]:
     """Return the cuts, and of whole images a copy of each size too."""
-    return [size for cut in cuts for size in (cut, *(Cut(one) for one in sizes if cut.is_whole))]
+    return [size for cut in cuts for size in (cut, *(Cut(one) for one in sizes if cut == WHOLE))]
 
 
 class Shown(NamedTuple):
@@ -76,7 +66,7 @@ def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
 
     Raises BadImageError, ImageTooLargeError, or TooSmallError if a reduced copy would not be smaller.
     """
-    whole = image.decode(data, limits, decode_px if cut.is_whole else limits.max_pixels)
+    whole = image.decode(data, limits, decode_px if cut == WHOLE else limits.max_pixels)
     if cut.box is not None:
         return Shown(image.crop(whole, cut.box, "shares"), None, whole)
     if cut.shorter_px is None:
@@ -104,6 +94,7 @@ def box_of(cells: Sequence[str], where: str) -> Cut:
     return Cut(None, (left, top, right - left, bottom - top))
 
 
-def read_shown(path: str, cut: str, limits: image.Limits, decode_px: int) -> Shown:
-    """Read a recorded image again. Raises OSError, and as `show` does."""
-    return show(image.read_file(Path(path), limits), cut_of(cut), limits, decode_px)
+def read_shown(path: str, text: str, limits: image.Limits, decode_px: int) -> Shown:
+    """Read a recorded image again. text: see Cut. Raises OSError, ValueError, and as `show` does."""
+    cut = msgspec.json.decode(text, type=Cut) if text else WHOLE
+    return show(image.read_file(Path(path), limits), cut, limits, decode_px)

@@ -15,13 +15,14 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from jetsel import __version__, image
+from jetsel.artefact.promise import Promise, Promises
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.judge import words
 from jetsel.calibrate.judge.findings import DoubtfulFindings, Findings, ImageFinding, ImageSample
-from jetsel.calibrate.judge.words import short
-from jetsel.calibrate.report import Listing, Section, policies, promises
+from jetsel.calibrate.judge.words import level, percent, short, why_missing
+from jetsel.calibrate.report import Listing, Section
 from jetsel.calibrate.report.drawing import draw
-from jetsel.calibrate.report.overview import compared_results, overview, statuses
+from jetsel.calibrate.report.overview import cards, compared_results, overview, statuses, trade_off
 from jetsel.image import Limits
 
 SIDE_PX = 144  # of the longer side
@@ -77,10 +78,11 @@ def page(findings: Findings, limits: Limits) -> str:
         "page.html",
         findings=findings,
         say=words,
-        cards=policies.cards(findings),
+        cards=cards(findings),
         overview=overview(results, best_single, findings.labels_from, statuses(findings)),
-        trade_off=policies.trade_off(findings),
-        promises=promises,
+        trade_off=trade_off(findings),
+        promises_heading=promises_heading,
+        promised_levels=promised_levels,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
         doubtful=None if findings.doubtful is None else _doubtful(findings.doubtful, limits),
@@ -139,3 +141,34 @@ def _classes(findings: Findings) -> Listing | None:
         refused = [] if one.refused is None else [words.percent(one.refused)]
         rows.append([short(one.name, LONGEST), f"{one.images:,}", words.percent(one.right), instead, *refused])
     return Listing(findings.winner, columns, rows, (3,)) if rows else None
+
+
+NOTHING = "\u2013"  # of a level that is not promised
+
+
+def promises_heading(found: Promises, shown: float | None) -> str:
+    """The heading. shown: the level that it names, None if none is promised."""
+    for one in found.kept:
+        if one.wrong_at_most == shown:
+            return f"Promises: at most {level(shown)} wrong, {percent(one.answered)} % of the images answered"
+    return "Promises: none can be made"
+
+
+def promised_levels(policy: str, found: Promises, unknown_images: int) -> Listing:
+    """The levels of a policy, by rising level."""
+    columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
+    columns += ["Unknown images refused, %"] if unknown_images else []
+    cells = len(columns) - 1
+    rows: dict[float, list[str]] = {}
+    for missing in found.missing:
+        most = missing.wrong_at_most
+        rows[most] = [level(most), *[NOTHING] * cells, f"no: {why_missing(missing)}"]
+    for one in found.kept:
+        rows[one.wrong_at_most] = [level(one.wrong_at_most), *_shares(one)[:cells], "yes"]
+    caption = f"Promised shares of wrong answers of {policy}"
+    return Listing(caption, [*columns, "Promised"], [rows[key] for key in sorted(rows)], (len(columns),))
+
+
+def _shares(one: Promise) -> list[str]:
+    shares = (one.answered, one.wrong, one.saved, one.unknown_refused)
+    return [NOTHING if share is None else percent(share) for share in shares]

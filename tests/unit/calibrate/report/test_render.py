@@ -17,7 +17,7 @@ from jetsel.calibrate.judge.findings import ClassFinding, Findings, Guess, Image
 from jetsel.calibrate.judge.results import MOST_CLASSES, MOST_IMAGES
 from jetsel.calibrate.judge.words import clean
 from jetsel.calibrate.report import render
-from jetsel.calibrate.report.policies import trade_off
+from jetsel.calibrate.report.overview import trade_off
 from jetsel.image import decode, jpeg
 from tests.unit.calibrate.report import sample
 
