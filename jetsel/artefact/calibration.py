@@ -47,7 +47,10 @@ class Expected(Struct, frozen=True):
 
 
 def bins_of(values: NDArray[np.float32]) -> Bins:
-    """Return tenths of these (n,) values; fewer bins if many values are the same."""
+    """Return tenths of these (n,) values; fewer bins if many values are the same; below, at and above a constant."""
+    if values.min() == values.max():
+        constant = values.max()
+        return Bins((float(np.nextafter(constant, np.float32(-np.inf))), float(constant)), (0.0, 1.0, 0.0))
     edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf").astype(np.float64))
     edges = edges[edges < values.max()]
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)

@@ -9,7 +9,7 @@ from scipy.stats import entropy
 from jetsel import image, wire
 from jetsel.artefact.calibration import Bins, Confidence, Expected, bins_of
 from jetsel.daemon.drift import FEWEST, KEPT, Drift, stability_index
-from jetsel.features import NAMES, WORKING_PX, extract
+from jetsel.features import NAMES, SIZE, WORKING_PX, extract
 from jetsel.wire import Answer, Ran
 from tests.unit.client.peer import Seen, answer
 
@@ -71,6 +71,14 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert found.hint.endswith("recalibrate on recent images: jetsel calibrate IMAGES")
 
 
+def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_one(expected: Expected) -> None:
+    drift = Drift(expected, "cascade", WORKING_PX)
+    large = [cv2.resize(cv2.imdecode(np.frombuffer(one, np.uint8), 1), (320, 240)) for one in pictures(2, KEPT)]
+    shown(drift, [cv2.imencode(".png", one)[1].tobytes() for one in large])
+    indices = drift.status().indices
+    assert min(indices[name] for name in SIZE) > 5
+
+
 def test_every_so_manyth_answer_is_looked_at(expected: Expected) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     assert [drift.answered("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
@@ -108,7 +116,9 @@ def test_values_that_many_photographs_share_make_fewer_bins_and_none_is_empty() 
     found = bins_of(values)
     assert found.shares == pytest.approx((0.6, 0.3, 0.1))
     assert found.of(np.array([-1.0, 0.0, 0.5, 1.0, 9.0], np.float32)).tolist() == [0, 0, 1, 1, 2]
-    assert bins_of(np.zeros(50, np.float32)) == Bins((), (1.0,))
+    constant = bins_of(np.full(50, 6, np.float32))
+    assert constant.shares == (0, 1, 0)
+    assert constant.of(np.array([5, 6, 7], np.float32)).tolist() == [0, 1, 2]
 
 
 def test_the_index_is_the_sum_of_both_relative_entropies_and_small_for_photographs_of_the_same_kind() -> None:
