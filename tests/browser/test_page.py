@@ -49,7 +49,7 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     with jetsel.Client(daemon.endpoint) as client:
         expected, *_ = [client.classify(picture) for picture in PICTURES]
     browser.show(f"{gateway.url}/", width_px, scheme)
-    until(lambda: text(browser, "state").startswith("ready: 5 of 5 models in 1 family"))
+    until(lambda: text(browser, "state").startswith("ready: 7 of 7 models in 1 family"))
     drop(browser, tmp_path / "photograph.jpg")
     until(lambda: f"Why {expected.model}?" in text(browser, "answer"))
     said = text(browser, "answer")
@@ -58,11 +58,11 @@ def test_it_says_what_a_photograph_shows_and_why_that_model_and_fits_is_legible_
     assert all(f"{ran.model} ran ({ran.because})" in said for ran in expected.ran)
     assert expected.because in said
     assert "Where the" in said
-    assert "None: this policy uses the models' answers." in said
-    Select(browser.driver.find_element(By.ID, "policy")).select_by_value("chain")
+    assert "None: this policy" not in said, "it reads features"
+    Select(browser.driver.find_element(By.ID, "policy")).select_by_value("cascade")
     drop(browser, tmp_path / "another.jpg")
-    until(lambda: "Policy: chain." in text(browser, "answer"))
-    assert "None: this policy" not in text(browser, "answer"), "it reads features"
+    until(lambda: "Policy: cascade." in text(browser, "answer"))
+    assert "None: this policy uses the models' answers." in text(browser, "answer")
     rows = "#recent tr"
     until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, rows)) == len(PICTURES) + 2)
     until(lambda: len(browser.driver.find_elements(By.CSS_SELECTOR, "#recent img")) == 2)

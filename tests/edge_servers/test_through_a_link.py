@@ -28,7 +28,7 @@ def asked(client: jetsel.Client, model: str) -> list[list[str]] | None:
 def test_a_link_that_is_cut_costs_no_answer_and_the_edge_is_used_again(tmp_path: Path) -> None:
     device = tmp_path / "device"
     device.mkdir()
-    others = "".join(f'[edge.models.{name}]\nremote = "starter.{name}"\n' for name in ("m", "l"))
+    others = "".join(f'[edge.models.{name}]\nremote = "starter.{name}"\n' for name in ("s-night", "m-night", "m", "l"))
     settings = '[models]\nonly = ["xs", "s"]\n[edge]\nduplicate = "always"'
     with (
         link(Quality()) as opened,

@@ -14,7 +14,7 @@ from jetsel.zoo import STARTER, scan
 def test_every_configuration_is_of_triton_s_schema(kind: Kind, tmp_path: Path) -> None:
     starter = scan([STARTER]).families["starter"]
     write(tmp_path / "out", starter.labels, starter.models, kind)
-    for name in ("xs", "s", "m", "l", "xl"):
+    for name in ("xs", "s", "s-night", "m", "m-night", "l", "xl"):
         folder = tmp_path / "out" / f"starter.{name}"
         config = text_format.Parse((folder / "config.pbtxt").read_text(), schema.ModelConfig())
         (taken,), (answered,) = config.input, config.output

@@ -129,13 +129,13 @@ def test_cheaper_points_answer_while_the_mean_power_is_above_the_budget_and_the_
     daemon = start(board.config("budget_w = 50.0", "[models]", f'calibrations = "{tmp_path / "calibrations"}"'))
     peer = connect(daemon)
     told = peer.classify(jpeg, explain=True)
-    assert (told["operating_point"], told["explanation"]["budget"]["budget_w"]) == ("cascade", 50.0)
-    until(lambda: peer.classify(jpeg)["operating_point"] != "cascade")
+    assert (told["operating_point"], told["explanation"]["budget"]["budget_w"]) == ("chain", 50.0)
+    until(lambda: peer.classify(jpeg)["operating_point"] != "chain")
     assert peer.classify(jpeg, model="xl")["model"] == "xl", "what a request names is honoured"
     assert peer.classify(jpeg, policy="cascade")["policy"] == "cascade"
     assert "power budget: 50 W; it leaves" in jetsel("status", "--endpoint", daemon.endpoint).stdout
     board.power(0.0)
-    until(lambda: peer.classify(jpeg)["operating_point"] == "cascade")
+    until(lambda: peer.classify(jpeg)["operating_point"] == "chain")
     file = daemon.config
     file.write_text(file.read_text().replace("budget_w = 50.0", "rate_hz = 50"))
     assert "[power] budget_w" in peer.ask({"type": "reload"})["changed"]

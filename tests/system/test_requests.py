@@ -82,17 +82,17 @@ BURST = 100
 def test_a_burst_is_answered_at_cheaper_points_and_what_comes_after_it_is_not(
     start: Start, connect: Connect, jpeg: bytes
 ) -> None:
-    peer = connect(start("[policy]\nlatency_target_ms = 400\n"))
+    peer = connect(start("[policy]\ndefault = 'chain:1'\nlatency_target_ms = 400\n"))
     alone = peer.classify(jpeg)
-    assert alone["operating_point"] == alone["policy"] == "cascade"
+    assert alone["operating_point"] == alone["policy"] == "chain:1"
     pinned = peer.classify(jpeg, policy="cascade")
     assert pinned["operating_point"] is None, "what a request names is honoured"
     for number in range(BURST):
         peer.send({"type": "classify", "id": str(number)}, jpeg)
     replies = [peer.receive() for _ in range(BURST)]
     points = {reply["operating_point"] for reply in replies if reply["type"] == "answer"}
-    assert points - {"cascade"}
+    assert points - {"chain:1"}
     assert {reply.get("code", "busy") for reply in replies} == {"busy"}, "none fails, and what is refused is told so"
-    until(lambda: peer.classify(jpeg)["operating_point"] == "cascade")
+    until(lambda: peer.classify(jpeg)["operating_point"] == "chain:1")
     (family,) = peer.status()["families"]
     assert {point["policy"] for point in family["front"]["points"] if point["answers"]} >= points

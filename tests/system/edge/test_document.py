@@ -35,10 +35,10 @@ def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_pa
         here, there = (stack.enter_context(jetsel.Client(one.endpoint, retry=False)) for one in (daemon, sites[0]))
         until(lambda: all(one.reason is None for one in _edge(here).servers))
         (family,) = here.status().families
-        assert [model.name for model in family.models] == ["xs", "s", "m"]
+        assert [model.name for model in family.models] == ["xs", "s"]
         assert "rejected" not in family.calibration
         (deadline_ms,) = map(float, re.findall(r"--deadline-ms (\d+)", checks))
-        until(lambda: any(_answers(here, picture, deadline_ms) == "edge:xl" for picture in PICTURES))
+        until(lambda: any(_answers(here, picture, deadline_ms) == "edge:m-night" for picture in PICTURES))
         for model in ("l", "xl"):
             expected = [there.classify(picture, model=model).label for picture in PICTURES]
             assert [here.classify(picture, model=f"edge:{model}").label for picture in PICTURES] == expected
