@@ -203,7 +203,7 @@ class Goal:
             for kind in rival.kinds():
                 loss, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
                 if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
-                    which = f"the {kind.mean():.0%} of the images that are of one size"
+                    which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
                     return False, f"{said}; on {which} it may lose more than that: {100 * loss:.2f} points"
             spare = gain + SURELY_LOST * margin
             if spare >= SURE * error:

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.goal import Goal, Outcomes, difference
+from jetsel.calibrate.fit.goal import Goal, Outcomes, difference, standard_error
 
 
 def of(
@@ -115,6 +115,25 @@ def test_a_difference_by_hand() -> None:
     # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
     ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)
     assert difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))
+
+
+def test_images_of_one_group_count_as_one() -> None:
+    # 1, 1, 0, 0 in two groups: sums of 1 and -1 around the mean, so sqrt(2 * 2) over four images; singly sqrt(1/3) / 2.
+    values = np.array([1.0, 1.0, 0.0, 0.0])
+    assert standard_error(values, np.array([7, 7, 9, 9])) == pytest.approx(0.5)
+    assert standard_error(values, None) == pytest.approx(np.sqrt(1 / 3) / 2)
+
+
+@pytest.mark.parametrize("sizes", [None, np.repeat([0, 2], 2000)])
+def test_accuracy_is_kept_among_small_and_large_images_and_not_in_the_mean_of_both(sizes: np.ndarray | None) -> None:
+    rival = Outcomes(np.tile([True, False], 2000), np.full(4000, 10.0), None, None, sizes)
+    correct = rival.correct.copy()
+    correct[1:400:20], correct[2000:2400:20] = True, False  # 20 more small images are right, and 20 fewer large ones
+    point = Outcomes(correct, np.full(4000, 5.0), None, None, sizes)
+    assert Goal().cheapest_as_accurate(3 * [point], rival) == (None if sizes is not None else 0)
+    is_better, said = Goal().compare(point, rival)
+    assert is_better is (sizes is None)
+    assert ("the 50 % of the images that are of one size" in said) is (sizes is not None)
 
 
 def metered(*points: tuple[int, float, float]) -> list[Outcomes]:
