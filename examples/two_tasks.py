@@ -33,7 +33,7 @@ def main() -> None:
     """Train and calibrate the second task's models, then ask both tasks about some photographs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("photos", metavar="IMAGES", type=Path, nargs="?", help="Folder with one subfolder per class")
-    parser.add_argument("--cheap", type=float, default=0.5, help="Minimum accuracy for the first task (default: 0.5)")
+    parser.add_argument("--cheap", type=float, default=0.45, help="Minimum accuracy for the first task (default: 0.45)")
     parser.add_argument("--matters", type=float, default=0.9, help="Minimum accuracy for the second one (default: 0.9)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as name:
