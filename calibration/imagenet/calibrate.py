@@ -78,7 +78,7 @@ def main() -> None:
     """Record, fit and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("photos", type=Path, nargs="+", metavar="FIT", help="to fit on: kind/class/photograph")
-    parser.add_argument("--small", type=Path, required=True, help="real small images of some classes: class/image")
+    parser.add_argument("--small", type=Path, help="real small images, class/image; without them photographs alone")
     parser.add_argument("--models", type=Path, required=True, help="the folder with the models")
     parser.add_argument("--out", type=Path, help="folder of the calibration (default: the one that ships)")
     parser.add_argument("--work", type=Path, default=Path("build/imagenet"), help="recordings (%(default)s)")
@@ -86,10 +86,11 @@ def main() -> None:
     options = parser.parse_args()
     family = scan([options.models]).families["imagenet"]
     out = options.out or family.calibration
-    name = "+".join(folder.name for folder in (*options.photos, options.small))
+    small, sizes = ((), ()) if options.small is None else ((options.small,), SIZES)
+    name = "+".join(folder.name for folder in (*options.photos, *small))
     photos = listed(options.work / f"{name}.csv", *options.photos, small=options.small)
     file = options.work / f"{name}-{options.features_px}.sqlite"
-    loaded = recorded(family, photos, file, options.features_px, TIMED, SIZES)
+    loaded = recorded(family, photos, file, options.features_px, TIMED, sizes)
     recording = loaded.recording.of_models([name for name in loaded.recording.models if name.endswith(INT8)])
     identities = {name: loaded.identities[name] for name in recording.models}
     found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
