@@ -2,8 +2,7 @@
 
 Of each photograph stay its class, the classes that a model had among its first three, and 64 places that share what is
 left of the probability evenly, at each model's calibrated temperature: so confidences, and which model is right, are
-nearly those of the whole recording. On the 2,226 photographs of ImageNet's calibration, cascades of all budgets are
-right on the same share within 0.04 points. Features are halved to float16.
+nearly those of the whole recording. Features are halved to float16.
 """
 
 from __future__ import annotations

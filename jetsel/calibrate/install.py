@@ -89,7 +89,7 @@ def check_order(job: Job, order: InstallRequest) -> None:
 
 def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
     """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
-    path = recording_path(calibrations.folder, calibrations.family, folder)
+    path = recording_path(calibrations.folder, calibrations.family, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 

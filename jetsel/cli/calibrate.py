@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +17,6 @@ from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, print_jso
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.artefact.calibration import Calibration
     from jetsel.artefact.installed import Installed
     from jetsel.calibrate.judge.findings import Findings
     from jetsel.cli.calibration import ReloadOutcome
@@ -200,17 +199,36 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
-    from jetsel.cli.calibration import reload_daemon
-    from jetsel.cli.terminal import Output
+    """Fit the calibration that came with the models to this machine, install it, reload the daemon and print both.
 
+    Raises CalibrationError or EngineFailedError.
+    """
+    from jetsel.artefact import installed
+    from jetsel.base.errors import CalibrationError
+    from jetsel.calibrate.retiming import Shipped, retime
+    from jetsel.cli.calibration import reload_daemon
+    from jetsel.cli.terminal import Output, milliseconds
+    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.configured import limits_of
+
+    family, served = calibrations.served()
+    found = shipped(family)
+    if found is None:
+        raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
+    source, config = Shipped(found.usable(), found.directory), calibrations.config
     with Output(quiet=json) as output:
-        made, number = _fit_to_this_machine(calibrations, output.step)
+        made = retime(family, served, source, config, limits_of(config), output.step)
+        number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     if json:
-        print_json(_retimed(made, number, daemon.message))
+        facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
+        print_json(facts | {"installed": number, "daemon": daemon.message})
         return
-    for line in (*_retimed_lines(made, number), daemon.message):
-        typer.echo(line)
+    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in made.costs_ms.items())
+    typer.echo(f"ms per image on this machine: {times}")
+    typer.echo(f"{made.default_policy} answers by default: {made.because}")
+    typer.echo(f"installed as number {number}; to undo: jetsel calibration rollback")
+    typer.echo(daemon.message)
 
 
 def _written(page: str, report: Path, entry: Installed | None) -> Path:
@@ -268,49 +286,3 @@ def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str |
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"
-
-
-def _fit_to_this_machine(
-    calibrations: FamilyCalibrations, tell: Callable[[str, int, int], None]
-) -> tuple[Calibration, int]:
-    """Fit the calibration that came with the models again and install it; return it with its number.
-
-    Raises CalibrationError or EngineFailedError.
-    """
-    from jetsel.artefact import installed
-    from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.retiming import Shipped
-    from jetsel.calibrate.retiming import retime as fit_again
-    from jetsel.site.calibration_in_use import shipped
-    from jetsel.site.configured import limits_of
-
-    family, served = calibrations.served()
-    found = shipped(family)
-    if found is None:
-        raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    config = calibrations.config
-    made = fit_again(family, served, Shipped(found.usable(), found.directory), config, limits_of(config), tell)
-    return made, installed.install(made, calibrations.folder, calibrations.family).number
-
-
-def _retimed_lines(calibration: Calibration, number: int) -> list[str]:
-    """Return what was measured and what is used now, in words."""
-    from jetsel.cli.terminal import milliseconds
-
-    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in calibration.costs_ms.items())
-    return [
-        f"ms per image on this machine: {times}",
-        f"{calibration.default_policy} answers by default: {calibration.because}",
-        f"installed as number {number}; to undo: jetsel calibration rollback",
-    ]
-
-
-def _retimed(calibration: Calibration, number: int, daemon: str | None) -> dict[str, Any]:
-    """Return what --json prints. daemon: what it did about it."""
-    return {
-        "costs_ms": calibration.costs_ms,
-        "default_policy": calibration.default_policy,
-        "verdict": calibration.because,
-        "installed": number,
-        "daemon": daemon,
-    }

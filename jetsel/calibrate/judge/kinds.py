@@ -12,10 +12,9 @@ from jetsel.calibrate.record.replay import Run
 LEAST_SHARE = 0.03  # of the images: fewer are no kind
 LEAST_TOLD = 0.8  # of pairs of one such image and another one, those that one feature orders as the kind has it
 
-_BRIGHTNESS = ("dark", "bright")
 LOOKS = {
     "colourfulness": ("grey", "colourful"),
-    "avg_perceived_brightness": _BRIGHTNESS,
+    "avg_perceived_brightness": ("dark", "bright"),
     "area": ("small", "large"),
     "noise": ("free of noise", "noisy"),
     "detail": ("blurred", "sharp"),

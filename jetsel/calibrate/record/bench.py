@@ -93,7 +93,7 @@ class RecordOptions:
     kept: frozenset[str] = frozenset()
 
 
-class Recorded(NamedTuple):
+class RecordedCut(NamedTuple):
     """Where an image was read, and what of it was shown: see `Cut.text`."""
 
     path: str
@@ -120,7 +120,7 @@ class Bench:
     tell: Tell | None
     stop: Stop
 
-    def photographs(self, count: int) -> list[tuple[int, Recorded]]:
+    def photographs(self, count: int) -> list[tuple[int, RecordedCut]]:
         """Return id, path and cut of this number of random images.
 
         They are of those that the run was given and every model has seen.
@@ -132,9 +132,11 @@ class Bench:
             " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
         ).fetchall()
         rows.sort(key=lambda row: drawn_order(row[2]))
-        return [(photograph, Recorded(path, cut)) for photograph, path, _, cut in rows[:count]]
+        return [(photograph, RecordedCut(path, cut)) for photograph, path, _, cut in rows[:count]]
 
-    def shown(self, chosen: Sequence[tuple[int, Recorded, Missing]]) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
+    def shown(
+        self, chosen: Sequence[tuple[int, RecordedCut, Missing]]
+    ) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
         """Yield those photographs that can be read by now, and whether a model runs on a GPU.
 
         All models are warm then. What is gone or was damaged meanwhile is left to a later run.
