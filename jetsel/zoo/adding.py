@@ -17,8 +17,9 @@ from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
+from jetsel.zoo.conventions import sized
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, Preprocessing, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_model, with_output
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
@@ -31,8 +32,8 @@ Try = Callable[[Weights], TrialRun]
 class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
-    spec: of InputSpec, less the size. weights: what the file is named after if several models share it.
-    tensors_sha256, recipe, licence, precision_choice: see Manifest.
+    spec: a convention, see zoo/conventions.py. weights: what the file is named after if several models share it.
+    tensors_sha256, recipe, licence, precision_choice, preprocessing: see Manifest.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ModelDescription(FamilyRequest):
     recipe: str | None = None
     licence: str | None = None
     precision_choice: PrecisionChoice | None = None
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,7 @@ def _manifest(
             "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
-            "input": {"width_px": found.width_px, "height_px": found.height_px, **wanted.spec},
+            "input": sized(wanted.spec, found.width_px, found.height_px),
             "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
             "embedding_width": seen.embedding_width,
             "latency_ms": seen.latency_ms,
@@ -128,6 +130,7 @@ def _manifest(
             "licence": wanted.licence,
             "origin": wanted.origin,
             "precision_choice": wanted.precision_choice,
+            "preprocessing": wanted.preprocessing,
         }
     )
 

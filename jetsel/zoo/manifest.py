@@ -55,6 +55,13 @@ class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     machine: Sentence | None = None
 
 
+class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `Manifest.input` was read from, and whether labelled images showed that it is right."""
+
+    source: Sentence
+    is_checked: bool = False
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
@@ -67,6 +74,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     text that came with the weights. origin: the folder or collection that it came from, whose later models join its
     family. head: None if the weights' own last layer answers. derived_from: None unless
     `jetsel models optimize` made it. precision_choice: None unless it was pulled as the faster one of two precisions.
+    preprocessing: None if jetsel prepared the model itself, as it does those that it ships or pulls.
     """
 
     name: Name
@@ -90,6 +98,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     head: Head | None = None
     derived_from: DerivedFrom | None = None
     precision_choice: PrecisionChoice | None = None
+    preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
