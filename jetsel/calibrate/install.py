@@ -203,7 +203,14 @@ def _record_into(
             opened=opened,
             sysfs=job.config.power.sysfs,
             kept=job.kept,
+            unproven=frozenset() if announce is None or job.labels_from is not None else _unproven(job.served),
         )
         done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
     if not done.finished:
         raise KeyboardInterrupt
+
+
+def _unproven(models: Mapping[str, Model]) -> frozenset[str]:
+    """Return the models whose preprocessing nobody has checked; jetsel's own need no check."""
+    added = {name: model.manifest.preprocessing for name, model in models.items()}
+    return frozenset(name for name, one in added.items() if one is not None and not one.is_checked)

@@ -93,7 +93,11 @@ def unchanged(found: Installed | None, family: Family, models: Mapping[str, Mode
     there = [name for name in models if name in known.identities]
     same = [name for name in there if known.identities[name] == models[name].manifest.identity]
     figures = known.figures
-    return () if same == there else tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
+    return (
+        ()
+        if same == there
+        else tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
+    )
 
 
 def shipped(family: Family) -> Installed | None:

@@ -116,7 +116,7 @@ def default_policy_of(
 ) -> tuple[str, str]:
     """Return the policy that answers by default, and why.
 
-    models: by name, the most expensive last. Raises ConfigError if the configuration names a policy that the family lacks.
+    models: by name, the most expensive last. Raises ConfigError if the configuration names a policy that it lacks.
     """
     calibration, offered = in_use.calibration, in_use.policies
     wanted = config.policy.default

@@ -40,6 +40,8 @@ def load(
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
         dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
+        notes = dict(file.execute("SELECT identity, value FROM meta JOIN models ON key = 'preprocessing ' || identity"))
+        doubts = {name: notes[identity] for name, identity in wanted.items() if notes.get(identity)}
         wanted = {name: identity for name, identity in wanted.items() if name not in dropped}
         times = _times(file, path, tuple(wanted))
         names = tuple(times.costs_ms)
@@ -70,7 +72,17 @@ def load(
     skipped = count_reasons([reason for _, reason in left_out])
     identities = {name: wanted[name] for name in names}
     return LoadedRecording(
-        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned, dropped
+        recording,
+        times,
+        skipped,
+        left_out,
+        identities,
+        int(features_px),
+        family.name,
+        labels_from,
+        learned,
+        dropped,
+        doubts,
     )
 
 
