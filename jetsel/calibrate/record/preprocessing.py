@@ -176,6 +176,7 @@ def check_models(
 
 
 def _doubt(manifest: Manifest, found: Comparison, better: str) -> str:
-    counts = f"right on {found.count(USED)} of {found.images} images as it is prepared, and on {found.count(better)}"
-    repair = f"jetsel models set {manifest.name} --family {manifest.family} {better}"
-    return f"{manifest.name} is {counts} in another way: {repair}"
+    counts = f"{found.count(USED)} of {found.images} images; prepared with {better}, on {found.count(better)}"
+    return (
+        f"{manifest.name} is right on {counts}: jetsel models set {manifest.name} --family {manifest.family} {better}"
+    )
