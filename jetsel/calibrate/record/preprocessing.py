@@ -26,7 +26,6 @@ from jetsel.engines import Output
 from jetsel.image import InputSpec
 from jetsel.zoo import Manifest, Model
 from jetsel.zoo.conventions import CONVENTIONS, convention
-from jetsel.zoo.manifest import Preprocessing
 from jetsel.zoo.placing import rewrite
 
 LEAST_IMAGES, MOST_IMAGES = 10, 100
@@ -140,12 +139,6 @@ def drawn(images: Iterable[Labelled]) -> list[Labelled]:
     return list(islice((one for one in by_turns if one is not None), MOST_IMAGES))
 
 
-def checked(before: Preprocessing | None, images: int) -> Preprocessing:
-    """Return what the manifest says of a preprocessing that no other one is surely better than."""
-    source = "nothing described it" if before is None else before.source
-    return Preprocessing(source=f"{source}; checked on {images} images", is_checked=True)
-
-
 def check_models(
     models: Iterable[Model], images: Sequence[Labelled], examiner: Examiner, limits: image.Limits, workers: Workers
 ) -> None:
@@ -168,9 +161,9 @@ def check_models(
         if workers.stop.is_set() or not found.is_enough:
             return
         better = found.better
-        if better is None and found.is_proven(USED):
+        if better is None and found.is_proven(USED) and manifest.preprocessing is not None:
             with suppress(ManifestError):
-                rewrite(model, preprocessing=checked(manifest.preprocessing, found.images))
+                rewrite(model, preprocessing=manifest.preprocessing.checked(found.images))
         doubt = "" if better is None else _doubt(manifest, found, better)
         execute("INSERT INTO meta VALUES (?, ?)", (key, doubt))
 
