@@ -198,19 +198,14 @@ def _record_into(
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:
+        is_compared = announce is not None and job.labels_from is None  # its time is announced
         options = recording.RecordOptions(
             limits=job.limits,
             opened=opened,
             sysfs=job.config.power.sysfs,
             kept=job.kept,
-            unproven=frozenset() if announce is None or job.labels_from is not None else _unproven(job.served),
+            unproven=frozenset(name for name, one in job.served.items() if is_compared and one.manifest.is_unproven),
         )
         done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
     if not done.finished:
         raise KeyboardInterrupt
-
-
-def _unproven(models: Mapping[str, Model]) -> frozenset[str]:
-    """Return the models whose preprocessing nobody has checked; jetsel's own need no check."""
-    added = {name: model.manifest.preprocessing for name, model in models.items()}
-    return frozenset(name for name, one in added.items() if one is not None and not one.is_checked)

@@ -138,6 +138,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return hashlib.sha256(plain).hexdigest()
 
     @property
+    def is_unproven(self) -> bool:
+        """Whether its preprocessing was described and never checked."""
+        return self.preprocessing is not None and not self.preprocessing.is_checked
+
+    @property
     def cost_ms(self) -> float:
         """What one photograph costs, to order a family by: the time that was measured, or else one by operations."""
         if self.latency_ms is not None:

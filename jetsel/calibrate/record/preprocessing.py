@@ -24,7 +24,7 @@ from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.record.workers import Workers
 from jetsel.engines import Output
 from jetsel.image import InputSpec
-from jetsel.zoo import Manifest, Model
+from jetsel.zoo import Model
 from jetsel.zoo.conventions import CONVENTIONS, convention
 from jetsel.zoo.placing import rewrite
 
@@ -32,9 +32,6 @@ LEAST_IMAGES, MOST_IMAGES = 10, 100
 MOST_WAYS = 6  # in a calibration, whose owner did not ask for the comparison
 USED = "as described"
 _RISK = 0.01  # of a test: 99 % sure
-
-Infer = Callable[[NDArray[np.float32]], Output]
-"""Runs a model on a batch of one image, (1, 3, height, width)."""
 
 
 def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, InputSpec]:
@@ -45,8 +42,8 @@ def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, Inp
     known = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
     if used is None:
         return known
-    first = {_levels(spec): name for name, spec in reversed([(USED, used), *known.items()])}
-    others = {name: spec for name, spec in known.items() if first[_levels(spec)] == name}
+    first = {(spec.channels, spec.mean, spec.std): name for name, spec in reversed([(USED, used), *known.items()])}
+    others = {name: spec for name, spec in known.items() if name in first.values()}
     channels: Literal["rgb", "bgr"] = "bgr" if used.channels == "rgb" else "rgb"
     resize: Literal["stretch", "shorter-side"] = "stretch" if used.resize == "shorter-side" else "shorter-side"
     return {
@@ -57,39 +54,32 @@ def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, Inp
     }
 
 
-def _levels(spec: InputSpec) -> tuple[object, ...]:
-    return spec.channels, spec.mean, spec.std
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One model on one image in several ways. limits: of the images' files."""
-
-    infer: Infer
-    ways: Mapping[str, InputSpec]
-    limits: image.Limits
-
-    def __call__(self, one: Labelled) -> list[bool] | None:
-        """Return in which ways the model is right, None if the file cannot be used; raises EngineFailedError."""
-        decode_px = max(spec.shorter_px for spec in self.ways.values())
-        try:
-            photograph = show(image.read_file(one.path, self.limits), one.cut, self.limits, decode_px).photograph
-        except (OSError, BadImageError, ImageTooLargeError):
-            return None
-        logits = [self.infer(image.model_input(photograph, spec)).logits for spec in self.ways.values()]
-        return [int(answer.argmax()) == one.class_number for answer in logits]
+def right_in(
+    one: Labelled,
+    infer: Callable[[NDArray[np.float32]], Output],
+    ways: Mapping[str, InputSpec],
+    limits: image.Limits,
+) -> list[bool] | None:
+    """Return in which ways a model is right on an image, None if the file cannot be used; raises EngineFailedError."""
+    decode_px = max(spec.shorter_px for spec in ways.values())
+    try:
+        photograph = show(image.read_file(one.path, limits), one.cut, limits, decode_px).photograph
+    except (OSError, BadImageError, ImageTooLargeError):
+        return None
+    logits = [infer(image.model_input(photograph, spec)).logits for spec in ways.values()]
+    return [int(answer.argmax()) == one.class_number for answer in logits]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """On which images a model is right, (n,), by way. classes: the images of each."""
+    """On which images a model is right, (n,), by way. classes: the number of images of each."""
 
     right: Mapping[str, NDArray[np.bool_]]
     classes: Mapping[int | None, int]
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> Comparison:
-        """Put the outcomes of a Trial together; images that cannot be used are left out."""
+        """Put the outcomes of `right_in` together; images that cannot be used are left out."""
         seen = [(one.class_number, right) for one, right in outcomes if right is not None]
         columns = zip(*(right for _, right in seen), strict=True) if seen else ()
         right = {way: np.array(column) for way, column in zip(ways, columns, strict=False)}
@@ -130,10 +120,10 @@ class Comparison:
 
 
 def drawn(images: Iterable[Labelled]) -> list[Labelled]:
-    """Return up to MOST_IMAGES of the labelled images, drawn evenly over the classes: the same in each run."""
+    """Return up to MOST_IMAGES labelled images but for copies, drawn evenly over the classes: the same each time."""
     by_class: dict[int, list[Labelled]] = defaultdict(list)
     for one in sorted(images, key=lambda one: drawn_order(f"{one.label}/{one.path.name}{one.cut.text}")):
-        if one.class_number is not None:
+        if one.class_number is not None and one.cut.shorter_px is None:
             by_class[one.class_number].append(one)
     by_turns = chain.from_iterable(zip_longest(*by_class.values()))
     return list(islice((one for one in by_turns if one is not None), MOST_IMAGES))
@@ -155,21 +145,17 @@ def check_models(
             continue
         spec = manifest.input
         tried = dict(islice(ways(spec, spec.width_px, spec.height_px).items(), MOST_WAYS))
-        trial = Trial(partial(examiner.infer, manifest.name), tried, limits)
-        with closing(workers.work("comparing", trial, shown)) as outcomes:
+        answer = partial(right_in, infer=partial(examiner.infer, manifest.name), ways=tried, limits=limits)
+        with closing(workers.work("comparing", answer, shown)) as outcomes:
             found = Comparison.of(outcomes, tried)
         if workers.stop.is_set() or not found.is_enough:
             return
-        better = found.better
-        if better is None and found.is_proven(USED) and manifest.preprocessing is not None:
+        better, doubt = found.better, ""
+        if better is not None:
+            counts = f"{found.count(USED)} of {found.images} images; prepared with {better}, on {found.count(better)}"
+            repair = f"jetsel models set {manifest.name} --family {manifest.family} {better}"
+            doubt = f"{manifest.name} is right on {counts}: {repair}"
+        elif found.is_proven(USED) and manifest.preprocessing is not None:
             with suppress(ManifestError):
                 rewrite(model, preprocessing=manifest.preprocessing.checked(found.images))
-        doubt = "" if better is None else _doubt(manifest, found, better)
         execute("INSERT INTO meta VALUES (?, ?)", (key, doubt))
-
-
-def _doubt(manifest: Manifest, found: Comparison, better: str) -> str:
-    counts = f"{found.count(USED)} of {found.images} images; prepared with {better}, on {found.count(better)}"
-    return (
-        f"{manifest.name} is right on {counts}: jetsel models set {manifest.name} --family {manifest.family} {better}"
-    )

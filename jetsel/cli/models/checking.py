@@ -55,7 +55,7 @@ def _compared(
 ) -> Comparison:
     """Run the model on the images in each way, and print the outcome; raises ManifestError if they are too few."""
     from jetsel.calibrate.record.photographs import find
-    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, Comparison, Trial, drawn
+    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, Comparison, drawn, right_in
     from jetsel.cli.terminal import console, table
     from jetsel.engines.onnx import OnnxEngine
     from jetsel.site.configured import limits_of
@@ -63,8 +63,8 @@ def _compared(
     found = find(images, labels, None, need_labels=True)
     shown = drawn(found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
-        trial = Trial(engine.infer, tried, limits_of(values))
-        seen = Comparison.of(((one, trial(one)) for one in shown), tried)
+        limits = limits_of(values)
+        seen = Comparison.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
     out = len(found.skipped) + len(shown) - seen.images
     if not seen.is_enough:
         raise ManifestError(

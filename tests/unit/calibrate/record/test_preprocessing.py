@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from jetsel.calibrate.record import find, load, loaded_models, record
+from jetsel.calibrate.record.cuts import Cut
 from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, Comparison, drawn, ways
 from jetsel.zoo import Family, scan
@@ -59,7 +60,7 @@ def test_images_are_drawn_evenly_over_the_classes_and_the_same_wherever_they_lie
     assert len(chosen) == MOST_IMAGES
     assert [sum(one.class_number == c for one in chosen) for c in range(3)] == [65, 30, 5]
     assert [one.path.name for one in chosen] == [one.path.name for one in drawn(reversed(images("/b")))]
-    assert drawn([Labelled(Path("a.jpg"), None, None)]) == []
+    assert drawn([Labelled(Path("a.jpg"), None, None), Labelled(Path("a.jpg"), 0, "0", Cut(64))]) == []
 
 
 def test_ways_differ_in_levels_channels_and_resizing() -> None:
