@@ -25,7 +25,7 @@ STANDARDISED: dict[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
 LEVELS: dict[str, Any] = {"mean": (0.0, 0.0, 0.0), "std": _LEVELS}  # 0 to 255
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
-    # ultralytics 8.3, ultralytics/data/augment.py: classify_transforms, with DEFAULT_MEAN and DEFAULT_STD.
+    # ultralytics 8.4, ultralytics/data/augment.py: classify_transforms, with DEFAULT_MEAN and DEFAULT_STD.
     "ultralytics": {**CROPPED, **SCALED, "interpolation": "antialiased-bilinear"},
     # torchvision 0.28, torchvision/transforms/_presets.py: ImageClassification; 256 for 224 is its `resize_size`.
     "torchvision": {
@@ -63,10 +63,15 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 def convention(name: str, width_px: int, height_px: int) -> InputSpec:
     """Return how a framework prepares images for an input of this size; raises ManifestError for an unknown name."""
+    return msgspec.convert(sized(values_of(name), width_px, height_px), InputSpec)
+
+
+def values_of(name: str) -> dict[str, Any]:
+    """Return the values of a convention; raises ManifestError for an unknown name."""
     if name not in CONVENTIONS:
         near = did_you_mean(name, CONVENTIONS)
         raise ManifestError(f"there is no convention {name}{near}: use one of {', '.join(CONVENTIONS)}")
-    return msgspec.convert(sized(CONVENTIONS[name], width_px, height_px), InputSpec)
+    return CONVENTIONS[name]
 
 
 def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
