@@ -106,7 +106,7 @@ def add_model(
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
         seen = try_it(weights)
-        if check is not None and not {"mean", "std"} <= wanted.spec.keys():
+        if check is not None and wanted.preprocessing is None:
             check(weights, labels, None)
         manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
         if check is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jetsel.zoo.manifest import Preprocessing
 
 
-def check(
+def proven(
     images: Path, values: Config, weights: Weights, labels: Labels, manifest: Manifest | None, *, quiet: bool
 ) -> Preprocessing | None:
     """Compare how a model is prepared with other ways, and return what its manifest is to say of it.
@@ -40,13 +40,13 @@ def check(
     used = f"{seen.count(USED)} of {seen.images} images"
     if (better := seen.better) is not None:
         raise ManifestError(
-            f"{weights.name} is right on {used} as it is described, and surely on more with {better}: add it with that "
-            "option"
+            f"{weights.name} is right on {used} as it is described, and on {seen.count(better)} with {better}: add it "
+            "with that option instead"
         )
     before = manifest.preprocessing
     if before is None or seen.is_proven(USED):
         return before and before.checked(seen.images)
-    typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=True)
+    typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
     return before
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.add import Interpolation
 from jetsel.cli.models.placed import triple
+from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
 from jetsel.cli.options import ConfigFile, Json, emit
 
 
@@ -16,22 +16,13 @@ def set_input(
     family: Annotated[
         str | None, typer.Option("--family", metavar="NAME", help="Family of NAME, if the name is ambiguous.")
     ] = None,
-    like: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Convention to follow; other options change it (see models add).")
-    ] = None,
-    mean: Annotated[str | None, typer.Option(metavar="A,B,C", help="Mean of each channel, in units of 0 to 1.")] = None,
-    std: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Standard deviation of each channel, in units of 0 to 1.")
-    ] = None,
-    channels: Annotated[Literal["rgb", "bgr"] | None, typer.Option(help="Order of the input's channels.")] = None,
-    resize: Annotated[
-        Literal["shorter-side", "stretch"] | None,
-        typer.Option(help="Scale both sides alike and crop, or stretch to the input."),
-    ] = None,
-    resize_px: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Shorter side after scaling, before the crop.")
-    ] = None,
-    interpolation: Annotated[Interpolation | None, typer.Option(help="Interpolation used in training.")] = None,
+    like: Like = None,
+    mean: Mean = None,
+    std: Std = None,
+    channels: Channels = None,
+    resize: Resize = None,
+    resize_px: ResizePx = None,
+    interpolation: Interpolation = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:

@@ -1,14 +1,16 @@
 """How images are prepared for a model: proven by labelled images as it is added, and corrected later."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jetsel.zoo import Model, scan
 from jetsel.zoo.conventions import convention
-from tests.unit.cli.model_commands import run
-from tests.unit.zoo.lights import SIDE_PX, put_light_model
+from tests.unit.cli.model_commands import only_model, run
+from tests.unit.zoo.lights import LABELS, MODEL, SIDE_PX, lights, put_light_model
 
 
 @pytest.fixture
@@ -59,3 +61,72 @@ def test_what_cannot_be_set_changes_nothing(config: str, tmp_path: Path, monkeyp
     (tmp_path / "models").rename(planned / "000-lights")
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     assert "came with a fleet's plan" in run("set", "lamp", "--like", "keras", status=1, config=config)
+
+
+@pytest.fixture
+def add(own: Path, tmp_path: Path) -> Callable[..., str]:
+    """Return what adds a model for the levels -1 to 1, checked on images: its options, and how many images."""
+    onnx, labels = tmp_path / "lamp.onnx", tmp_path / "lights.tsv"
+    onnx.write_bytes(MODEL)
+    labels.write_text(LABELS)
+
+    def go(*options: object, images: int = 20, status: int = 0) -> str:
+        shown = lights(tmp_path / str(images), images)
+        sizes = ("--labels", labels, "--input", f"{SIDE_PX}x{SIDE_PX}")
+        said = run("add", onnx, *sizes, "--check", shown, *options, status=status)
+        assert own.exists() == (status == 0) or not any(own.iterdir())
+        return said
+
+    return go
+
+
+@pytest.mark.parametrize("options", [("--like", "keras-tf"), ("--mean", "0.5,0.5,0.5", "--std", "0.5,0.5,0.5")])
+def test_a_model_that_labelled_images_prove_is_added_with_the_proof(
+    add: Callable[..., str], own: Path, options: tuple[str, ...]
+) -> None:
+    rows = {line.rpartition(" 20")[0].strip() for line in add(*options).splitlines() if " 20 " in f"{line} "}
+    assert "as described" in rows
+    found = only_model(own).manifest.preprocessing
+    assert found is not None
+    assert found.is_checked
+    assert found.source.endswith("; checked on 20 images")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--like", "torchvision"),
+        ("--mean", "0.00196,0.00196,0.00196", "--std", "0.5,0.5,0.5"),  # divided by 255 once too often
+    ],
+)
+def test_a_model_that_is_prepared_wrongly_is_refused_with_the_option_that_repairs_it(
+    add: Callable[..., str], options: tuple[str, ...]
+) -> None:
+    said = add(*options, status=1)
+    assert "is right on 10 of 20 images as it is described, and on 20 with --like keras-tf" in said
+    add("--like", "keras-tf")
+
+
+def test_if_nothing_describes_a_model_the_images_find_its_convention(add: Callable[..., str]) -> None:
+    assert "right most often with --like keras-tf: add it with that option" in add(status=1)
+
+
+def test_too_few_images_are_refused_and_those_of_other_classes_left_out(
+    add: Callable[..., str], tmp_path: Path, own: Path
+) -> None:
+    said = add("--like", "keras-tf", images=8, status=1)
+    assert "8 images of 2 of the model's classes are too few, 0 files are left out: give 10 to 100" in said
+    lights(tmp_path / "20", 20)
+    shutil.copytree(tmp_path / "20" / "dark", tmp_path / "20" / "noon")
+    (tmp_path / "20" / "dark" / "broken.png").write_bytes(b"")
+    assert "left out: 11 files" in add("--like", "keras-tf")
+    assert only_model(own).manifest.is_unproven is False
+
+
+def test_what_a_guess_may_be_right_on_too_is_added_unproven(add: Callable[..., str], own: Path, tmp_path: Path) -> None:
+    images = lights(tmp_path / "10", 10)
+    shutil.copy(images / "dark" / "000.png", images / "bright" / "wrong.png")  # 10 of 11: 1.3 % of guesses reach it
+    assert "note: it is right on 10 of 11 images, which a guess may be too" in add("--like", "keras-tf", images=10)
+    assert only_model(own).manifest.is_unproven
+    said = json.loads(add("--like", "keras-tf", "--name", "again", "--family", "again", "--json"))
+    assert said["preprocessing"]["is_checked"] is True
