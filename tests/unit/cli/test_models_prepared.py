@@ -103,19 +103,21 @@ def test_a_model_that_is_prepared_wrongly_is_refused_with_the_option_that_repair
     add: Callable[..., str], options: tuple[str, ...]
 ) -> None:
     said = add(*options, status=1)
-    assert "is right on 10 of 20 images as it is described, and on 20 with --like keras-tf" in said
+    assert "right on 10 of 20 images" in said
+    assert "on 20 with --like keras-tf" in said
     add("--like", "keras-tf")
 
 
 def test_if_nothing_describes_a_model_the_images_find_its_convention(add: Callable[..., str]) -> None:
-    assert "right most often with --like keras-tf: add it with that option" in add(status=1)
+    assert "most often with --like keras-tf" in add(status=1)
 
 
 def test_too_few_images_are_refused_and_those_of_other_classes_left_out(
     add: Callable[..., str], tmp_path: Path, own: Path
 ) -> None:
     said = add("--like", "keras-tf", images=8, status=1)
-    assert "8 images of 2 of the model's classes are too few, 0 files are left out: give 10 to 100" in said
+    assert "8 images of 2 of the model's classes" in said
+    assert "give 10 to 100 images" in said
     lights(tmp_path / "20", 20)
     shutil.copytree(tmp_path / "20" / "dark", tmp_path / "20" / "noon")
     (tmp_path / "20" / "dark" / "broken.png").write_bytes(b"")
@@ -126,7 +128,7 @@ def test_too_few_images_are_refused_and_those_of_other_classes_left_out(
 def test_what_a_guess_may_be_right_on_too_is_added_unproven(add: Callable[..., str], own: Path, tmp_path: Path) -> None:
     images = lights(tmp_path / "10", 10)
     shutil.copy(images / "dark" / "000.png", images / "bright" / "wrong.png")  # 10 of 11: 1.3 % of guesses reach it
-    assert "note: it is right on 10 of 11 images, which a guess may be too" in add("--like", "keras-tf", images=10)
+    assert "note: it is right on 10 of 11 images" in add("--like", "keras-tf", images=10)
     assert only_model(own).manifest.is_unproven
     said = json.loads(add("--like", "keras-tf", "--name", "again", "--family", "again", "--json"))
     assert said["preprocessing"]["is_checked"] is True
