@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from jetsel.base.files import TEMPORARY
 from jetsel.calibrate.record import find, load, loaded_models, record
 from jetsel.calibrate.record.cuts import Cut
 from jetsel.calibrate.record.photographs import Labelled
@@ -111,6 +112,18 @@ def test_a_calibration_warns_of_what_is_surely_worse_and_notes_what_passes_once(
     assert noted["ours"] is None
     assert "comparing" not in go(tmp_path, family, images), "the recording has it"
     assert load(tmp_path / "recording.db", family).doubts.keys() == {"bad"}
+
+
+def test_what_passes_in_a_folder_that_cannot_be_written_is_not_compared_again_either(
+    family: Family, tmp_path: Path
+) -> None:
+    (tmp_path / "models" / f"{TEMPORARY}work").touch()  # where a folder is due
+    images = lights(tmp_path / "images", 24)
+    assert "comparing" in go(tmp_path, family, images)
+    assert [one.manifest.preprocessing for one in family.models] == [
+        one.manifest.preprocessing for one in scan([tmp_path / "models"]).families["lights"].models
+    ]
+    assert "comparing" not in go(tmp_path, family, images)
 
 
 def test_too_few_images_or_one_class_stop_no_calibration_and_settle_nothing(family: Family, tmp_path: Path) -> None:
