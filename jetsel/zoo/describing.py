@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,23 +130,21 @@ def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iter
     """Yield what the metadata says, then the files beside a model, or above it if it lies in a folder `onnx`."""
     props = {entry.key: entry.value for entry in model.metadata_props}
     for of_props in (neighbours.of_ultralytics, neighbours.of_custom_vision, neighbours.of_properties):
-        yield _said(f"metadata of {onnx.name}", lambda: props, of_props, tell)
+        yield _said(f"metadata of {onnx.name}", props, of_props, tell)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
     for name, of_file in _JSON.items():
         for path in (folder / name for folder in folders if (folder / name).is_file()):
-            yield _said(name, partial(_decoded, path), of_file, tell)
+            yield _said(name, path, of_file, tell)
     for path in (folder / name for name in _TEXTS for folder in folders if (folder / name).is_file()):
         yield Said(path.name, {"labels": labels_text(path)})
 
 
-def _decoded(path: Path) -> Any:
-    return json.loads(read_bounded(path, MAX_BYTES))
-
-
-def _said(source: str, load: Callable[[], Any], read: neighbours.Reader, tell: Callable[[str], None]) -> Said:
+def _said(source: str, content: dict[str, Any] | Path, read: neighbours.Reader, tell: Callable[[str], None]) -> Said:
     """Return what a source says: nothing, and a line for the owner, if it cannot be read; raises ManifestError."""
     try:
-        return Said(source, read(load()))
+        return Said(
+            source, read(json.loads(read_bounded(content, MAX_BYTES)) if isinstance(content, Path) else content)
+        )
     except ManifestError as error:
         raise ManifestError(f"{source}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
