@@ -89,16 +89,21 @@ def check_order(job: Job, order: InstallRequest) -> None:
 
 def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
     """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
-    path = recording_path(calibrations.folder, calibrations.family, folder, job.sizes)
+    path = recording_path(calibrations, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
-def recording_path(folder: Path, family: str, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
-    """Return one file for each family, source and sizes, so that the same command goes on with its own."""
+def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
+    """Return one file for each family, source and sizes, so that the same command goes on with its own.
+
+    If larger models join, images are decoded for them, and the file is another one. Raises CalibrationError if the
+    family has no models.
+    """
+    models, _ = calibrations.served()
     source = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
-    name = "-".join((family, photos.resolve().name, *map(str, sizes), source))
-    return folder / "recordings" / f"{name}.sqlite"
+    name = "-".join((models.name, photos.resolve().name, *map(str, sizes), f"{models.decode_px}px", source))
+    return calibrations.folder / "recordings" / f"{name}.sqlite"
 
 
 def record(

@@ -151,7 +151,7 @@ def calibrate(
         raise typer.BadParameter("name either a folder of images or --boxes CSV, or use --retime", param_hint="IMAGES")
     photos, shorter_px = photos or boxes, _sizes(sizes)
     assert photos is not None
-    path = recording or recording_path(calibrations.folder, calibrations.family, photos, shorter_px)
+    path = recording or recording_path(calibrations, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models, sizes=shorter_px)
@@ -260,12 +260,12 @@ def _said(findings: Findings, outcome: dict[str, Any]) -> str:
     """What was installed, and what that changes."""
     winner, rival = findings.winner, findings.rival
     if outcome["installed"] is not None:
-        changed = f"its default policy is {winner}"
-        if outcome["is_served"]:
-            changed = f"{winner} still answers by default"
-            if winner != rival:
-                changed = f"{winner} answers by default now, in place of {rival}"
-        return f"installed as number {outcome['installed']}: {changed}; to undo: jetsel calibration rollback"
+        changed = f": its default policy is {winner}"
+        if winner == rival:
+            changed = f": {winner} goes on answering, and requests can name the other policies"
+        elif outcome["is_served"]:
+            changed = f": {winner} answers by default now, in place of {rival}"
+        return f"installed as number {outcome['installed']}{changed}; to undo: jetsel calibration rollback"
     if not findings.is_allowed:
         closest = f"no policy is within the limits, {winner} comes closest"
         return f"nothing was installed: {closest}; raise the limits, or add a model"

@@ -141,7 +141,7 @@ def rollback(
         typer.Option(
             min=0,
             metavar="NUMBER",
-            help="Number of the calibration to use; 0 is the shipped one (default: the previous one).",
+            help="Number of the calibration to use; 0: what came with the models, or none (default: the previous one).",
         ),
     ] = None,
     family: FamilyName = None,
@@ -158,7 +158,9 @@ def rollback(
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
-    refused = {entry.number: entry.reason for entry in calibrations.entries() if entry.reason is not None}
+    entries = calibrations.entries()
+    refused = {entry.number: entry.reason for entry in entries if entry.reason is not None}
+    before = next((entry.number for entry in entries if entry.is_current), None)
     chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
         chosen = shipped(calibrations.models)
@@ -166,7 +168,10 @@ def rollback(
     number = installed.SHIPPED if chosen is None else chosen.number
     plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
     used = chosen.called if chosen else "no calibration: the family ships without one"
-    emit(plain, json, f"family {calibrations.family} now uses {used}\n{outcome.message}")
+    if chosen is None and calibrations.models is not None:
+        used += f"; {calibrations.incumbent().policy} answers by default"
+    back = "" if before is None else f"\nto use number {before} again: jetsel calibration rollback --to {before}"
+    emit(plain, json, f"family {calibrations.family} now uses {used}{back}\n{outcome.message}")
     if outcome.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
 

@@ -138,7 +138,9 @@ async def _all(
 
     failed = 0
     async with client:
-        await client.status()  # if nobody listens, one line says so rather than one for each image
+        daemon = await client.status()  # if nobody listens, one line says so rather than one for each image
+        if daemon.state == "loading":
+            typer.echo("the daemon is loading its models: waiting for it, which counts in the time here", err=True)
         tasks = [asyncio.create_task(one(path)) for path in images]
         try:
             for task in tasks:

@@ -37,7 +37,7 @@ def evaluate(
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
-    path = recording or recording_path(calibrations.folder, calibrations.family, photos)
+    path = recording or recording_path(calibrations, photos)
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # each is compared
     with Output(quiet=json) as output:
         in_use = calibrations.incumbent()

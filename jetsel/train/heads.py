@@ -49,11 +49,12 @@ class Embedded:
 class Trained:
     """A head trained on all images, and the share of those held out that one trained on the rest got right.
 
-    accuracy: the reason, in words, if there are too few distinct images.
+    accuracy: the reason, in words, if there are too few distinct images. held_out: how many images were.
     """
 
     head: Head
     accuracy: float | str
+    held_out: int
 
 
 class _Seen(NamedTuple):
@@ -120,7 +121,9 @@ def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained
     for done, (model, embeddings) in enumerate(seen.embeddings.items()):
         tell("training", done, len(seen.embeddings))
         accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, seen.classes, held)
-        found[model] = Trained(_fitted(embeddings, seen.classes), accuracy)
+        found[model] = Trained(
+            _fitted(embeddings, seen.classes), accuracy, 0 if isinstance(held, str) else int(held.sum())
+        )
     tell("training", len(found), len(found))
     return found
 

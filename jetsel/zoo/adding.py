@@ -218,7 +218,12 @@ def family_of_heads(
             f"use --family {family.name} --name KIND; for a family of its own, choose another name with --family{again}"
         )
     others = {one.manifest.origin or place for one in known} - {place}
-    told = [f"family {family.name} has heads of {one} too, in one cascade with the new ones" for one in sorted(others)]
+    adds = "" if there else f": this adds {len(names)} heads of the backbone {backbone.name}"
+    told = [
+        f"family {family.name} has heads of {one} too{adds}, in one cascade with them; for another light or "
+        "camera, use --name KIND"
+        for one in sorted(others)
+    ]
     return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *told)), there
 
 
@@ -248,6 +253,16 @@ def heads_beside(
         raise ManifestError(f"{base or f'family {name}'}: gives no embedding, which a head is trained on")
     models = tuple(_named(model, f"{model.manifest.name}-{kind}") for model in reversed(able.values()))
     there = {model.manifest.name: known[model.manifest.name] for model in models if model.manifest.name in known}
+    strange = [
+        model.manifest.name
+        for model in models
+        if model.manifest.name in there and there[model.manifest.name].manifest.sha256 != model.manifest.sha256
+    ]
+    if strange:
+        raise ManifestError(
+            f"family {name} has {', '.join(strange)} on other backbones, as of its first training: choose another "
+            f"--name, such as {kind}2"
+        )
     if there and not replace:
         raise ManifestError(
             f"family {name} has {', '.join(there)} already: choose another --name; --replace trains them again"

@@ -207,7 +207,7 @@ class Goal:
                 return True, said
             lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
             too_few = f"{len(rival.correct):,} images are not enough to rule out {lost}"
-            return False, f"{said}; {too_few}{_more(rival, spare, error)}"
+            return False, f"{said}; {too_few}{_more(rival, spare, error)}, or accept a larger loss with --may-lose"
         if is_right_more:  # surely, and surely slower: more images would not decide between the two
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
             return False, f"{said}; set --min-accuracy or {limit} to choose between the two"
@@ -253,7 +253,7 @@ def _more(rival: Outcomes, gain: float, error: float) -> str:
     if gain <= 0:
         return ""
     photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
-    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f}"
+    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f} images"
 
 
 def difference(

@@ -110,8 +110,10 @@ def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, 
     if best is not None:
         return best, reference, None
     others = [name for name in outcomes if name not in singles]
-    said = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}" if others else None
-    return reference, reference, said
+    if not others:
+        return reference, reference, None
+    said = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}"
+    return reference, reference, f"{said}. To install it all the same: --policy {others[0]}"
 
 
 def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
@@ -136,8 +138,10 @@ def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Run]:
 def _verdict(order: InstallRequest, winner: str, rival: str, said: str, *, is_better: bool, is_chosen: bool) -> str:
     """Say why the winner is to be installed, or why not. said: how it compares. is_chosen: the rival, by the owner."""
     in_use = f"{rival}, the policy in use" if is_chosen else rival
-    if winner == rival:
+    if winner == rival and is_chosen:
         return f"no policy is shown to be a better choice than {in_use}{said}"
+    if winner == rival:
+        return f"no policy is proven to be a better choice yet, so {in_use} goes on answering{said}"
     if order.policy is not None or not is_chosen:
         why = "the best choice" if order.policy is None else "what you asked for"
         return f"{winner} is {why}. Compared with {in_use}, {said}"

@@ -119,12 +119,16 @@ def premodel_in_words(chain: FittedChain) -> str:
         f", compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features "
         f"and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
-    nothing = "" if chain.offered else " adds nothing here, so chain is not offered"
+    chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
+    install = "" if chain.offered else "; --policy chain installs it all the same"
     kinds = "".join(
         f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
         for kind in chain.kinds
     )
-    return f"The premodel{nothing}: {adds}.{kinds}"
+    rest = 1 - sum(kind.share for kind in chain.kinds)
+    if chain.kinds and rest >= 0.005:
+        kinds += f" The other {100 * rest:.0f} % go to other models first; no single feature describes them."
+    return f"The premodel: {adds}{chance}{install}.{kinds}"
 
 
 def score(labels_from: str | None) -> str:

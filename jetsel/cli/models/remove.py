@@ -75,6 +75,10 @@ def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tup
     try:
         found, model = zoo.find(name, family)
     except UnknownModelError as error:
+        models = zoo.families[family].models if family in zoo.families else ()
+        of_kind = [one.manifest.name for one in models if one.manifest.name.endswith(f"-{name}")]
+        if of_kind:
+            raise UnknownModelError(f"{error}; of the kind {name} it has {', '.join(of_kind)}: remove each") from None
         if name not in zoo.families:
             raise
         raise UnknownModelError(f"{error}; {name} is a family: jetsel models remove --family {name}") from None

@@ -30,8 +30,9 @@ def train_head(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Family whose models give embeddings (default: efficientnet-lite); with --name, the model of --family "
-            "to build on (default: each backbone of the family).",
+            help="Family whose models give embeddings (default: imagenet, which `jetsel models pull efficientnet-lite` "
+            "makes; without a download: starter); with --name, the model of --family to build on (default: each "
+            "backbone of the family).",
         ),
     ] = None,
     family: Annotated[
@@ -61,6 +62,10 @@ def train_head(
     The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
     then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
+    import numpy as np
+
+    from jetsel.calibrate.judge.metrics import share_interval
+    from jetsel.calibrate.judge.words import half_width
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.cli.models.placed import notes_of
@@ -78,6 +83,8 @@ def train_head(
     place = check_before(values, labels, found, folder)
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
     decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
+    if not json:
+        _print_notes(made.notes)
     with Output(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
         trained = train(seen, labels.names, output.step)
@@ -89,12 +96,12 @@ def train_head(
         for model in known.models
         for new in [model.manifest.name]
     ]
-    notes = [*made.notes, *notes_of(values, models[0].directory, made.name, list(trained))]
+    notes = notes_of(values, models[0].directory, made.name, list(trained))
     accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
     unmeasured = next((one.accuracy for one in trained.values() if isinstance(one.accuracy, str)), None)
     if json:
         told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}
-        told |= {"unreadable": len(seen.unreadable), "notes": notes}
+        told |= {"unreadable": len(seen.unreadable), "notes": [*made.notes, *notes]}
         told |= {"accuracy": accuracies, "accuracy_reason": unmeasured}
         print_json({**told, "left_out": [(str(path), reason) for path, reason in left_out]})
         return
@@ -102,13 +109,19 @@ def train_head(
     for line in left_out_lines(left_out):
         typer.echo(line)
     for new, accuracy in accuracies.items():
-        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images")
+        count = trained[new].held_out
+        half = 100 * half_width(share_interval(np.arange(count) < round(accuracy * count)))
+        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
+    _print_notes(notes)
+    others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
+    typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
+
+
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
         typer.echo(f"note: {note}")
-    others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
-    typer.echo(f"next: jetsel reload, and jetsel calibrate {others} --family {made.name}")
 
 
 def _planned(
@@ -121,7 +134,7 @@ def _planned(
     from jetsel.zoo.labels import table_of
 
     if name is None:
-        known, names = _backbone(zoo, backbone or pretrained.NAME), class_names(photos)
+        known, names = _backbone(zoo, backbone or pretrained.FAMILY), class_names(photos)
         return known, *family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")
@@ -172,8 +185,8 @@ def _backbone(zoo: Zoo, name: str) -> Family:
     from jetsel.base.errors import ManifestError
     from jetsel.zoo import pretrained
 
-    found = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
+    found = zoo.families.get(name)
     if found is None:
-        repair = f"jetsel models pull {name}" if name == pretrained.NAME else "see jetsel models list"
-        raise ManifestError(f"there is no family {name} to train on: {repair}")
+        pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
+        raise ManifestError(f"--backbone: there is no family {name}; there are {', '.join(zoo.families)}, and {pull}")
     return found
