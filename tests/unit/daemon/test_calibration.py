@@ -85,7 +85,7 @@ def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_a
     family = served(models, owners).families["cats"]
     assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert f"has version {VERSION - 1}, which this jetsel no longer reads: jetsel calibrate IMAGES" in said
+    assert f"has version {VERSION - 1}, and this jetsel reads {VERSION}: jetsel calibrate IMAGES" in said
 
 
 def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path, owners: Path) -> None:
