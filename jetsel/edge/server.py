@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jetsel.base.estimate import Estimate
 from jetsel.base.events import event
-from jetsel.edge.messages import AskResult, Remote, State
+from jetsel.edge.messages import FEWEST, AskResult, Remote, State
+from jetsel.runtime.model_times import Estimate
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
 KEEPS = 0.95  # of the weight of what was seen before, at each new time: the last twenty decide
-FEWEST = 4  # times that make evidence
 LEAST_SPREAD = 0.1  # relative, of the sizes seen, for a slope to be told apart from noise
 
 
