@@ -23,7 +23,6 @@ from jetsel.power.machine import BoardFacts, Machine, differences, restored, thr
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer
-from jetsel.wire.power import BatteryStatus
 
 log = logging.getLogger("jetsel.power")
 
@@ -31,7 +30,6 @@ LOOK_S = 1.0  # between two looks at the board
 RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
-NO_STATE = "the battery does not report whether it is discharging"
 NOT_AS_CALIBRATED = "the board's state differs from that at the calibration"
 
 
@@ -127,14 +125,6 @@ class Metering:
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""
         return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
-
-    @property
-    def battery(self) -> BatteryStatus:
-        """The battery when the board was last looked at."""
-        known, reason = self.facts.battery.value, self.facts.battery.reason
-        if known is None:
-            return BatteryStatus(None, None, reason)
-        return BatteryStatus(known.percent, known.is_discharging, NO_STATE if known.is_discharging is None else None)
 
     def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
         """Return the policy; that of requirements counts on no energy while the board is not as it was calibrated."""

@@ -186,7 +186,7 @@ def _power(metering: Metering) -> PowerStatus:
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
         temperatures_c=facts.zones_c or None,
-        battery=metering.battery,
+        battery_percent=facts.battery_percent,
     )
 
 

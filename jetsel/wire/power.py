@@ -20,14 +20,6 @@ class BudgetStatus(Struct, frozen=True):
     state: str = ""
 
 
-class BatteryStatus(Struct, frozen=True):
-    """The battery: its charge (of several the mean) and whether it is discharged; `reason` says why one is null."""
-
-    percent: float | None = None
-    discharging: bool | None = None
-    reason: str | None = None
-
-
 class ModelEnergy(Struct, frozen=True):
     """What one model took above idle power since the start, by the energy that was calibrated of one run."""
 
@@ -86,7 +78,7 @@ class PowerStatus(Struct, frozen=True):
     out_of_conditions: list[str] = []
     budget: BudgetStatus | None = None
     judged: EstimatesJudged = EstimatesJudged()
-    battery: BatteryStatus = BatteryStatus()
+    battery_percent: float | None = None
     models: list[ModelEnergy] = []
     policies: list[PolicyEnergy] = []
     chooser_j: float | None = None

@@ -11,7 +11,7 @@ import zmq
 
 from jetsel import wire
 from jetsel.wire.counts import AnswerCounts, Histogram
-from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
+from jetsel.wire.power import EstimatesJudged, PowerStatus
 from jetsel.wire.status import FamilyStatus, ModelStatus, QueueStatus
 
 
@@ -101,7 +101,6 @@ UNMEASURED = PowerStatus(
     models=[],
     policies=[],
     judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
-    battery=BatteryStatus(None, None, "there is none"),
 )
 
 
