@@ -18,8 +18,7 @@ from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import EventFd
 from jetsel.engines.base import EngineFailedError, HostReport, HostState
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, Deaths, Resident, Residents, Rules
 
 log = logging.getLogger("jetsel.engines")
