@@ -15,18 +15,17 @@ from jetsel.daemon.metering import Metering, words
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
-from jetsel.engines import Backends, HostReport
+from jetsel.engines import Backends
 from jetsel.power.integration import FEWEST
 from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.counts import Histogram
-from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
+from jetsel.wire.power import EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
     ClientStatus,
     FamilyStatus,
     FrontPoint,
     FrontStatus,
-    HostStatus,
     ModelStatus,
     PromiseStatus,
     QueueStatus,
@@ -65,7 +64,7 @@ def status(
         progress=current.progress,
         power=_power(metering),
         queue=queue,
-        hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
+        hosts=backends.hosts(),
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
@@ -157,11 +156,6 @@ def _model(family: ServedFamily, name: str) -> ModelStatus:
     )
 
 
-def _host(backend: str, report: HostReport) -> HostStatus:
-    ago_s = None if report.last_end_ago_s is None else round(report.last_end_ago_s, 3)
-    return HostStatus(backend, report.state, report.reason, report.pid, report.restarts, report.last_end, ago_s)
-
-
 def _power(metering: Metering) -> PowerStatus:
     """Return all that is known of power, and of what was taken of it since the start."""
     sampler, estimates, facts = metering.sampler, metering.estimates, metering.facts
@@ -173,7 +167,7 @@ def _power(metering: Metering) -> PowerStatus:
         idle_w=None if metering.idle is None else metering.idle.mean_w,
         idle_reason=None if metering.idle is not None else metering.reason or metering.idle_reason,
         rate_hz=None if sampler is None else sampler.achieved_hz(),
-        dropped=[] if sampler is None else [DroppedRail(rail.name, rail.reason) for rail in sampler.dropped],
+        dropped=[] if sampler is None else list(sampler.dropped),
         power_mode=facts.power_mode.value,
         out_of_conditions=words(metering.conditions.reasons),
         budget=metering.budget.status,

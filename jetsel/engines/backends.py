@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
+from msgspec import structs
+
 from jetsel.base.errors import ConfigError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import Backend, Engine, HostReport
+from jetsel.engines.base import Backend, Engine
 from jetsel.engines.headed import with_head
+from jetsel.wire.status import HostStatus
 
 Factory = Callable[[HostSettings, Callable[[], None]], Backend]
 
@@ -56,10 +59,11 @@ class Backends:
         """Return the threads that wait for a process with a supervisor, which limits how long they do."""
         return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
 
-    def hosts(self) -> dict[str, HostReport]:
+    def hosts(self) -> list[HostStatus]:
         """Return the state of the engine host of each backend that has one and was asked for."""
         made = list(self._made.items())  # without the lock, which may be held for long while one is made
-        return {name: report for name, backend in made if (report := backend.report()) is not None}
+        reports = [(name, backend.report()) for name, backend in made]
+        return [structs.replace(report, backend=name) for name, report in reports if report is not None]
 
     def close(self) -> None:
         """Close every backend; their engines are closed before."""

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
+from jetsel.engines.base import EngineFailedError, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, Rules
 from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import Supervisor
+from jetsel.wire.status import HostStatus
 
 RUN_LIMIT_S = 2.0
 RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
@@ -58,7 +59,7 @@ class HostedBackend:
         """See Backend.asking."""
         return frozenset(self.supervisor.asking)
 
-    def report(self) -> HostReport:
+    def report(self) -> HostStatus:
         """See Backend.report."""
         return self.supervisor.report()
 

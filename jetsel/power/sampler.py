@@ -14,7 +14,8 @@ from collections import deque
 from jetsel.base.events import event
 from jetsel.power.finding import FoundRails, PowerSettings, find
 from jetsel.power.integration import Sample, Sum, add_up, stale_s
-from jetsel.power.sensors.rail import Dropped, RailError
+from jetsel.power.sensors.rail import RailError
+from jetsel.wire.power import DroppedRail
 
 log = logging.getLogger("jetsel.power")
 
@@ -47,7 +48,7 @@ class Sampler:
         self.board: str | None = None
         self.total_of: tuple[str, ...] = ()
         self.reason: str | None = "searching for power sensors"
-        self.dropped: tuple[Dropped, ...] = ()
+        self.dropped: tuple[DroppedRail, ...] = ()
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # of the rails and what is noted of them

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class DroppedRail(Struct, frozen=True):
-    """A rail that is not read, and why."""
+    """A rail, or what should have been one, or the total, that is not read, and why."""
 
     name: str = ""
     reason: str = ""
