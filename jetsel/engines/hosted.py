@@ -56,11 +56,9 @@ class HostedBackend:
         self.supervisor.close()
 
     def asking(self) -> frozenset[int]:
-        """See Backend.asking."""
         return frozenset(self.supervisor.asking)
 
     def report(self) -> HostStatus:
-        """See Backend.report."""
         return self.supervisor.report()
 
     def file(self, weights: Weights, threads: int) -> dict[str, Any]:
@@ -129,7 +127,6 @@ class HostedEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """See Engine.unavailable."""
         if self._refused is not None or self._process is self._supervisor.process:
             return self._refused
         return self._supervisor.down or "the engine host is loading it again"

@@ -40,7 +40,6 @@ class OnnxBackend:
         return engine
 
     def asking(self) -> frozenset[int]:
-        """See Backend.asking."""
         return frozenset()
 
     def report(self) -> None:

@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 from jetsel.base.weights import TrialRun, Weights
+from jetsel.engines.backends import with_head
 from jetsel.engines.base import Engine, EngineFailedError, warm_up
-from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 
 RUNS, AT_MOST_S = 20, 2.0
