@@ -96,7 +96,6 @@ def classify(
 
 
 def _box(text: str) -> list[float]:
-    """Return the numbers of --box."""
     try:
         x, y, width, height = (float(number) for number in text.split(","))
     except ValueError:

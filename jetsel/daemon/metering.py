@@ -12,9 +12,9 @@ from functools import partial
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
-from jetsel.daemon.budget import Budget
-from jetsel.daemon.estimates import Estimates, best_mj, estimated_mj
+from jetsel.daemon.estimates import Estimates, estimated_mj
 from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.pace import Budget
 from jetsel.policies import Policy
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
@@ -55,7 +55,6 @@ class Metering:
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
-        self._best_mj: dict[str, float | None] = {}
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -81,7 +80,6 @@ class Metering:
             family.driver.shared.unused = partial(self.unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
-        self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
         self._made_under = {_calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
 
     @property
@@ -104,8 +102,7 @@ class Metering:
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""
-        best = self._best_mj.get(family.name)
-        self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
+        self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
 
     def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Count an answer whose operating point was chosen, for the power budget.

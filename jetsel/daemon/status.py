@@ -22,7 +22,6 @@ from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.counts import Histogram
 from jetsel.wire.power import EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
-    ClientStatus,
     FamilyStatus,
     FrontPoint,
     FrontStatus,
@@ -30,8 +29,6 @@ from jetsel.wire.status import (
     PromiseStatus,
     QueueStatus,
 )
-
-CLIENTS = 10  # that are named, of those with requests under way
 
 
 def status(
@@ -78,7 +75,7 @@ def status(
 def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueStatus:
     """Return what is in the queue, and what it may hold. not_begun: admitted requests that nobody works on yet."""
     limits, in_queue = admission.limits, admission.in_queue
-    waiting, busiest = min(not_begun, in_queue), admission.busiest(CLIENTS)
+    waiting = min(not_begun, in_queue)
     return QueueStatus(
         waiting=waiting,
         working=in_queue - waiting,
@@ -87,8 +84,6 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
         pixels=admission.queued_pixels,
         most_requests=limits.queue_requests,
         most_bytes=round(limits.queue_mb * 1e6),
-        most_pixels=round(limits.queue_megapixels * 1e6),
-        clients=[ClientStatus(name, requests) for name, requests in busiest],
     )
 
 
@@ -132,7 +127,6 @@ def _front(family: ServedFamily) -> FrontStatus | None:
 
 
 def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
-    """Return the times of the runs of each model that ran, by family."""
     return {name: ran for name, family in families.items() if (ran := _ran(family))}
 
 
@@ -174,7 +168,6 @@ def _power(metering: Metering) -> PowerStatus:
         models=estimates.models(),
         policies=estimates.policies(),
         chooser_j=estimates.chooser_j(),
-        chooser_share=estimates.chooser_share(),
         judged=_judged(metering),
         rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,

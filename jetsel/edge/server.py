@@ -135,13 +135,13 @@ class Server:
 
     def status(self) -> EdgeServerStatus:
         """Return how it fares."""
-        network_ms, spread_ms = self.link.estimate(self.link.usual_bytes) or (None, None)
-        return EdgeServerStatus(self.url, self.reason, network_ms, spread_ms, dict(self.runs))
+        network_ms, _ = self.link.estimate(self.link.usual_bytes) or (None, None)
+        return EdgeServerStatus(self.url, self.reason, network_ms, dict(self.runs))
 
     def model_status(self, model: str) -> EdgeModelStatus:
         """Return how one of its models fares."""
-        known = self.times[model].at(self._now()) or (None, None)
-        return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), *known)
+        mean_ms, _ = self.times[model].at(self._now()) or (None, None)
+        return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), mean_ms)
 
 
 log = logging.getLogger("jetsel.models")

@@ -47,8 +47,6 @@ async def scraped(client: AsyncClient, _: Request) -> Response:
 
 @dataclass
 class _Once(Collector):
-    """Collects what is known already."""
-
     found: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
@@ -179,7 +177,6 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 
 
 def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
-    """Of each camera and region that is watched now."""
     if not cameras:
         return
     named = [((one.name, one.region or ""), one) for one in cameras]

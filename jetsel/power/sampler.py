@@ -155,7 +155,6 @@ class Sampler:
         self._found, self.reason = None, reason
 
     def _read(self, found: FoundRails) -> int:
-        """Read the rails once and keep the sample."""
         begin_ns = time.monotonic_ns()
         try:
             values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in found.total]

@@ -31,17 +31,13 @@ class ModelEnergy(Struct, frozen=True):
 
 
 class PolicyEnergy(Struct, frozen=True):
-    """What one policy's answers took above idle power since the start, by the calibration, choosing included.
-
-    `saved_j` is what always using the best single model would have taken more.
-    """
+    """What one policy's answers took above idle power since the start, by the calibration, choosing included."""
 
     family: str = ""
     policy: str = ""
     answers: int | None = None
     joules: float | None = None
     mean_mj: float | None = None
-    saved_j: float | None = None
 
 
 class EstimatesJudged(Struct, frozen=True):
@@ -82,7 +78,6 @@ class PowerStatus(Struct, frozen=True):
     models: list[ModelEnergy] = []
     policies: list[PolicyEnergy] = []
     chooser_j: float | None = None
-    chooser_share: float | None = None
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None
