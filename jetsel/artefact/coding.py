@@ -92,10 +92,7 @@ def read(folder: Path) -> Calibration:
 
 
 def identity(folder: Path) -> str:
-    """Return the hash that vouches for the content of both files; hex SHA-256.
-
-    Raises CalibrationError if the manifest cannot be read.
-    """
+    """Return the SHA-256 that vouches for both files, in hex; raises CalibrationError if the manifest is unreadable."""
     return _envelope(folder).sha256
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from jetsel.base.errors import ConfigError, PowerError
+from jetsel.base.errors import ConfigError
 from jetsel.power import sysfs
 from jetsel.power.sensors import ina3221, monitor, rapl
 from jetsel.power.sensors.rail import Detected, Rail, RailError
@@ -121,15 +121,6 @@ def find(power: PowerSettings) -> FoundRails:
     names, reason = choose(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
-
-
-def find_some(power: PowerSettings) -> FoundRails:
-    """Return what `find` does; raises PowerError if there is not one rail."""
-    found = find(power)
-    if found.rails:
-        return found
-    dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)
-    raise PowerError(f"{found.reason}{dropped}")
 
 
 def check(power: PowerSettings) -> None:
