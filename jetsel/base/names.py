@@ -16,7 +16,7 @@ PATTERN = r"^[a-z0-9][a-z0-9_.-]*\Z"
 
 MAX_LENGTH = 64
 RULE = f"use small letters a to z, digits, _ . and -, a letter or digit first, at most {MAX_LENGTH}"
-_DIGEST = 8  # hexadecimal digits that keep two names apart
+_DIGEST = 8  # hexadecimal digits
 
 
 def is_plain(name: str) -> bool:
@@ -67,27 +67,17 @@ class NumberByName:
         return None
 
 
-def topic_name(name: str) -> str:
-    """Return a name for a topic of MQTT, of letters, digits, _ and - alone.
-
-    A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
-    plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
-    """
-    same = exact(name)
-    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", same).strip("_")
-    return bare if bare and same.isascii() else "_".join(filter(None, (bare, _digest(same))))
-
-
 def folder_name(name: str) -> str:
     """Return the folder for a name: the name itself if it can be one, else what can be kept of it and a digest."""
     same = exact(name)
     bare = re.sub(r"^(?=\.|\Z)", "_", re.sub(r"[/\0]", "_", same))  # one that begins with a dot is hidden
     if bare == same and len(bare.encode()) <= 255:  # bytes, on Linux
         return bare
-    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{_digest(same)}"
+    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{digest_of(same)}"
 
 
-def _digest(name: str) -> str:
+def digest_of(name: str) -> str:
+    """Return eight hexadecimal digits that keep two names apart."""
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
 
 
