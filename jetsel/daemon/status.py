@@ -160,7 +160,6 @@ def _power(metering: Metering) -> PowerStatus:
         mean_w=metering.budget.mean_w,
         idle_w=None if metering.idle is None else metering.idle.mean_w,
         idle_reason=None if metering.idle is not None else metering.reason or metering.idle_reason,
-        rate_hz=None if sampler is None else sampler.achieved_hz(),
         dropped=[] if sampler is None else list(sampler.dropped),
         power_mode=facts.power_mode.value,
         out_of_conditions=words(metering.conditions.reasons),

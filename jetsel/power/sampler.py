@@ -26,7 +26,6 @@ SLOWEST_S = 1.0
 
 PATIENCE = 3  # failures in a row before the rails are looked for again: a driver that was bound anew has other paths
 LOOK_AGAIN_S = 10.0
-RATE_OVER_S = 10.0
 READY_S = 60.0  # a board reads Python from a slow card
 
 
@@ -97,13 +96,6 @@ class Sampler:
     def rails_w(self) -> dict[str, float]:
         """Return what each rail that can be read said last, in watts, by its name; empty if none is read."""
         return self._rails_w if self.reason is None else {}
-
-    def achieved_hz(self) -> float | None:
-        """Return how many samples a second were taken lately, None before there are two."""
-        now_ns = time.monotonic_ns()
-        samples = self.between(now_ns - round(RATE_OVER_S * 1e9), now_ns)
-        passed_ns = samples[-1].time_ns - samples[0].time_ns if samples else 0
-        return (len(samples) - 1) * 1e9 / passed_ns if passed_ns else None
 
     def stop(self) -> None:
         """End the thread and close the sensors. What was sampled can still be read."""

@@ -81,5 +81,4 @@ class PowerStatus(Struct, frozen=True):
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None
-    rate_hz: float | None = None
     rails_w: dict[str, float] | None = None
