@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 LOGITS, EMBEDDING = "logits", "embedding"
-_TAKEN = ("float", "float16", "double", "uint8")
+_TYPES = {"float32": 1, "uint8": 2, "float16": 10, "double": 11}  # of TensorProto.DataType
 _GREY = [[[[0.299]], [[0.587]], [[0.114]]]]  # of red, green and blue: ITU-R BT.601, as Pillow and OpenCV have it
 _LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", constant=0.5), Step("Floor"))
 
@@ -23,11 +23,10 @@ _LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", const
 class GraphInput:
     """What a graph takes.
 
-    kind: of its numbers, as onnx calls them; uint8 are levels of 0 to 255. batch: images at a time, None for any
-    number. channels: 3, or 1 for grey. is_cast: whether the graph itself begins with a cast.
+    kind: of its numbers; uint8 are levels of 0 to 255. batch: images at a time, None for any number. channels: 3, or 1
+    for grey. is_cast: whether the graph itself begins with a cast.
     """
 
-    name: str
     kind: str
     is_channels_last: bool
     batch: int | None
@@ -39,20 +38,20 @@ class GraphInput:
     def __str__(self) -> str:
         sides = [self.height_px, self.width_px]
         sides.insert(2 if self.is_channels_last else 0, self.channels)
-        return f"{' x '.join(map(str, sides))} {'float32' if self.kind == 'float' else self.kind}"
+        return f"{' x '.join(map(str, sides))} {self.kind}"
 
-    def steps_in_front(self) -> dict[str, tuple[Step, ...]]:
+    def steps(self) -> dict[str, tuple[Step, ...]]:
         """Return the steps that make it of float32 images (n, 3, height, width), by what they do."""
-        from onnx import TensorProto
-
-        is_cast = self.kind == "float" or (self.kind == "uint8" and self.is_cast)
-        steps = {
-            "a conversion to grey": (Step("Conv", constant=_GREY),) if self.channels == 1 else (),
-            "rounding": _LEVELS if self.kind == "uint8" else (),
-            "a transpose": (Step("Transpose", {"perm": [0, 2, 3, 1]}),) if self.is_channels_last else (),
-            "a cast": () if is_cast else (Step("Cast", {"to": TensorProto.DataType.Value(self.kind.upper())}),),
-        }
-        return {words: given for words, given in steps.items() if given}
+        steps: dict[str, tuple[Step, ...]] = {}
+        if self.channels == 1:
+            steps["a conversion to grey"] = (Step("Conv", constant=_GREY),)
+        if self.kind == "uint8":
+            steps["rounding"] = _LEVELS
+        if self.is_channels_last:
+            steps["a transpose"] = (Step("Transpose", {"perm": [0, 2, 3, 1]}),)
+        if self.kind != "float32" and not (self.kind == "uint8" and self.is_cast):  # TensorRT has no uint8 inside
+            steps["a cast"] = (Step("Cast", {"to": _TYPES[self.kind]}),)
+        return steps
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Classifier:
 
         changed = ModelProto()
         changed.CopyFrom(self.model)
-        front = [step for steps in self.image.steps_in_front().values() for step in steps]
+        front = [step for steps in self.image.steps().values() for step in steps]
         if front:
             put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
         if self.behind or self.logits != LOGITS or LOGITS not in [value.name for value in changed.graph.output]:
@@ -119,13 +118,13 @@ def classifier_of(
     logits = ends.unchanged(logits)
     behind = ends.steps_behind(logits)
     changes = []
-    if front := image.steps_in_front():
-        changes.append(f"its input is {image}: put in front: {', '.join(front)}")
+    if front := image.steps():
+        changes.append(f"its input is {image}: {' and '.join(front)} put in front")
     if image.kind == "uint8":
         changes.append("it takes levels of 0 to 255, so its mean is 0 and its std 1/255, whatever the options say")
     if kind or behind or logits != LOGITS or LOGITS not in ends.outputs:
         made = f"its {chosen} comes from {kind}: " if kind else ""
-        put = f", put behind: {', '.join(step.kind for step in behind)}" if behind else ""
+        put = f", with {' and '.join(step.kind for step in behind)} put behind" if behind else ""
         changes.append(f"{made}its tensor {logits} is the output {LOGITS}{put}")
     if ends.is_number(logits):
         changes.append("its one number is the second label's logit; the first label's is 0")
@@ -134,8 +133,6 @@ def classifier_of(
 
 def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
     """Return what a graph takes; raises ManifestError unless that is images of one or three channels."""
-    from onnx import TensorProto
-
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]  # older files name weights here, too
     if len(inputs) != 1:
@@ -144,10 +141,13 @@ def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> Gr
             f"{name}: takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input"
         )
     value: ValueInfoProto = inputs[0]
-    kind = TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
-    if kind not in _TAKEN:
-        raise ManifestError(f"{name}: its input {value.name} is of {kind}: export it with a float32 or uint8 input")
-    shape = _sides(value)
+    tensor = value.type.tensor_type
+    kind = next((kind for kind, number in _TYPES.items() if number == tensor.elem_type), None)
+    if kind is None:
+        raise ManifestError(f"{name}: its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
+    shape: list[int | None] = [None] * 4
+    if tensor.HasField("shape"):
+        shape = [max(side.dim_value, 0) or None for side in tensor.shape.dim]
     channels, is_last = _layout(name, value.name, shape)
     if shape[0] is not None and shape[0] > 1:
         raise ManifestError(
@@ -155,18 +155,10 @@ def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> Gr
         )
     height_px, width_px = _size(name, shape[1:3] if is_last else shape[2:], input_px)
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
-    return GraphInput(value.name, kind, is_last, shape[0], channels, height_px, width_px, readers == {"Cast"})
+    return GraphInput(kind, is_last, shape[0], channels, height_px, width_px, readers == {"Cast"})
 
 
-def _sides(value: ValueInfoProto) -> tuple[int | None, ...]:
-    """Return the input's sides, None for one that the file leaves open."""
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return (None, None, None, None)
-    return tuple(side.dim_value if side.dim_value > 0 else None for side in tensor.shape.dim)
-
-
-def _layout(name: str, value: str, shape: tuple[int | None, ...]) -> tuple[int, bool]:
+def _layout(name: str, value: str, shape: list[int | None]) -> tuple[int, bool]:
     """Return the number of channels, and whether they stand last; raises ManifestError."""
     if len(shape) == 4:
         for channels, side in ((3, 1), (3, 3), (1, 1), (1, 3)):
@@ -180,7 +172,7 @@ def _layout(name: str, value: str, shape: tuple[int | None, ...]) -> tuple[int, 
     )
 
 
-def _size(name: str, sides: tuple[int | None, ...], input_px: tuple[int, int] | None) -> tuple[int, int]:
+def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) -> tuple[int, int]:
     """Return height and width; raises ManifestError.
 
     sides: those that the file fixes, None for an open one. input_px: what the owner said, width first.
@@ -211,23 +203,19 @@ def _logits(name: str, ends: GraphEnds, wanted: str | None, *, exclusive: bool) 
         raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(ends.outputs)}")
     others = [output for output in ends.outputs if output != EMBEDDING]
     chosen = wanted or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
-    fault = None if chosen is None else ends.fault(chosen)
-    if chosen is not None and fault is None:
-        return chosen, "", chosen
     near = [ends.logits_of(one) for one in (chosen, *others) if one is not None]
-    logits, kind = next(((one, kind) for one, kind in near if one is not None), (None, ""))
+    usable = next((one for one, _ in near if one is not None), None)
     repair = (
-        f"add it with --output {logits}" if logits else "export it with a number for each class, before any softmax"
+        f"add it with --output {usable}" if usable else "export it with a number for each class, before any softmax"
     )
     if chosen is not None:
-        is_number = logits is not None and ends.is_number(logits)
-        if logits is not None and (
-            (kind == "Softmax" and not is_number) or (kind == "Sigmoid" and (is_number or exclusive))
-        ):
+        fault, (logits, kind) = ends.fault(chosen), near[0]
+        if fault is None:
+            return chosen, "", chosen
+        if logits is not None and (kind == "Softmax" or (kind == "Sigmoid" and (exclusive or ends.is_number(logits)))):
             return chosen, kind, logits
-        raise ManifestError(
-            f"{name}: its {chosen} {fault}: {'add it with --exclusive' if kind == 'Sigmoid' else repair}"
-        )
+        repair = "add it with --exclusive" if kind == "Sigmoid" else repair
+        raise ManifestError(f"{name}: its {chosen} {fault}: {repair}")
     table = next((one for one in others if ends.is_table(one)), None)
     if table is not None:
         repair = "export a classifier, or name the output with a number for each class with --output"

@@ -27,7 +27,9 @@ _KEPT_BY = """Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat Dequ
     Slice Split Sqrt Squeeze Sub Sum Tile Transpose Unsqueeze Where ZipMap"""
 _KEEPING = frozenset(_KEPT_BY.split())  # they make no logits of numbers that all come from ends, or are constant
 
+_REORDERING = ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")  # or they may turn the scale round
 _PLAIN = ("Cast", "Clip", "DequantizeLinear", "Dropout", "Flatten", "Identity", "QuantizeLinear", "Reshape", "Squeeze")
+_WHOLE = {("Softmax",): "Softmax", ("Exp", "share"): "Softmax", ("Sigmoid",): "Sigmoid"}
 _NEVER_NEGATIVE = ("Abs", "ReduceL1", "ReduceL2", "Relu", "Softplus", "Sqrt")
 _FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: onnx does not infer it
 
@@ -91,19 +93,17 @@ class GraphEnds:
         """
         reached, passed = [tensor], set()
         for one in reached:
-            node = self.makers[one] if one in self._ends else None  # those below may have the classes in another order:
-            if node and not node.op_type.startswith(
-                ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")
-            ):
+            node = self.makers[one] if one in self._ends else None
+            if node and not node.op_type.startswith(_REORDERING):
                 inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second turns it round
                 reached += set(inputs).difference(self._constants, reached)
                 is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
                 passed.add("share" if is_share else node.op_type)
         found = [one for one in reached if one in self.makers and self.fault(one) is None]
-        kind = {("Softmax",): "Softmax", ("Exp", "share"): "Softmax", ("Sigmoid",): "Sigmoid"}.get(
-            tuple(sorted(passed.difference(_PLAIN))), ""
-        )
-        return (found[0], kind) if len(found) == 1 else (None, "")
+        if len(found) != 1:
+            return None, ""
+        kind = _WHOLE.get(tuple(sorted(passed.difference(_PLAIN))), "")
+        return found[0], "" if kind == "Softmax" and self.is_number(found[0]) else kind
 
     def unchanged(self, tensor: str) -> str:
         """Return what a tensor was made of, if only the largest number was taken off, or perhaps the images' side."""

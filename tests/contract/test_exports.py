@@ -15,9 +15,8 @@ from jetsel.zoo.classifier import classifier_of
 from tests.contract.opening import Models, Subject
 from tests.unit.zoo.exports import HEIGHT_PX, SERVED, WIDTH_PX, expected
 
-KINDS = """channels last; half precision; half precision, channels last; double precision; levels, channels last;
-    levels, channels last, turned first; grey levels; called logits, but shares; a softmax in 8 bits; (n, 1, 1, C);
-    a Squeeze of all; a sigmoid over one number; with an embedding"""
+KINDS = """channels last; half precision; double precision; levels, channels last, turned first; levels, quantised;
+    grey; a softmax in 8 bits; (n, 1, 1, C); a sigmoid over one number; with an embedding"""
 IMAGES = np.random.default_rng(2).integers(0, 256, (2, HEIGHT_PX, WIDTH_PX, 3), np.uint8)
 
 

@@ -141,7 +141,9 @@ SERVED = {
         front="x = Cast<to=1>(images)", image="float16[n,3,4,5] images", says="a cast"
     ),
     "half precision, channels last": Export(
-        front=f"wide = Cast<to=1>(images) x = {TURN}(wide)", image="float16[n,4,5,3] images", says="a transpose, a cast"
+        front=f"wide = Cast<to=1>(images) x = {TURN}(wide)",
+        image="float16[n,4,5,3] images",
+        says="a transpose and a cast",
     ),
     "double precision": Export(
         "out = MatMul(flat, double)",
@@ -151,27 +153,25 @@ SERVED = {
         "flat = Flatten(images)",
         says="a cast",
     ),
-    "levels": Export(front=LEVELS, image="uint8[n,3,4,5] images", says="3 x 4 x 5 uint8: put in front: rounding"),
+    "levels": Export(front=LEVELS, image="uint8[n,3,4,5] images", says="3 x 4 x 5 uint8: rounding"),
     "levels, channels last": Export(
         front=LEVELS.replace("x =", "y =") + f" x = {TURN}(y)",
         image="uint8[n,4,5,3] images",
-        says="rounding, a transpose",
+        says="rounding and a transpose",
     ),
     "levels, channels last, turned first": Export(
         front=f"turned = {TURN}(images) {LEVELS.replace('(images)', '(turned)')}",
         image="uint8[1,4,5,3] images",
         outputs="float[1,4] out",
-        says="4 x 5 x 3 uint8: put in front: rounding, a transpose, a cast",
+        says="4 x 5 x 3 uint8: rounding and a transpose and a cast",
     ),
     "levels, quantised": Export(
-        front="x = DequantizeLinear(images, step, centre)", image="uint8[n,3,4,5] images", says="rounding, a cast"
+        front="x = DequantizeLinear(images, step, centre)", image="uint8[n,3,4,5] images", says="rounding and a cast"
     ),
-    "grey": Export(
-        image="float[n,1,4,5] images", core=_GREY_CORE, says="1 x 4 x 5 float32: put in front: a conversion"
-    ),
-    "grey, channels last": Export(image="float[n,4,5,1] images", core=_GREY_CORE, says="to grey, a transpose"),
+    "grey": Export(image="float[n,1,4,5] images", core=_GREY_CORE, says="1 x 4 x 5 float32: a conversion"),
+    "grey, channels last": Export(image="float[n,4,5,1] images", core=_GREY_CORE, says="to grey and a transpose"),
     "grey levels": Export(
-        front=LEVELS, image="uint8[n,1,4,5] images", core=_GREY_CORE, says="a conversion to grey, rounding"
+        front=LEVELS, image="uint8[n,1,4,5] images", core=_GREY_CORE, says="a conversion to grey and rounding"
     ),
     "weights among the inputs": Export(ir=3),
     "weights in nodes": Export(core=f"{_NODE} flat = Flatten(x) logit = MatMul(flat, w)"),
@@ -204,13 +204,13 @@ SERVED = {
         "top = ReduceMax<axes=[1]>(logit) less = Sub(logit, top) e = Exp(less) sum = ReduceSum(e, classes)"
         " out = Div(e, sum)"
     ),
-    "(n, C, 1, 1)": Export("out = Unsqueeze(logit, last)", "float[n,4,1,1] out", says="put behind: Flatten"),
-    "(n, 1, 1, C)": Export("out = Unsqueeze(logit, in_front)", "float[n,1,1,4] out", says="put behind: Flatten"),
+    "(n, C, 1, 1)": Export("out = Unsqueeze(logit, last)", "float[n,4,1,1] out", says="with Flatten put behind"),
+    "(n, 1, 1, C)": Export("out = Unsqueeze(logit, in_front)", "float[n,1,1,4] out", says="with Flatten put behind"),
     "(C)": Export(
-        "out = Reshape(logit, all)", "float[4] out", image="float[1,3,4,5] images", says="put behind: Flatten"
+        "out = Reshape(logit, all)", "float[4] out", image="float[1,3,4,5] images", says="with Flatten put behind"
     ),
     "a Squeeze of all": Export(
-        "u = Unsqueeze(logit, last) out = Squeeze(u)", "float[] out", says="put behind: Flatten"
+        "u = Unsqueeze(logit, last) out = Squeeze(u)", "float[] out", says="with Flatten put behind"
     ),
     "a logarithm of shares": Export("out = LogSoftmax<axis=1>(logit)"),
     "a sigmoid over one number": _one("out = Sigmoid(logit)"),

@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[Export, str, dict[str, Any]]] = {
     ),
     "int8": (
         Export(front="x = Cast<to=1>(images)", image="int8[n,3,4,5] images"),
-        "its input images is of int8: export it with a float32 or uint8 input",
+        "its input images is not of float32, uint8, float16, double: export it with float32",
         _HALVED,
     ),
     "any size": (
