@@ -74,10 +74,13 @@ class Classifier:
 
         changed = ModelProto()
         changed.CopyFrom(self.model)
+        outputs = {value.name: value.type.tensor_type.elem_type for value in changed.graph.output}
         front = [step for steps in self.image.steps().values() for step in steps]
         if front:
             put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
-        if self.behind or self.logits != LOGITS or LOGITS not in [value.name for value in changed.graph.output]:
+        if _TYPES["float32"] < outputs.get(EMBEDDING, 0):
+            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _TYPES["float32"]}),))
+        if self.behind or self.logits != LOGITS or LOGITS not in outputs:
             put_behind(changed, self.logits, LOGITS, self.behind)
         keep_outputs(changed, (LOGITS, EMBEDDING))
         content: bytes = changed.SerializeToString()

@@ -27,7 +27,7 @@ def add(
     onnx: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE.onnx", help="ONNX file with its weights inside.", callback=_checked, is_eager=True
+            metavar="FILE.onnx", help="ONNX file, its weights in it or beside it.", callback=_checked, is_eager=True
         ),
     ],
     labels: Annotated[

@@ -55,6 +55,18 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     assert Path(said["manifest"]).parent == own
 
 
+def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) -> None:
+    onnx = tmp_path / "net.onnx"
+    sigmoid = ("Sigmoid", "scores", "shares")
+    onnx.write_bytes(network(sigmoid, outputs=["shares"], sides=("n", HEIGHT_PX, WIDTH_PX, 3)))
+    assert "exactly one class: add it with --exclusive" in add(onnx, labels, status=1)
+    said = add(onnx, labels, "--exclusive")
+    assert f"its input is {HEIGHT_PX} x {WIDTH_PX} x 3 float32: a transpose put in front" in said
+    assert "comes from Sigmoid: its tensor scores is the output" in said
+    assert "its source: added from net.onnx\n" in said
+    assert "; changed from a file of sha256 " in only_model(own).manifest.source
+
+
 def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
     add(onnx, labels, "--family", "cups", "--name", "first")
     assert "in one cascade with it, use --family cups" in add(onnx, labels, "--name", "second")
