@@ -17,23 +17,26 @@ from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
+from jetsel.zoo.conventions import sized
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, Preprocessing, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_whole
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
 Try = Callable[[Weights], TrialRun]
 """Runs a model."""
+Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
+"""Returns what the manifest is to say of its preprocessing; raises if it is wrong, or if there is no manifest yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
-    spec: of InputSpec, less the size. weights: what the file is named after if several models share it.
+    spec: a convention, see zoo/conventions.py. weights: what the file is named after if several models share it.
     exclusive: whether each image has exactly one class although the model gives each a probability by itself.
-    tensors_sha256, recipe, licence, precision_choice: see Manifest.
+    tensors_sha256, recipe, licence, precision_choice, preprocessing: see Manifest.
     """
 
     name: str
@@ -49,6 +52,7 @@ class ModelDescription(FamilyRequest):
     recipe: str | None = None
     licence: str | None = None
     precision_choice: PrecisionChoice | None = None
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +82,12 @@ class Added:
     changes: tuple[str, ...]
 
 
-def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool) -> Added:
+def add_model(
+    onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
+) -> Added:
     """Add the model in the file `onnx`, or change nothing.
 
-    Raises ManifestError, or what `try_it` does, that names the repair.
+    check: proves the preprocessing. Raises ManifestError, or what `try_it` and `check` do, that names the repair.
     """
     folder = where.folder
     named = [] if folder is None or not folder.is_dir() else [folder]
@@ -108,7 +114,11 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.image.height_px, found.image.width_px, len(labels.names))
         seen = try_it(weights)
+        if check is not None and wanted.preprocessing is None:
+            check(weights, labels, None)
         manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
+        if check is not None:
+            manifest = manifest_of(msgspec.to_builtins(manifest), preprocessing=check(weights, labels, manifest))
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
         return Added(model, len(labels.names), family.notes, changes)
 
@@ -124,11 +134,7 @@ def _manifest(
             "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
-            "input": {
-                "width_px": found.image.width_px,
-                "height_px": found.image.height_px,
-                **found.spec(wanted.spec),
-            },
+            "input": sized(found.spec(wanted.spec), found.image.width_px, found.image.height_px),
             "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
             "embedding_width": seen.embedding_width,
             "latency_ms": seen.latency_ms,
@@ -140,6 +146,7 @@ def _manifest(
             "licence": wanted.licence,
             "origin": wanted.origin,
             "precision_choice": wanted.precision_choice,
+            "preprocessing": wanted.preprocessing,
         }
     )
 

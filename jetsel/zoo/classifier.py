@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo.conventions import LEVELS
 from jetsel.zoo.graph_ends import GraphEnds
 from jetsel.zoo.onnx_model import Step, keep_outputs, put_behind, put_in_front
 
@@ -92,7 +93,7 @@ class Classifier:
         Raises ManifestError.
         """
         if self.image.kind == "uint8":
-            given = {**given, "mean": (0.0,) * 3, "std": (1 / 255,) * 3}
+            given = {**given, **LEVELS}
         if self.image.channels == 3:
             return given
         if len({*given["mean"]}) > 1 or len({*given["std"]}) > 1:
