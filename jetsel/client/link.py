@@ -95,8 +95,8 @@ class Connection:
         if self._pid != os.getpid():
             return "lost"
         if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
-            told = recv_monitor_message(self._monitor, zmq.NOBLOCK)
-            self._end = "refused" if told["event"] == zmq.EVENT_CLOSED else "lost"
+            message = recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self._end = "refused" if message["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:

@@ -47,8 +47,10 @@ def unload_idle(current: Current, stopping: threading.Event) -> None:
             for model, queue in family.driver.queues.items():
                 if _unload(queue, time.monotonic() - idle_s):
                     has_unloaded = True
-                    told = event("model-unloaded", model=model, family=family.name)
-                    log.info("model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=told)
+                    fields = event("model-unloaded", model=model, family=family.name)
+                    log.info(
+                        "model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=fields
+                    )
         if has_unloaded:
             trim()
 

@@ -265,9 +265,9 @@ def _forecast(job: Job, photograph: image.Photograph, allowed: Allowed) -> Outlo
 def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray[np.float32]:
     """Return the features that the policy reads (features,), and note the time that they take."""
     began_s = time.monotonic()
-    seen = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
+    view = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
     size_px = photograph.width_px, photograph.height_px
-    features = extract(seen.bgr, job.policy.features, job.family.features_px, size_px)
+    features = extract(view.bgr, job.policy.features, job.family.features_px, size_px)
     stages.features = (time.monotonic() - began_s) * 1e3
     return features
 

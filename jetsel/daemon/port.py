@@ -84,18 +84,18 @@ class Port:
                 connection.has_left |= bool(events & _LEFT)
                 if events & select.EPOLLOUT:
                     connection.flush()
-                found = connection.receive()
+                received = connection.receive()
                 if connection.unsent or events & select.EPOLLOUT or not connection.is_drained:
                     self._listen_on(connection)
             except (OSError, ProtocolError, MemoryError) as error:
-                told = event("client-hung-up-on", client=connection.sender.name)
-                log.debug("%s was dropped: %s", connection.sender.name, error, extra=told)
+                fields = event("client-hung-up-on", client=connection.sender.name)
+                log.debug("%s was dropped: %s", connection.sender.name, error, extra=fields)
                 self._drop(connection)
                 return []
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
             self._count(connection)
         messages = []
-        for frames in found:
+        for frames in received:
             envelope, content = unwrapped(frames)
             messages.append(Message(Route(connection, envelope), content, connection.sender))
         return messages
@@ -173,8 +173,8 @@ class Port:
 
     def _shed(self, connection: Connection, why: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
-        told = event("peer-shed", client=client, held_mb=held_mb)
-        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=told)
+        fields = event("peer-shed", client=client, held_mb=held_mb)
+        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=fields)
         with connection.lock:
             self._drop(connection)
 
@@ -182,8 +182,8 @@ class Port:
         """Hang up; replies that it has not read are lost. The caller holds the connection's lock."""
         lost = len(connection.unsent)
         if lost:
-            told = event("replies-lost", count=lost)
-            log.warning("replies are lost: the client is gone, or does not read", extra=told)
+            fields = event("replies-lost", count=lost)
+            log.warning("replies are lost: the client is gone, or does not read", extra=fields)
         with self._lock:
             self.lost_replies += lost
             connection.unsent.clear()

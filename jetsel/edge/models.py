@@ -190,14 +190,14 @@ def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     if model.labels is None:
         return None
     lines = _read(Path(model.labels), f"edge.models.{name}.labels").splitlines()
-    known = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
-    unknown = [line for line in lines if line.strip() not in known]
+    places = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
+    unknown = [line for line in lines if line.strip() not in places]
     if unknown or not lines:
         raise ConfigError(
             f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
             f"is {unknown[:1]}: write one name or identifier per line, in the order of the model's output"
         )
-    return [known[line.strip()] for line in lines]
+    return [places[line.strip()] for line in lines]
 
 
 def _read(path: Path, key: str) -> str:

@@ -153,19 +153,19 @@ def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
 
     The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
     """
-    kept, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    chunks, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
     profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
     for name, content, chunk in _chunks(data):
         first.setdefault(name, content)
         if not name[0] & _ANCILLARY:
-            kept.append(chunk)
+            chunks.append(chunk)
             if name == b"IDAT":
                 pixels.append(content)
         elif profile is None and bytes(content[:21]) in _PROFILES:
             profile = _profile(name, bytes(content[22:_STEP_BYTES]))
     _check_amount(data, pixels)
     orientation = orientation_of(first.get(b"eXIf", profile or b""))
-    return b"".join((*kept, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+    return b"".join((*chunks, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
 
 
 def _profile(name: bytes, text: bytes) -> bytes:

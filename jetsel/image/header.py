@@ -30,10 +30,10 @@ def orientation_of(block: bytes | memoryview) -> int:
 
     A damaged EXIF block is no reason to refuse an image, so nothing is raised.
     """
-    found = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
-    if found is None:
+    match = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
+    if match is None:
         return UPRIGHT
-    tiff, order = block[found.start() :], "<" if found.group() == b"II*\0" else ">"
+    tiff, order = block[match.start() :], "<" if match.group() == b"II*\0" else ">"
     try:
         (start,) = struct.unpack_from(f"{order}I", tiff, 4)
         (n_entries,) = struct.unpack_from(f"{order}H", tiff, start)
@@ -142,7 +142,7 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
     Passed over: bytes between two segments, markers without content, and segments that claim to be shorter than their
     own length. Raises ValueError, or struct.error (truncated).
     """
-    found: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
+    places: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
     at, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
         filling, code, length = struct.unpack_from(">BBH", data, at)
@@ -155,9 +155,9 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
         elif code in _ALONE or length < 2:
             at += 2
         else:
-            found.append((code, at, at + 2 + length))
+            places.append((code, at, at + 2 + length))
             if code in (_SCAN, _JPEG_LS):
-                return found
+                return places
             at += 2 + length
     raise ValueError("too many segments")
 

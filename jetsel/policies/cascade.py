@@ -68,13 +68,13 @@ class Cascade:
         for rung in self.rungs:
             last = rung is self.rungs[-1]
             try:
-                (seen,) = yield Run((rung.model,), why)
+                (prediction,) = yield Run((rung.model,), why)
             except ModelUnavailableError:
                 if last and not predictions:
                     raise
                 why = f"{rung.model} is unavailable"
                 continue
-            predictions.append(seen)
+            predictions.append(prediction)
             answer = self.answer(predictions)
             if last:
                 return Decision(answer, f"{rung.model} is the last rung")
@@ -137,8 +137,8 @@ class CascadeKind(Kind):
 
     def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
         """One point for each budget, the cheapest first."""
-        judged = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
-        return [judged[fitted] for fitted in learned.cascades]
+        points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
+        return [points[fitted] for fitted in learned.cascades]
 
     def fitted(self, learned: Learned, chosen: ChosenPoints) -> Part:
         """Store the cascades of the chosen budgets."""
@@ -147,7 +147,7 @@ class CascadeKind(Kind):
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
         """Return all of them; the last rung of each must accept all, and each rung be a model of the calibration."""
-        named = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
-        for name, rungs in named.items():
+        by_name = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
+        for name, rungs in by_name.items():
             check_rungs(name, rungs, calibration)
-        return {name: Cascade(name, rungs) for name, rungs in named.items()}
+        return {name: Cascade(name, rungs) for name, rungs in by_name.items()}

@@ -68,8 +68,8 @@ class ChainPolicy:
     def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
         """Say what the neighbours say of the path, and of the one that is best on all images."""
         counts = np.rint(right * self.chain.k).astype(int)
-        said = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
-        return said if place == usual else f"{said}, {self.paths[usual]} on {counts[usual]}"
+        reason = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
+        return reason if place == usual else f"{reason}, {self.paths[usual]} on {counts[usual]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ class ChainKind(Kind):
 
     def fitted(self, learned: Learned, chosen: ChosenReading) -> Part:
         """Store the paths, the scaled features, and what each path gave on each image."""
-        known = learned.of(chosen.features)
-        scaling = fit_scaling(known)
+        rows = learned.of(chosen.features)
+        scaling = fit_scaling(rows)
         rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
         paths = tuple(
             rungs_of(names, path.thresholds[:-1]) for names, path in zip(rungs, learned.table.paths, strict=True)
@@ -125,14 +125,14 @@ class ChainKind(Kind):
         facts = Paths(
             paths,
             chosen.features,
-            min(chosen.k, len(known)),
+            min(chosen.k, len(rows)),
             float(PRICES[chosen.place]),
             tuple(PRICES[list(chosen.front)].tolist()),
         )
         arrays = {
             "minimum": scaling.minimum,
             "maximum": scaling.maximum,
-            "points": scaling.apply(known),
+            "points": scaling.apply(rows),
             "right": learned.table.right,
             "goes_on": learned.table.ran.sum(axis=2) > 1,
         }

@@ -61,27 +61,27 @@ def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
     if isinstance(idle, str):
         yield OpenedMeter(reason=idle)
         return
-    kept, doubt = idle
+    idle_power, doubt = idle
     sampler = Sampler(settings)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is not None:
             yield OpenedMeter(reason=reason)
         else:
-            yield OpenedMeter(Meter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
+            yield OpenedMeter(Meter(sampler, idle_power.mean_w), doubt=doubt, idle_half_w=idle_power.half_width_w)
     finally:
         sampler.stop()
 
 
 def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] | str:
     """Return idle power of this board in the power mode of now, and what has changed since; or why it is not known."""
-    found = find(settings)
-    found.close()
-    if found.reason is not None:
-        return found.reason
+    rails = find(settings)
+    rails.close()
+    if rails.reason is not None:
+        return rails.reason
     facts = look(settings)
     try:
-        idle = load(folder, found.board_name or facts.board.value, facts.power_mode.value, found.total_of)
+        idle = load(folder, rails.board_name or facts.board.value, facts.power_mode.value, rails.total_of)
     except CalibrationError as error:
         return str(error)
     changes = differences(idle.facts, facts) if idle.facts is not None else []

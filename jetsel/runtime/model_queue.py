@@ -158,9 +158,9 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
         prediction = predict(queue.model, logits[number], queue.temperature, embedding)
-        asked, because = run.asked, ""  # None: it is not waited for any more
-        if asked is not None:
-            because = asked.because
+        requested, because = run.asked, ""  # None: it is not waited for any more
+        if requested is not None:
+            because = requested.because
             run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
         results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
     return results

@@ -43,10 +43,10 @@ def read_id(frame: bytes) -> str | None:
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
-        found = _header.decode(frame).id
+        identifier = _header.decode(frame).id
     except _UNREADABLE:
         return None
-    return found if isinstance(found, str) and len(found) <= 128 else None
+    return identifier if isinstance(identifier, str) and len(identifier) <= 128 else None
 
 
 def decode_request(frame: bytes) -> Request:

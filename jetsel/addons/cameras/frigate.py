@@ -160,12 +160,12 @@ class FrigateApi:
             if status == 401:
                 raise FrigateError("the login was refused: check --frigate-user and its password", retry=False)
             _check(status, reply, "the login")
-            found = [
+            tokens = [
                 cookie.partition("=")[2].partition(";")[0] for cookie in cookies if cookie.startswith(TOKEN_COOKIE)
             ]
-            if not found:
+            if not tokens:
                 raise FrigateError(f"the login gave no cookie {TOKEN_COOKIE}", retry=False)
-            self._token = found[0]
+            self._token = tokens[0]
 
     def _exchange(
         self, path: str, body: bytes | None, token: str | None, until_s: float
@@ -214,7 +214,7 @@ class FrigateMessages:
     """Frigate's events at its broker. It begins at once; end it with `close`. Any sentence is reported once.
 
     prefix: mqtt.topic_prefix of Frigate's configuration. connected: called at each connection; received: with each
-    event; told: gets sentences for people; all by a thread of paho's.
+    event; on_message: gets sentences for people; all by a thread of paho's.
     """
 
     def __init__(
@@ -223,12 +223,12 @@ class FrigateMessages:
         prefix: str,
         connected: Callable[[], None],
         received: Callable[[bytes], None],
-        told: Callable[[str], None],
+        on_message: Callable[[str], None],
     ) -> None:
         self._events, self._available = f"{prefix}/events", f"{prefix}/available"
-        self._on_connected, self._on_received, self._told = connected, received, told
+        self._on_connected, self._on_received, self._told = connected, received, on_message
         self._is_odd, self._has_arrived, self._quiet_since_s = False, False, float("inf")
-        self._connection = Connection(broker, told)
+        self._connection = Connection(broker, on_message)
         self._connection.client.on_message = self._arrived
         self.close = self._connection.close
         self._connection.begin(self._connected)

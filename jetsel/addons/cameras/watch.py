@@ -187,12 +187,12 @@ class Watch:
         fields |= {"previous": change.previous, "since": stamp(change.since_s)}
         self._emit("label", view.name, **fields, **self._counts(view))
 
-    def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
+    def _ask(self, view: View, features: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
         most_mb = self._context.max_image_mb
-        sent = fitting(seen, most_mb)
-        if sent is not seen:
-            sizes = f"{seen.shape[1]} x {seen.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
+        sent = fitting(features, most_mb)
+        if sent is not features:
+            sizes = f"{features.shape[1]} x {features.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         view.n_asked += 1
         try:
@@ -246,8 +246,8 @@ class Watch:
                 publisher.available(all(self._there.values()))
 
     def _counts(self, *views: View) -> dict[str, Any]:
-        skipped, asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
-        return {"frames_read": self._newest.n_read, "frames_asked": asked, "frames_skipped": skipped}
+        skipped, n_asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
+        return {"frames_read": self._newest.n_read, "frames_asked": n_asked, "frames_skipped": skipped}
 
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
         where = {"source": self._camera.name} | ({} if region is None else {"region": region})
@@ -266,8 +266,8 @@ def at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
 
 
 def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def stamp(time_s: float) -> str:

@@ -42,8 +42,8 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
     return bundle, signers
 
 
-def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> tuple[Plan, list[str]]:
-    """Return the plan of a device and who signed it; seen: the serial of the last one that it read.
+def read_plan(source: Source, device: str, trusted: Collection[str], serial: int = 0) -> tuple[Plan, list[str]]:
+    """Return the plan of a device and who signed it; serial: the serial of the last one that it read.
 
     Raises RepositoryError if it is missing, unsigned, altered, another device's, or older than what was seen.
     """
@@ -51,9 +51,9 @@ def read_plan(source: Source, device: str, trusted: Collection[str], seen: int =
     plan, signers = opened(_document(source, path), Plan, trusted, path)
     if plan.device != device:
         raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
-    if plan.serial < seen:
+    if plan.serial < serial:
         raise RepositoryError(
-            f"{path}: replayed: serial {plan.serial}, and {seen} was seen before: plan {device} again"
+            f"{path}: replayed: serial {plan.serial}, and {serial} was seen before: plan {device} again"
         )
     return plan, signers
 
@@ -103,8 +103,8 @@ def fetch(
 
 def _others(folder: Path, files: Sequence[File]) -> list[Path]:
     """Return what is in a folder and none of these files, such as models of an earlier plan."""
-    named = {folder / file.name for file in files}
-    return [path for path in folder.rglob("*") if path.is_file() and path not in named]
+    expected_paths = {folder / file.name for file in files}
+    return [path for path in folder.rglob("*") if path.is_file() and path not in expected_paths]
 
 
 def check_blob(source: Source, file: File, scratch: Path) -> None:
@@ -206,11 +206,11 @@ def _is_whole(path: Path, file: File) -> bool:
 
 def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
     """Link a file that is on the disk already, if it still is what it was."""
-    known = here.get(file.sha256)
-    if known is None:
+    copy = here.get(file.sha256)
+    if copy is None:
         return False
     target.unlink(missing_ok=True)
-    target.hardlink_to(known)
+    target.hardlink_to(copy)
     return _is_whole(target, file)
 
 

@@ -47,7 +47,7 @@ class OnnxModel(Model):
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         try:
-            found = self._session.run(self._outputs, {self._input: batch})
+            outputs = self._session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above
             raise Refusal("infer-failed", f"inference failed: {first_line(error)}") from None
-        return found[0], found[1] if len(found) > 1 else None, None
+        return outputs[0], outputs[1] if len(outputs) > 1 else None, None

@@ -85,9 +85,9 @@ class Host:
         runtime: Runtime = getattr(importlib.import_module("." + module, __package__), name)()
         self._shared = Shared(request["memory_fd"], request["memory_bytes"])
         self._runtime = runtime
-        found = runtime.describe()
-        found["libraries"]["numpy"] = str(numpy.__version__)
-        return dict(found, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
+        versions = runtime.describe()
+        versions["libraries"]["numpy"] = str(numpy.__version__)
+        return dict(versions, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
 
     def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
         content = _read_file(request["path"], request["sha256"])
@@ -96,7 +96,7 @@ class Host:
         model: Model = self._runtime.open(request, content)
         del content
         try:
-            found = self._warm_up(model, request)
+            info = self._warm_up(model, request)
             after = self._runtime.held_bytes()
             self._check_reserve(0, "are left after loading")
         except BaseException:
@@ -108,8 +108,8 @@ class Host:
         self._models[request["model"]] = model
         # Other programs may have given back more memory meanwhile than the model took.
         is_known = before is not None and after is not None and after > before
-        found.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
-        return dict(found, cost_bytes=after - before if is_known else None)
+        info.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
+        return dict(info, cost_bytes=after - before if is_known else None)
 
     def _check_reserve(self, more_bytes: int, when: str) -> None:
         """Raise Refusal if less than the reserve would be left."""

@@ -110,8 +110,8 @@ UNLABELLED = "VIN"
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rail of every INA238 under a root of sysfs; `labels` may name each by its device and channel."""
-    found = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
-    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in found))
+    chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
+    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
 
 
 def _rail(name: str, chip: Chip) -> SupplyRail:

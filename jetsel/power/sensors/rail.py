@@ -59,11 +59,11 @@ class Detected:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
+def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
     """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
     rails: list[Rail] = []
     dropped: list[DroppedRail] = []
-    for name, open_rail in wanted:
+    for name, open_rail in candidates:
         try:
             rails.append(open_rail())
         except RailError as error:  # noqa: PERF203  # a few rails, once

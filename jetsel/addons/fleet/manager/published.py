@@ -80,12 +80,12 @@ class PublishedFamily:
         """Return the cascades at these times, one a model of the answers; the order of the times alone decides."""
         key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
-            judged = self.answers.cascades(costs_ms)
+            cascades = self.answers.cascades(costs_ms)
             self._fitted[key] = Cascades(
-                [tuple(self.answers.models[rung] for rung in one.rungs) for one in judged],
-                np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in judged]),
-                np.array([one.stops for one in judged]),
-                np.array([one.right for one in judged]),
+                [tuple(self.answers.models[rung] for rung in one.rungs) for one in cascades],
+                np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in cascades]),
+                np.array([one.stops for one in cascades]),
+                np.array([one.right for one in cascades]),
             )
         return self._fitted[key]
 

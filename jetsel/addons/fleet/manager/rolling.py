@@ -166,8 +166,8 @@ def _reported(device: Device | None) -> int:
     """
     if device is None:
         return 0
-    found = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
-    return max((serial for serial in found if serial <= MAX_SERIAL // 2), default=0)
+    reported = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
+    return max((serial for serial in reported if serial <= MAX_SERIAL // 2), default=0)
 
 
 def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
@@ -202,14 +202,14 @@ def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: Allowed) -
     both = [(before, after) for before, after in changes if before.requests and after.requests]
     if not both:
         return []
-    found = []
+    reasons = []
     if (rise := _largest_rise(both)) > allowed.errors:
-        found.append(f"requests fail more often by {100 * rise:.1f} points")
+        reasons.append(f"requests fail more often by {100 * rise:.1f} points")
     ratios = [after.p95_ms / before.p95_ms for before, after in both if before.p95_ms and after.p95_ms]
     slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
     if slower > allowed.slower:
-        found.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
-    return found
+        reasons.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
+    return reasons
 
 
 def _largest_rise(changes: Sequence[tuple[ServedPlan, ServedPlan]]) -> float:
