@@ -47,7 +47,7 @@ class JudgedCascade:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class RecordedAnswers:
     """What m models answered on n images, as ANSWERS holds it, and what each model takes.
 
     logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
@@ -88,7 +88,8 @@ def condense(
     """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
 
     logits: of each model, (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups:
-    (n,) see Answers; None if each image is its own. identities: of models that the calibration beside it may not know.
+    (n,) see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may
+    not know.
     """
     scaled = {model: log_softmax(model_logits, temperatures[model]) for model, model_logits in logits.items()}
     most = FIRST if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
@@ -142,11 +143,11 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredMod
     return models
 
 
-def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
+def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> RecordedAnswers:
     """Return the answers of the models that `costs_ms` names, in its order. Raises CalibrationError."""
     arrays = _read(folder)
     try:
-        return Answers(
+        return RecordedAnswers(
             models=tuple(costs_ms),
             logits=np.stack([arrays[f"logits.{model}"] for model in costs_ms]),
             classes=arrays["classes"].astype(np.int64),

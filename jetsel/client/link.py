@@ -25,7 +25,7 @@ End = Literal["refused", "lost"]
 """How a connection ended: it never came about (EVENT_CLOSED), or it was hung up."""
 
 
-class Connection:
+class DaemonConnection:
     """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
 
     Raises ConfigError if the endpoint is none, and NoDaemonError if this process has no descriptors left.

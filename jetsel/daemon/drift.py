@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.artefact.calibration import Expected
+from jetsel.artefact.calibration import ExpectedStatistics
 from jetsel.features import NAMES, extract
 from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
@@ -29,7 +29,7 @@ HINT = "recalibrate on recent images: jetsel calibrate IMAGES"
 class Drift:
     """The last photographs and confidences of one family beside its calibration's. Any thread may call."""
 
-    def __init__(self, expected: Expected, default: str, features_px: int) -> None:
+    def __init__(self, expected: ExpectedStatistics, default: str, features_px: int) -> None:
         """default: the policy that the expected confidences were seen under."""
         self._expected = expected
         self._default = default

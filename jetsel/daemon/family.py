@@ -18,7 +18,7 @@ from jetsel.daemon.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners
-from jetsel.edge.runner import Edge
+from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
@@ -176,7 +176,7 @@ def serve_family(
     configured: ConfiguredFamily,
     config: Config,
     events: Events,
-    edge: Edge | None = None,
+    edge: EdgeClient | None = None,
 ) -> ServedFamily:
     """Put one family together as the configuration has it served; nothing is loaded yet.
 

@@ -14,7 +14,7 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.endpoint import VARIABLE, from_variable, user_socket
 from jetsel.base.errors import ConfigError
 from jetsel.daemon.identity import group_number
@@ -25,7 +25,7 @@ LONGEST_PATH = 107  # sun_path of sockaddr_un holds 108 bytes, the last of them 
 RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several are separated by colons
 
 
-def listen(server: Server, environment: MutableMapping[str, str] | None = None) -> Listener:
+def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
     """Listen where the configuration says, else at the socket that was passed, else at $JETSEL_ENDPOINT.
 
     If none of them is given, listen in the service's folder, or in the user's.
@@ -192,7 +192,8 @@ def passed_socket(environment: MutableMapping[str, str], expected_path: Path | N
     if expected_path is not None and not _is_same(path, expected_path):
         raise ConfigError(
             f"server.endpoint: it is ipc://{expected_path}, and the service manager passes {path}: set "
-            f"ListenStream={expected_path} in the socket unit, or the endpoint to the path that is passed, or leave the endpoint out"
+            f"ListenStream={expected_path} in the socket unit, or the endpoint to the path that is passed, or leave it "
+            "out"
         )
     return path
 

@@ -34,7 +34,7 @@ SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True)
-class Reload:
+class Reloader:
     """Reads everything again and swaps the snapshot: taken as a whole, or refused as a whole.
 
     started: the configuration that the daemon began with. reread: gives that of now. stopping: ends a reload that is

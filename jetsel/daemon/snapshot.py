@@ -16,7 +16,7 @@ from jetsel.base.events import event
 from jetsel.base.process import settle, trim
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import Edge
+from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine
 from jetsel.image import Limits
 from jetsel.runtime import Events
@@ -44,7 +44,7 @@ class Snapshot:
     limits: Limits
     workers: int
     events: Events  # of all drivers, those of snapshots before and after among them
-    edge: Edge | None
+    edge: EdgeClient | None
 
     def family(self, name: str | None) -> ServedFamily:
         """The named family, or the default one; raises UnknownFamilyError."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jetsel.daemon.identity import Identity
+from jetsel.daemon.identity import UserIdentity
 
 GREETING_BYTES = 64
 SIGNATURE = b"\xff"  # the first byte of a greeting since ZMTP 2
@@ -101,10 +101,10 @@ READS = 8  # in one call: other connections wait for this thread
 IN_PLACE_BYTES = 1024  # a frame of at least this size that is not whole yet is read straight into memory of its own
 
 
-class Connection:
+class ZmtpConnection:
     """Reads and writes without waiting. The caller holds `lock`."""
 
-    def __init__(self, peer: socket.socket, sender: Identity, message_bytes: int) -> None:
+    def __init__(self, peer: socket.socket, sender: UserIdentity, message_bytes: int) -> None:
         """message_bytes: the most that a message may have."""
         self.lock = threading.Lock()
         self.peer = peer

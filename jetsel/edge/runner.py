@@ -22,7 +22,7 @@ from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import python_command
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
-from jetsel.edge.server import EdgeServers, Server
+from jetsel.edge.server import EdgeServer, EdgeServers
 from jetsel.wire.status import EdgeStatus
 
 log = logging.getLogger("jetsel.models")
@@ -33,7 +33,7 @@ PAUSE_S = 0.5  # before a child that ended is replaced
 
 
 @dataclass(frozen=True)
-class Photograph:
+class EdgePayload:
     """What goes to the edge: a file as it came, or a float32 tensor of this shape as bytes."""
 
     payload: bytes
@@ -59,31 +59,31 @@ class _Request:
     """
 
     model: str
-    photograph: Photograph
+    photograph: EdgePayload
     until_s: float
     arrived: Arrived
-    server: Server
-    failed: dict[Server, str] = field(default_factory=dict)
+    server: EdgeServer
+    failed: dict[EdgeServer, str] = field(default_factory=dict)
 
 
-class Edge:
+class EdgeClient:
     """The edges, of which one is asked at a time: `unavailable` says why none can be. Any thread may call."""
 
     def __init__(self, start: EdgeStart) -> None:
         """Start the child; the edges are unavailable until they have been reached and checked."""
         self._start = start
-        self._choice = EdgeServers([Server(url, start.models) for url in start.urls])
+        self._choice = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
-        self._late: dict[int, tuple[str, Server]] = {}  # not waited for any more; they tell how long it took
+        self._late: dict[int, tuple[str, EdgeServer]] = {}  # not waited for any more; they tell how long it took
         self._out = self._begun()
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
         self._thread.start()
 
-    def server(self, model: str) -> Server:
+    def server(self, model: str) -> EdgeServer:
         """The edge that this model is asked at: the one in use, or another if that has not got it."""
         return next(iter(self._choice.able(model)), self._choice.used)
 
@@ -110,7 +110,7 @@ class Edge:
             self._choice.handovers,
         )
 
-    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
+    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
         """Have the model look at a photograph; returns a number to cancel it by.
 
         If an edge fails, the next one is asked as long as the answer would be of use.
@@ -221,7 +221,7 @@ class Edge:
         else:
             request.arrived(EngineDiedError("; ".join(request.failed.values())))
 
-    def _see(self, server: Server, state: State) -> None:
+    def _see(self, server: EdgeServer, state: State) -> None:
         """Take in what a look at an edge showed, or that it is lost."""
         was, refused = server.reason, server.refused
         server.look_at(state)

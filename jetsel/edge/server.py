@@ -74,7 +74,7 @@ class LinkEstimate:
         return max(0.0, mean_ms + slope * (sent_bytes - mean)), float(np.sqrt(squares))
 
 
-class Server:
+class EdgeServer:
     """One edge. Any thread may read; the edge's own thread takes in what is heard of it.
 
     compared: what a usual photograph takes as a whole, there and back, with the first model: the same for each edge.
@@ -156,18 +156,18 @@ class EdgeServers:
     handovers: how often another came into use.
     """
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[EdgeServer]) -> None:
         """servers: one or more; the first is in use until another can be asked, and it cannot."""
         self.servers = servers
         self.used = servers[0]
         self.handovers = 0
 
-    def able(self, model: str, but: Collection[Server] = ()) -> list[Server]:
+    def able(self, model: str, but: Collection[EdgeServer] = ()) -> list[EdgeServer]:
         """Return those that a model can be asked at: the one in use first, then the faster ones. but: none of these."""
         able = [one for one in self.servers if one not in but and one.unavailable(model) is None]
         return sorted(able, key=lambda one: (one is not self.used, _expected_ms(one)))
 
-    def saw(self, server: Server) -> None:
+    def saw(self, server: EdgeServer) -> None:
         """Hand over if the one in use cannot be asked, or `seen`, just looked at, is the faster one once more."""
         if self.used.reason is not None:
             there = [one for one in self.servers if one.reason is None]
@@ -180,7 +180,7 @@ class EdgeServers:
                 took = f"it takes {_expected_ms(server):.1f} ms and not {_expected_ms(self.used):.1f} ms"
                 self._hand_over(server, took)
 
-    def _hand_over(self, server: Server, why: str) -> None:
+    def _hand_over(self, server: EdgeServer, why: str) -> None:
         fields = event("edge-handover", url=server.url, left=self.used.url)
         log.info("requests now go to edge server %s instead of %s: %s", server.url, self.used.url, why, extra=fields)
         self.used, self.handovers = server, self.handovers + 1
@@ -188,7 +188,7 @@ class EdgeServers:
             one.lead = 0
 
 
-def _expected_ms(server: Server) -> float:
+def _expected_ms(server: EdgeServer) -> float:
     """What a usual photograph takes there as a whole; infinite if that is not known."""
     times = server.compared.at(time.monotonic())
     return math.inf if times is None else times[0]

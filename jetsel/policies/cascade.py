@@ -114,7 +114,7 @@ class ChosenPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedCascades:
     """The models, and the most accurate cascade for each budget."""
 
     models: tuple[str, ...]
@@ -131,16 +131,16 @@ class CascadeKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned:
+    def learn(self, train: Table) -> LearnedCascades:
         """Fit models and threshold for each budget."""
-        return Learned(train.models, train.cascades)
+        return LearnedCascades(train.models, train.cascades)
 
-    def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
+    def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
         """One point for each budget, the cheapest first."""
         points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
-    def fitted(self, learned: Learned, chosen: ChosenPoints) -> Part:
+    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:
         """Store the cascades of the chosen budgets."""
         front = tuple(learned.rungs(place) for place in chosen.front)
         return Part(Cascades(learned.rungs(chosen.cascade), front))

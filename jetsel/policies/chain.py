@@ -73,7 +73,7 @@ class ChainPolicy:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedPaths:
     """The paths of some images, and the images' features, (n, f) by name."""
 
     models: tuple[str, ...]
@@ -101,7 +101,7 @@ class ChainKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned | None:
+    def learn(self, train: Table) -> LearnedPaths | None:
         """Select the paths, by neighbours in the paper's seven features; None if there is only one model."""
         if len(train.models) < 2:
             return None
@@ -112,9 +112,9 @@ class ChainKind(Kind):
         # Images may be equally near, as all of one size are: which of them are asked must not depend on their order.
         drawn = np.random.default_rng(SEED).permutation(len(scaled))
         table = select_paths(train.outputs, near).take(drawn)
-        return Learned(train.models, table, train.features[drawn], train.feature_names)
+        return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
-    def fitted(self, learned: Learned, chosen: ChosenReading) -> Part:
+    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> Part:
         """Store the paths, the scaled features, and what each path gave on each image."""
         rows = learned.of(chosen.features)
         scaling = fit_scaling(rows)

@@ -228,7 +228,7 @@ class CheapestFirst:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedMultiplexer:
     """The network and its held-out chances, see `fit_readout`. prices: of the costs that it was fitted with."""
 
     readout: Readout
@@ -241,13 +241,15 @@ class MultiplexerKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned | None:
+    def learn(self, train: Table) -> LearnedMultiplexer | None:
         """Fit the network; None if there is only one model."""
         if len(train.models) < 2:
             return None
-        return Learned(*fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max())
+        return LearnedMultiplexer(
+            *fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max()
+        )
 
-    def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
+    def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
         """One point for each price."""
         chances = learned.readout.chances(inputs_in(held))
         points, rows = [], np.arange(len(chances))
@@ -258,7 +260,7 @@ class MultiplexerKind(Kind):
             points.append(TriedPoint(held.right[rows, which], ran))
         return points
 
-    def fitted(self, learned: Learned, chosen: Any) -> Part:
+    def fitted(self, learned: LearnedMultiplexer, chosen: Any) -> Part:
         """Store the network and the chosen price."""
         return Part(Priced(float(learned.prices[chosen])), learned.readout.weights)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.base.config import Edge
+from jetsel.base.config import EdgeSettings
 from jetsel.base.errors import ConfigError
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import Front, Point, features_of, front_of, points_here
@@ -70,7 +70,7 @@ def deadline_policy(
     calibration: Calibration,
     here: Sequence[str],
     elsewhere: Sequence[str],
-    edge: Edge,
+    edge: EdgeSettings,
     least_accuracy: float | None = None,
 ) -> Deadline | None:
     """Return the policy that goes by time.
@@ -103,7 +103,7 @@ def requirements_policy(
     calibration: Calibration | None,
     here: Sequence[str],
     elsewhere: Sequence[str],
-    edge: Edge,
+    edge: EdgeSettings,
     no_energy: str | None,
 ) -> Requirements:
     """Return the policy of requests that say what their answer must have; each puts in what it asks for.
@@ -128,7 +128,7 @@ def requirements_policy(
     )
 
 
-def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: Edge) -> dict[str, float]:
+def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: EdgeSettings) -> dict[str, float]:
     """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
     accuracy = {}
     for name in elsewhere:
@@ -140,7 +140,7 @@ def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: Edge)
     return accuracy
 
 
-def accuracy_there(figures: Mapping[str, Any], name: str, edge: Edge) -> float | None:
+def accuracy_there(figures: Mapping[str, Any], name: str, edge: EdgeSettings) -> float | None:
     """Return how accurate one of the edge's models is, as configured or calibrated, None if neither says it."""
     there, _, px = name.removeprefix(EDGE).partition(REDUCED)
     entry = edge.models[there]

@@ -240,7 +240,7 @@ class RailPower(msgspec.Struct, frozen=True):
     amps: float | None
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class PowerReading(msgspec.Struct, frozen=True):
     """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then says why."""
 
     board: str | None
@@ -250,7 +250,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     dropped: list[DroppedRail]
 
 
-def take(found_rails: FoundRails) -> Snapshot:
+def take(found_rails: FoundRails) -> PowerReading:
     """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
     rails: dict[str, RailPower] = {}
     dropped = list(found_rails.dropped)
@@ -264,6 +264,8 @@ def take(found_rails: FoundRails) -> Snapshot:
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
     if reason is not None:
-        return Snapshot(found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)])
+        return PowerReading(
+            found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)]
+        )
     total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are whole microwatts
-    return Snapshot(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)
+    return PowerReading(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)

@@ -10,7 +10,7 @@ from pathlib import Path
 from jetsel.base.errors import CalibrationError
 from jetsel.power.finding import PowerSettings, find
 from jetsel.power.idle import Idle, load
-from jetsel.power.integration import Reading, above_idle
+from jetsel.power.integration import WindowEnergy, above_idle
 from jetsel.power.machine import differences, look
 from jetsel.power.sampler import READY_S, Sampler
 
@@ -32,11 +32,11 @@ class Meter:
         """Return the time at which a window begins now."""
         return self._sampler.now()
 
-    def since(self, begin_ns: int) -> Reading:
+    def since(self, begin_ns: int) -> WindowEnergy:
         """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
-            return Reading(None, self._sampler.reason)
+            return WindowEnergy(None, self._sampler.reason)
         return above_idle(samples, self._idle_w, self._sampler.stale_after_s)
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from jetsel.base.errors import DeadlineError, JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.request_run import RequestRun, Shared
+from jetsel.runtime.request_run import RequestRun, SharedState
 
 
 def advance(
@@ -39,7 +39,7 @@ def advance(
         granted = _grant(queues, run, request, now_s)
         if isinstance(granted, Run):
             if run.shared is None and (len(granted.models) > 1 or queues[granted.models[0]].runner is not None):
-                run.shared = Shared()
+                run.shared = SharedState()
             run.asked, run.asked_s = granted, now()
             return
         move, given = run.steps.throw, (granted,)

@@ -28,7 +28,7 @@ class Traffic(NamedTuple):
     received_bytes: int
 
 
-class Expected(NamedTuple):
+class RemoteForecast(NamedTuple):
     """What a run elsewhere takes: mean and deviation in ms of the work there and of the way, traffic in 1,000 bytes.
 
     None for what is not known yet.
@@ -50,7 +50,7 @@ class Runner(Protocol):
     def unavailable(self) -> str | None:
         """Why no run can be had now, None if one can."""
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> Expected:
+    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
         """Return what a run takes for an image of this width and height. file_bytes: None if it came as pixels."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:

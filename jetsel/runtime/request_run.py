@@ -44,7 +44,7 @@ class Handle(Protocol):
         """Have it ended if that still helps. Its result may come nevertheless, from another thread."""
 
 
-class Shared(Struct, eq=False):
+class SharedState(Struct, eq=False):
     """What several threads may bring to a run; the lock of SharedRuns guards it."""
 
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
@@ -65,4 +65,4 @@ class RequestRun(Evidence, kw_only=True):
     asked_s: float = 0.0  # when it asked
     best: Prediction | None = None  # the last that it was given: the answer if time runs out
     ran_again: tuple[str, ...] = ()  # models whose run died with its engine and was repeated
-    shared: Shared | None = None  # None while all that it asked for runs in the thread that has it
+    shared: SharedState | None = None  # None while all that it asked for runs in the thread that has it

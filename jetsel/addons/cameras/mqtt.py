@@ -41,7 +41,7 @@ class Broker:
     tls: bool = False
 
 
-class Connection:
+class BrokerConnection:
     """A client of one broker, which may come and go: each trouble is reported once, and so is its end.
 
     on_message: gets these sentences, from a thread of paho's. `client` is set up before `begin`.
@@ -87,7 +87,7 @@ class Connection:
             self._told(f"MQTT broker {self._broker.host}:{self._broker.port} {state}")
 
 
-class Mqtt:
+class MqttPublisher:
     """Publishes to one broker: what holds is published anew at each connection.
 
     node: the camera's name in topics; name: for people. on_message: gets a sentence when the broker goes away or is
@@ -101,7 +101,7 @@ class Mqtt:
         self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._state = b""
         self._availability = b"offline"
-        self._connection = Connection(broker, on_message)
+        self._connection = BrokerConnection(broker, on_message)
         self._client = self._connection.client
         self._client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
         self._connection.begin(self._connected, self._disconnected)

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from jetsel.addons.cameras.gate import Gate, GateSetting
-from jetsel.addons.cameras.labels import Change, Labels
+from jetsel.addons.cameras.labels import Change, LabelTracker
 from jetsel.base.errors import ConfigError
 from jetsel.wire import Answer
 
@@ -40,12 +40,12 @@ def fitting(frame: np.ndarray, max_image_mb: float) -> np.ndarray:
     return frame
 
 
-class View:
+class RegionView:
     """name: of the region; None: the camera's only one. seen: what was looked at last, (height, width[, 3]) uint8."""
 
     def __init__(self, name: str | None, region: Region, gate: GateSetting | None, ask_again_s: float, stay: int):
         self.name, self.region = name, region
-        self.gate, self._labels = Gate(gate, ask_again_s), Labels(stay)
+        self.gate, self._labels = Gate(gate, ask_again_s), LabelTracker(stay)
         self.n_asked = self.n_changes = 0
         self.holds: Change | None = None
         self.seen: np.ndarray | None = None

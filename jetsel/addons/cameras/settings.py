@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from jetsel.addons.cameras.config import Camera, Mqtt
+from jetsel.addons.cameras.config import Camera, MqttSettings
 from jetsel.addons.cameras.gate import gate_of
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
@@ -73,7 +73,7 @@ def with_login(camera: Camera) -> str:
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
 
 
-def mqtt_broker(mqtt: Mqtt) -> Broker | None:
+def mqtt_broker(mqtt: MqttSettings) -> Broker | None:
     """Return the broker of the configuration, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None

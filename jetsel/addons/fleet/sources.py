@@ -15,7 +15,7 @@ from jetsel.base.files import open_regular, repair_of, replace
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 
 
-class Source(Protocol):
+class RepositorySource(Protocol):
     """A repository that can be read."""
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:

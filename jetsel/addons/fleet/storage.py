@@ -48,7 +48,7 @@ class Storage:
         self._is_folder = isinstance(self._fs, LocalFileSystem)
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """See jetsel.addons.fleet.sources.Source; the object is read whole, as object stores have it."""
+        """See jetsel.addons.fleet.sources.RepositorySource; the object is read whole, as object stores have it."""
         with self._faults(name):
             content = self._fs.cat_file(self._path(name))
         return io.BytesIO(content[offset:]), offset

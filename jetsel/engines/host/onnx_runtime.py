@@ -4,7 +4,7 @@ import importlib
 import os
 from typing import Any, Dict, Optional, Tuple
 
-from .backend import Model, Runtime
+from .backend import HostModel, Runtime
 from .messages import Refusal, first_line
 
 
@@ -19,7 +19,7 @@ class OnnxRuntime(Runtime):
     def describe(self) -> Dict[str, Any]:
         return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
 
-    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+    def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1
@@ -32,7 +32,7 @@ class OnnxRuntime(Runtime):
         return OnnxModel(session)
 
 
-class OnnxModel(Model):
+class OnnxModel(HostModel):
     """One session of ONNX Runtime."""
 
     def __init__(self, session: Any) -> None:

@@ -3,7 +3,7 @@
 import collections
 from typing import Any, Dict, List, Optional, Tuple
 
-from .backend import Model
+from .backend import HostModel
 from .gpu import Gpu
 from .messages import Poisoned, Refusal
 
@@ -63,7 +63,7 @@ class ByName:
         return bool(placed and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
 
 
-class TensorRTModel(Model):
+class TensorRTModel(HostModel):
     """One engine: its context, its memory on the GPU, and page-locked memory for its answers."""
 
     def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:

@@ -15,7 +15,7 @@ from jetsel.addons.fleet.agent.installing import Installer, ModelsRefusedError, 
 from jetsel.addons.fleet.agent.remembered import OnTrial, Remembered, write
 from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.reading import read_plan
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.addons.fleet.usage import CanaryResult, Trial
 from jetsel.base.errors import JetselError, NoReplyError, RepositoryError
 from jetsel.base.events import event
@@ -33,7 +33,7 @@ class Follower:
     """device: its name in the repository. client: opens the daemon's socket. memory: the file of what is remembered."""
 
     device: str
-    source: Source
+    source: RepositorySource
     trusted: list[str]
     installer: Installer
     canary: Canary | None

@@ -16,7 +16,7 @@ import tomli_w
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Bundle, Plan
 from jetsel.addons.fleet.reading import fetch, read_bundle
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.base.files import flush, sha256_of, write
@@ -54,7 +54,7 @@ class Installer:
         """The versions of the whole, of which the one before stays to go back to."""
         return Versions(self.folder / "installed", RepositoryError, most_kept=2)
 
-    def fetch(self, source: Source, plan: Plan, trusted: Sequence[str]) -> list[Path]:
+    def fetch(self, source: RepositorySource, plan: Plan, trusted: Sequence[str]) -> list[Path]:
         """Return a folder with the verified files of each planned family; raises RepositoryError.
 
         Nothing is downloaded that would take more disk than [fleet] storage_mb, or leave less than reserve_mb.

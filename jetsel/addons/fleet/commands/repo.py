@@ -13,7 +13,7 @@ from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
     from jetsel.addons.fleet.documents import Bundle, Index
-    from jetsel.addons.fleet.sources import Source
+    from jetsel.addons.fleet.sources import RepositorySource
 
 repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
 
@@ -153,7 +153,7 @@ def gc(
     emit(plain, json, f"removed {len(unused)} files of {total} bytes")
 
 
-def _read(url: str, trust: list[Path]) -> tuple[Source, Index, list[tuple[Bundle, list[str]]]]:
+def _read(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
     """Return what reads a repository, as devices do if they can, its index, and its bundles with who signed them."""
     from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
