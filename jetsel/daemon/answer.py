@@ -24,7 +24,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
     """Put the decision of the job's policy into words."""
     photograph = job.photograph
     assert photograph is not None
-    top = _ranked(job, decision.seen.probabilities)
+    top = _ranked(job, decision.prediction.probabilities)
     differing = metering.out_of_conditions(job.family.name)
     energy_mj, energy_reason = metering.estimate(job.family, job.policy, run, differing)
     stages = run.stages
@@ -38,7 +38,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         wnid=top[0].wnid,
         probability=top[0].probability,
         top_k=top,
-        model=decision.seen.model,
+        model=decision.prediction.model,
         policy=job.policy.name,
         because=decision.because,
         in_doubt=decision.in_doubt,

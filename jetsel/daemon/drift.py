@@ -50,7 +50,7 @@ class Drift:
                         self._confidences[ran.model].append(ran.confidence)
             return every > 0 and self._answers % every == 0
 
-    def judged(self, answered: float, *, is_in_doubt: bool) -> None:
+    def count_doubt(self, answered: float, *, is_in_doubt: bool) -> None:
         """Note whether an answer with a promise was in doubt. answered: the share that is not, by calibration."""
         with self._lock:
             self._doubts.append((is_in_doubt, 1 - answered))

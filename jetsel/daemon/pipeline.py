@@ -201,7 +201,7 @@ class Pipeline:
         outcome = None if job.run is None else job.run.outcome
         if isinstance(outcome, Decision | InDoubtError) and outcome.covered is not None:
             is_in_doubt = not isinstance(outcome, Decision) or outcome.in_doubt
-            drift.judged(outcome.covered, is_in_doubt=is_in_doubt)
+            drift.count_doubt(outcome.covered, is_in_doubt=is_in_doubt)
         if not isinstance(reply, Answer):
             return
         if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):

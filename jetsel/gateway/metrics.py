@@ -47,10 +47,10 @@ async def scraped(client: AsyncClient, _: Request) -> Response:
 
 @dataclass
 class _Once(Collector):
-    found: list[Metric]
+    metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
-        return self.found
+        return self.metrics
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:

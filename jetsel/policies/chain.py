@@ -61,7 +61,7 @@ class ChainPolicy:
                 why = error
                 continue
             because = because if len(path.rungs) == 1 else f"{because}; {decision.because}"
-            return Decision(decision.seen, because, distance=reading.distance)
+            return Decision(decision.prediction, because, distance=reading.distance)
         assert why is not None
         raise why
 

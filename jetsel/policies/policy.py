@@ -96,7 +96,7 @@ class Decision(Struct, frozen=True, eq=False):
     policy that another one chose among those of a front; None if none did.
     """
 
-    seen: Prediction
+    prediction: Prediction
     because: str
     in_doubt: bool = False
     distance: float | None = None

@@ -104,7 +104,7 @@ class WithPromise:
         if failed is None and doubt is None and decision.in_doubt:
             doubt = f"{self.policy.name} expects no model to be right"
         elif failed is None and doubt is None:
-            prediction, least = decision.seen, self.promise.threshold
+            prediction, least = decision.prediction, self.promise.threshold
             is_sure = log_odds(prediction.confidence) >= least  # False for NaN
             doubt = None if is_sure else f"{prediction.model} is not sure enough ({self._words(prediction, least)})"
         if doubt is not None and photo.fallback is None:

@@ -34,7 +34,7 @@ class OtherWork:
     def __init__(self) -> None:
         self._before = _seen()
 
-    def found(self) -> str | None:
+    def reason(self) -> str | None:
         """Return why the machine was not at rest since the last look, None if it was or nothing tells."""
         (then_s, then_busy_s), (now_s, now_busy_s) = self._before, _seen()
         self._before = now_s, now_busy_s
@@ -183,7 +183,7 @@ def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Id
             raise PowerError(
                 f"power cannot be read: {sampler.reason or 'the sensors do not answer'}; see: jetsel doctor"
             )
-        busy = (lambda: None) if with_load else OtherWork().found
+        busy = (lambda: None) if with_load else OtherWork().reason
         # Errors of rounding are independent of each other: their squares add up.
         return measure(sampler, seconds, rails.board_name, look(settings), busy, math.hypot(*steps))
     finally:

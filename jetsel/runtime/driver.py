@@ -88,8 +88,8 @@ class Driver:
                     if run.shared is not None:
                         self.shared.send_out(run)
                     else:
-                        assert run.asked is not None
-                        self.waiting.put(run, run.asked.models)
+                        assert run.pending is not None
+                        self.waiting.put(run, run.pending.models)
                 batch = self.waiting.take()
             if batch is None:
                 return ended
@@ -154,7 +154,7 @@ class Driver:
         assert run.steps is not None
         if run.shared is not None:
             return self.shared.take_result(run, model, result, ran)
-        run.asked = None
+        run.pending = None
         if isinstance(result, Prediction):
             assert ran is not None
             run.ran.append(ran)

@@ -158,7 +158,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
         prediction = predict(queue.model, logits[number], queue.temperature, embedding)
-        requested, because = run.asked, ""  # None: it is not waited for any more
+        requested, because = run.pending, ""  # None: it is not waited for any more
         if requested is not None:
             because = requested.because
             run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
@@ -209,8 +209,8 @@ class Waiting:
 
     def at_once(self, run: RequestRun) -> Batch | None:
         """Return the run of the one model that was asked for if its engine is free and nobody waits for it."""
-        assert run.asked is not None
-        queue = self._queues[run.asked.models[0]]
+        assert run.pending is not None
+        queue = self._queues[run.pending.models[0]]
         engine = queue.engine
         if not queue.waiting and engine is not None and engine.unavailable is None:
             place = engine.place

@@ -61,7 +61,7 @@ class RequestRun(Evidence, kw_only=True):
     outcome: Decision | Exception | None = None  # None until the policy has ended
     ran: list[Ran] = field(default_factory=list)  # in the order in which their results came
     steps: Steps | None = None  # the policy itself, once it has begun
-    asked: Run | None = None  # what it waits for
+    pending: Run | None = None  # what it waits for
     asked_s: float = 0.0  # when it asked
     best: Prediction | None = None  # the last that it was given: the answer if time runs out
     ran_again: tuple[str, ...] = ()  # models whose run died with its engine and was repeated

@@ -112,7 +112,7 @@ class SharedRuns:
 
     def send_out(self, run: RequestRun) -> None:
         """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
-        request, shared, deadline_s = run.asked, run.shared, run.request.deadline_s
+        request, shared, deadline_s = run.pending, run.shared, run.request.deadline_s
         assert request is not None
         assert shared is not None
         here = [model for model in request.models if self._queues[model].runner is None]
@@ -127,11 +127,11 @@ class SharedRuns:
             shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)))
         for model in request.models:
             runner = self._queues[model].runner
-            if runner is None or run.asked is not request:
+            if runner is None or run.pending is not request:
                 continue
             handle = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
             with self._lock:
-                if is_wanted := run.asked is request:
+                if is_wanted := run.pending is request:
                     shared.pending.append(handle)
             if not is_wanted:
                 handle.cancel()
@@ -141,7 +141,7 @@ class SharedRuns:
 
     def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
-            if run.asked is request:  # nothing was faster
+            if run.pending is request:  # nothing was faster
                 self._waiting.put(run, here)
 
     def _hold_no_longer(self, run: RequestRun, request: Run) -> None:
@@ -150,7 +150,7 @@ class SharedRuns:
         assert shared is not None
         assert deadline_s is not None
         with self._lock:
-            if run.asked is not request or not shared.is_held:
+            if run.pending is not request or not shared.is_held:
                 return
             shared.is_held = False
             shared.pending.append(self._time_limit(run, request, deadline_s))
@@ -187,7 +187,7 @@ class SharedRuns:
         """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
         assert run.steps is not None
         with self._lock:
-            if run.asked is not request:
+            if run.pending is not request:
                 return
             results = self._settle(run, request)
         try:
@@ -211,7 +211,7 @@ class SharedRuns:
         assert run.steps is not None
         assert shared is not None
         with self._lock:
-            if (request := run.asked) is None or model not in request.models or model in shared.results:
+            if (request := run.pending) is None or model not in request.models or model in shared.results:
                 if isinstance(result, Prediction):
                     self.unused(model)
                 return False
@@ -237,7 +237,7 @@ class SharedRuns:
         """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
         shared = run.shared
         assert shared is not None
-        run.asked, shared.is_held = None, False
+        run.pending, shared.is_held = None, False
         results = [shared.results.pop(name) for name in request.models if name in shared.results]
         if len(results) < len(request.models):
             self._waiting.remove(run, request.models)

@@ -126,7 +126,7 @@ class SimulatedDevice:
         took_ms = (self._ended_s - begun_s) * 1e3
         clock.advance(max(clock.now(), begun_s + APART_S))
         if isinstance(run.outcome, Decision):
-            return run.outcome.seen, took_ms
+            return run.outcome.prediction, took_ms
         if not isinstance(run.outcome, JetselError):
             raise run.outcome
         return None, took_ms

@@ -126,7 +126,7 @@ class Cameras:
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:
-                    self._context.told(trouble)
+                    self._context.on_message(trouble)
         with contextlib.suppress(OSError):
             path.unlink()
 

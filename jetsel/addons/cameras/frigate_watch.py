@@ -79,7 +79,7 @@ class FrigateWatch:
         prefix: str = "frigate",
     ) -> None:
         self._api, self._name, self._families, self._request = api, name, families, dict(request)
-        self._context, self._told = context, context.told
+        self._context, self._told = context, context.on_message
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}

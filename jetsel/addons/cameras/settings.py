@@ -36,7 +36,7 @@ class WatchContext(Struct, frozen=True):
     max_image_mb: float
     broker: Broker | None
     emit: Callable[[dict[str, Any]], None]
-    told: Callable[[str], None]
+    on_message: Callable[[str], None]
     gives_up: bool = False
     has_name: bool = True
     max_megapixels: float = 50.0  # of an image in a folder, or a frame

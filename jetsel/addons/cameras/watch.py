@@ -134,7 +134,7 @@ class Watch:
 
     def tell(self, words: str) -> None:
         """Tell people a sentence about this camera."""
-        self._context.told(f"{self._camera.name}: {words}")
+        self._context.on_message(f"{self._camera.name}: {words}")
 
     def states(self) -> list[CameraState]:
         """Return how each region is now."""
@@ -173,13 +173,13 @@ class Watch:
     def _look(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):
             return
-        assert view.seen is not None
-        answer = self._ask(view, view.seen)
+        assert view.frame_part is not None
+        answer = self._ask(view, view.frame_part)
         if answer is None:
             return
         change = view.answered(answer, time.time())
         if self._saver is not None:
-            self._saver.look(view.seen, answer)
+            self._saver.look(view.frame_part, answer)
         if change is None:
             return
         names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
@@ -187,12 +187,12 @@ class Watch:
         fields |= {"previous": change.previous, "since": stamp(change.since_s)}
         self._emit("label", view.name, **fields, **self._counts(view))
 
-    def _ask(self, view: RegionView, features: np.ndarray) -> Answer | None:
+    def _ask(self, view: RegionView, picture: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
         most_mb = self._context.max_image_mb
-        sent = fitting(features, most_mb)
-        if sent is not features:
-            sizes = f"{features.shape[1]} x {features.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
+        sent = fitting(picture, most_mb)
+        if sent is not picture:
+            sizes = f"{picture.shape[1]} x {picture.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         view.n_asked += 1
         try:

@@ -56,7 +56,7 @@ def replay(
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
         if not isinstance(moved, Run):
-            score = None if moved is None else float(log_odds(moved.seen.confidence))
+            score = None if moved is None else float(log_odds(moved.prediction.confidence))
             return Replayed(moved, tuple(ran), models_ms, choice_ms, score, look)
         if seen and isinstance(policy, Cascade):
             look = float(log_odds(policy.answer(seen).confidence)), models_ms
@@ -143,7 +143,7 @@ def replay_all(
         models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
         ran[place, [column[model] for model in one.ran]] = True
         if one.decision is not None:
-            odds, true = one.decision.seen.probabilities, int(recording.classes[photograph])
+            odds, true = one.decision.prediction.probabilities, int(recording.classes[photograph])
             answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
             above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
             is_top5[place] = above < 5

@@ -114,16 +114,16 @@ def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none
 def test_many_more_doubts_than_calibrated_are_drift() -> None:
     drift = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
     for number in range(FEWEST - 1):
-        drift.judged(0.8, is_in_doubt=number % 2 == 0)
+        drift.count_doubt(0.8, is_in_doubt=number % 2 == 0)
     assert drift.status().hint is None
     assert drift.status().refusals is not None
     assert drift.status().refusals.seen is None, "they are few"
-    drift.judged(0.8, is_in_doubt=False)
+    drift.count_doubt(0.8, is_in_doubt=False)
     status = drift.status()
     assert (status.refusals.seen, status.refusals.is_significant) == (0.5, True)
     assert (status.hint or "").startswith("50% of the requests are in doubt; 20% were expected: recalibrate")
     steady = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
     draw = np.random.default_rng(0)
     for _ in range(500):
-        steady.judged(0.8, is_in_doubt=bool(draw.random() < 0.2))
+        steady.count_doubt(0.8, is_in_doubt=bool(draw.random() < 0.2))
     assert steady.status().hint is None

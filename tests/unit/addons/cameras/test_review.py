@@ -149,10 +149,10 @@ def other_disk(tmp_path: Path) -> Iterator[Path]:
 INTERRUPTED = """
 import resource, signal, sys
 from pathlib import Path
-from jetsel.addons.cameras.review import Decision, Review
+from jetsel.addons.cameras.review import Review, ReviewDecision
 signal.signal(signal.SIGXFSZ, getattr(signal, sys.argv[3]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-Review(Path(sys.argv[1]), Path(sys.argv[2])).decide(Decision("n01/cat-1.jpg", "right"))
+Review(Path(sys.argv[1]), Path(sys.argv[2])).decide(ReviewDecision("n01/cat-1.jpg", "right"))
 """
 
 
