@@ -173,6 +173,8 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
             repair = "export it with one number for each class"
         elif abs(logits.shape[1] - weights.classes) == 1:
             repair += "; models of TensorFlow often have background first: add that name on top, or take it out"
+        else:
+            repair += "; if they are features, export it with its last layer"
         raise EngineFailedError(
             f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
             f"classes: {repair}"

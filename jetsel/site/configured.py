@@ -147,7 +147,7 @@ def _front(
     top = point_of(in_use.policies[name], calibration)
     if top is None:
         return None
-    paths = points_here(in_use.policies, calibration, models, in_use.policies[name].features)
+    paths = points_here(in_use.policies, calibration, models)
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
         told = event("front-too-weak", family=family.name)

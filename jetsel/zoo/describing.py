@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.zoo import neighbours
-from jetsel.zoo.conventions import CONVENTIONS, CROPPED
+from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS
 from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, TypeProto
 
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
 _GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of the first source that has `resize`, and options
@@ -85,10 +85,14 @@ def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -
     tell: takes a line for the owner. Raises ManifestError if the file says that it is no classifier, or if nothing
     names the classes.
     """
+    from onnx import TensorProto
+
     model = read_model(onnx)
+    taken = _input(model)
+    by_type = Said("its input of uint8", LEVELS if taken.elem_type == TensorProto.UINT8 else {})  # see Classifier.spec
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for said in (*options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
+    for said in (by_type, *options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
         passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
         new = {key: one for key, one in said.values.items() if one is not None and key not in passed_over}
         values |= new
@@ -101,7 +105,7 @@ def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -
     labels = labels_file(values.pop("labels"), sources["labels"], tell)
     lines = _lines({"labels": f"{len(labels.splitlines())} classes", **values}, sources)
     input_px = values.pop("input_px", None)
-    if not _is_open(model) and sources.get("input_px") != "--input":
+    if all(side.dim_value for side in taken.shape.dim[1:]) and sources.get("input_px") != "--input":
         input_px = None
     values.pop("inexact", None)
     return Description(labels, values, input_px, sources, lines)
@@ -119,11 +123,13 @@ def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
     ]
 
 
-def _is_open(model: ModelProto) -> bool:
-    """Whether the file leaves a side of its input open."""
+def _input(model: ModelProto) -> TypeProto.Tensor:
+    """Return the type of the model's first input; older files list weights among the inputs."""
+    from onnx import TypeProto
+
     weights = {tensor.name for tensor in model.graph.initializer}
-    shapes = [one.type.tensor_type.shape.dim for one in model.graph.input if one.name not in weights]
-    return not all(side.dim_value for shape in shapes[:1] for side in shape[1:])
+    types = [one.type.tensor_type for one in model.graph.input if one.name not in weights]
+    return types[0] if types else TypeProto.Tensor()
 
 
 def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:

@@ -62,6 +62,10 @@ def add(
         str | None,
         typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
     ] = None,
+    exclusive: Annotated[
+        bool,
+        typer.Option("--exclusive", help="Take each image to have exactly one class, if the model ends in a sigmoid."),
+    ] = False,
     source: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Origin of the model (default: the file's name).")
     ] = None,
@@ -117,6 +121,7 @@ def add(
         notice=notice,
         version=version,
         output=output,
+        exclusive=exclusive,
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
     place(onnx, wanted, config_file.applied(config), folder, replace=replace, json=json)

@@ -48,9 +48,10 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     spec = model.manifest.input
     assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
     assert model.manifest.notice == "ask me"
-    assert model.manifest.source.startswith("my own; the tensor scores of that file (sha256 ")
-    assert model.manifest.source.endswith(") was made the output logits")
-    assert [value.name for value in read_model(model.path).graph.output] == ["shares", "logits"]
+    assert model.manifest.source.startswith("my own; changed from a file of sha256 ")
+    assert model.manifest.source.endswith(": its tensor scores is the output logits")
+    assert said["changes"] == ["its tensor scores is the output logits"]
+    assert [value.name for value in read_model(model.path).graph.output] == ["logits"]
     assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
     assert said["latency_ms"] > 0
     assert Path(said["manifest"]).parent == own
