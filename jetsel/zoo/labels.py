@@ -24,8 +24,7 @@ _QUOTED = re.compile(r"""(^|[,;:=]\s*)(["'])((?:\\.|\2\2|(?!\2|\\).)*)\2(?:,?$|(
 _COLUMN = r"(?:(?:class|label)[ _-]?)?(?:ids?|index|idx|number|names?)|labels?|class(?:es)?|category|wnid|synset"
 _HEADER = re.compile(rf"(?i:(?:(?:{_COLUMN}):?\s*(?:[,;\t]\s*|$))+)")
 _YAML = re.compile(
-    r"""^names:[ \t]*(?:\[(?P<row>[^]"']*)\]|(?P<literal>[\[{][^]}]*[]}])|\n(?P<block>(?:[ \t-].*\n?)+))""",
-    re.MULTILINE,
+    r"""(?m)^names:[ \t]*(?:\[(?P<row>[^]"']*)\]|(?P<literal>[\[{][^]}]*[]}])|\n(?P<block>(?:[ \t-].*\n?)+))"""
 )
 _IDENTIFIED = re.compile(r"(n\d{8})[\s,:]+(\S.*)")  # by WordNet
 _NUMBERED = (
