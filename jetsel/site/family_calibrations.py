@@ -12,7 +12,7 @@ from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.policies import catalogue
-from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped
+from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped, unchanged
 from jetsel.site.configured import default_policy_of, served_models
 from jetsel.zoo import Family, Model
 
@@ -72,11 +72,13 @@ class FamilyCalibrations:
     def incumbent(self) -> Incumbent:
         """Return what a daemon of this configuration answers by; raises CalibrationError if there are no models."""
         models, served = self.served()
-        calibration = self._current()
+        current = next((entry for entry in self.entries() if entry.is_current), None)
+        calibration = current.calibration if current is not None and current.reason is None else None
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it has models of the edge server, which is not asked here
-        in_use = CalibrationInUse(calibration, catalogue(list(served), calibration), "")
-        policy, _ = default_policy_of(models, in_use, self.config, list(served)[-1], is_default=self.is_default)
+        same = unchanged(current, models, served) if calibration is None else ()
+        in_use = CalibrationInUse(calibration, catalogue(list(served), calibration), "", unchanged=same)
+        policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
         return Incumbent(policy, calibration, is_chosen)
 
@@ -94,10 +96,6 @@ class FamilyCalibrations:
         if not served:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         return self.models, served
-
-    def _current(self) -> Calibration | None:
-        entry = next((entry for entry in self.entries() if entry.is_current and entry.reason is None), None)
-        return None if entry is None else entry.calibration
 
     def _judged(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:

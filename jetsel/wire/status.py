@@ -176,7 +176,8 @@ class FamilyStatus(Struct, frozen=True):
 
     `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
     for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
-    budget. `not_calibrated` names the models that the calibration in use does not know: no policy uses them.
+    budget. `not_calibrated` names the models that the calibration in use, or one set aside, does not know so: no policy
+    uses them.
     """
 
     name: str = ""

@@ -26,6 +26,8 @@ from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
 Try = Callable[[Weights], TrialRun]
 """Runs a model."""
+Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
+"""Returns what the manifest is to say of its preprocessing; raises if it is wrong, or if there is no manifest yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +82,12 @@ class Added:
     changes: tuple[str, ...]
 
 
-def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool) -> Added:
+def add_model(
+    onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
+) -> Added:
     """Add the model in the file `onnx`, or change nothing.
 
-    Raises ManifestError, or what `try_it` does, that names the repair.
+    check: proves the preprocessing. Raises ManifestError, or what `try_it` and `check` do, that names the repair.
     """
     folder = where.folder
     named = [] if folder is None or not folder.is_dir() else [folder]
@@ -110,7 +114,11 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
         copy.write_bytes(content)
         weights = Weights(wanted.name, copy, sha256, found.image.height_px, found.image.width_px, len(labels.names))
         seen = try_it(weights)
+        if check is not None and wanted.preprocessing is None:
+            check(weights, labels, None)
         manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
+        if check is not None:
+            manifest = manifest_of(msgspec.to_builtins(manifest), preprocessing=check(weights, labels, manifest))
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
         return Added(model, len(labels.names), family.notes, changes)
 

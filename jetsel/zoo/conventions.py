@@ -82,3 +82,13 @@ def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]
         longer_px = max(width_px, height_px)
         found["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
     return found
+
+
+def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of an InputSpec, or of a convention for its size, with these in their place.
+
+    Raises ManifestError for an unknown name.
+    """
+    before = spec if like is None else convention(like, spec.width_px, spec.height_px)
+    resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}
+    return {**msgspec.to_builtins(before), **resized, **options}

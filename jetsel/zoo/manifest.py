@@ -61,6 +61,10 @@ class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: Sentence
     is_checked: bool = False
 
+    def checked(self, images: int) -> Preprocessing:
+        """Return the same of a preprocessing that this number of labelled images showed to be right."""
+        return Preprocessing(source=f"{self.source}; checked on {images} images", is_checked=True)
+
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
@@ -132,6 +136,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         head = [] if self.head is None else [self.head.sha256]
         plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head])
         return hashlib.sha256(plain).hexdigest()
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether its preprocessing was described and never checked."""
+        return self.preprocessing is not None and not self.preprocessing.is_checked
 
     @property
     def cost_ms(self) -> float:

@@ -10,9 +10,8 @@ import typer
 
 from jetsel.base.names import RULE, path_text, plain_name
 from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace, size, triple
+from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
 from jetsel.cli.options import ConfigFile, Json
-
-Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
 
 
 def add(
@@ -28,14 +27,9 @@ def add(
             "another model's labels file (default: those that the model's file or one beside it has).",
         ),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Prepare images as torchvision, timm, ultralytics, keras or others do."),
-    ] = None,
-    mean: Annotated[str | None, typer.Option(metavar="A,B,C", help="Mean of each channel, in units of 0 to 1.")] = None,
-    std: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Standard deviation of each channel, in units of 0 to 1.")
-    ] = None,
+    like: Like = None,
+    mean: Mean = None,
+    std: Std = None,
     name: Name = None,
     family: FamilyName = None,
     folder: Folder = None,
@@ -44,20 +38,11 @@ def add(
         str | None,
         typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open."),
     ] = None,
-    resize: Annotated[
-        Literal["shorter-side", "stretch"] | None,
-        typer.Option(help="Scale both sides alike and crop, or stretch to the input."),
-    ] = None,
-    resize_px: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Shorter side after scaling, before the crop (default: the input's)."),
-    ] = None,
-    interpolation: Annotated[
-        Interpolation | None,
-        typer.Option(help="Interpolation used in training. The antialiased kinds are those of Pillow and torchvision."),
-    ] = None,
+    resize: Resize = None,
+    resize_px: ResizePx = None,
+    interpolation: Interpolation = None,
     crop: Annotated[Literal["center", "none"] | None, typer.Option(help="Part that is kept after scaling.")] = None,
-    channels: Annotated[Literal["rgb", "bgr"] | None, typer.Option(help="Order of the input's channels.")] = None,
+    channels: Channels = None,
     output: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
@@ -70,15 +55,26 @@ def add(
         str | None, typer.Option(metavar="TEXT", help="Origin of the model (default: the file's name).")
     ] = None,
     notice: Annotated[str | None, typer.Option(metavar="TEXT", help="Notice for users of the model.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="IMAGES",
+            exists=True,
+            help="Labelled images, 10 to 100 in a folder for each class, that prove how images are prepared.",
+        ),
+    ] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Check a model by running it, and add it with its labels to a folder that the daemon reads.
 
-    What no option says is read from the ONNX file's metadata and the files beside it: docs/own-models.md. The file is
-    copied. If anything fails, nothing is added.
+    What no option says is read from the ONNX file's metadata and the files beside it: docs/own-models.md. With --check,
+    the model runs on labelled images prepared so and in other known ways, and is refused if another way is surely
+    better. The file is copied. If anything fails, nothing is added.
     """
+    from jetsel.cli.models.checking import proven
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
@@ -106,6 +102,7 @@ def add(
     if own_name is None:
         raise typer.BadParameter(f"{title}: its name gives none for the model: use --name NAME; {RULE}")
     classes = path_text(Path(labels.name)) if labels else found.sources["labels"]
+    is_described = {"mean", "std"} <= found.spec.keys()
     for line in found.lines:
         typer.echo(line, err=json)
     wanted = ModelDescription(
@@ -115,7 +112,7 @@ def add(
         labels=found.labels,
         labels_from=labels or onnx,
         spec=found.spec,
-        preprocessing=Preprocessing(source=found.prepared_by),
+        preprocessing=None if check and not is_described else Preprocessing(source=found.prepared_by),
         input_px=found.input_px,
         source=source or f"added from {path_text(Path(title))}",
         notice=notice,
@@ -124,4 +121,6 @@ def add(
         exclusive=exclusive,
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
-    place(onnx, wanted, config_file.applied(config), folder, replace=replace, json=json)
+    values = config_file.applied(config)
+    prove = None if check is None else partial(proven, check, values, quiet=json)
+    place(onnx, wanted, values, folder, replace=replace, json=json, check=prove)
