@@ -35,7 +35,7 @@ from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.configured import limits_of
-from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import Family, Model
 
 

@@ -19,8 +19,7 @@ from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plans
 from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
-from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
+from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, ask_about
 from jetsel.engines.hosting.running import HostedModel, Memory, good
 
 
