@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo.conventions import LEVELS
 from jetsel.zoo.graph_ends import GraphEnds
 from jetsel.zoo.onnx_model import Step, keep_outputs, put_behind, put_in_front
 
@@ -74,10 +75,13 @@ class Classifier:
 
         changed = ModelProto()
         changed.CopyFrom(self.model)
+        outputs = {value.name: value.type.tensor_type.elem_type for value in changed.graph.output}
         front = [step for steps in self.image.steps().values() for step in steps]
         if front:
             put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
-        if self.behind or self.logits != LOGITS or LOGITS not in [value.name for value in changed.graph.output]:
+        if _TYPES["float32"] < outputs.get(EMBEDDING, 0):
+            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _TYPES["float32"]}),))
+        if self.behind or self.logits != LOGITS or LOGITS not in outputs:
             put_behind(changed, self.logits, LOGITS, self.behind)
         keep_outputs(changed, (LOGITS, EMBEDDING))
         content: bytes = changed.SerializeToString()
@@ -89,7 +93,7 @@ class Classifier:
         Raises ManifestError.
         """
         if self.image.kind == "uint8":
-            given = {**given, "mean": (0.0,) * 3, "std": (1 / 255,) * 3}
+            given = {**given, **LEVELS}
         if self.image.channels == 3:
             return given
         if len({*given["mean"]}) > 1 or len({*given["std"]}) > 1:

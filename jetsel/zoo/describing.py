@@ -21,8 +21,9 @@ from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto
+    from onnx import ModelProto
 
+_UINT8 = 2  # of TensorProto.DataType
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
 _GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of the first source that has `resize`, and options
 _JSON: dict[str, neighbours.Reader] = {
@@ -86,14 +87,10 @@ def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -
     tell: takes a line for the owner. Raises ManifestError if the file says that it is no classifier, or if nothing
     names the classes.
     """
-    from onnx import TensorProto
-
     model = read_model(onnx)
-    taken = _input(model)
-    by_type = Said("its input of uint8", LEVELS if taken.elem_type == TensorProto.UINT8 else {})  # see Classifier.spec
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for said in (by_type, *options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
+    for said in (*options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
         passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
         new = {key: one for key, one in said.values.items() if one is not None and key not in passed_over}
         values |= new
@@ -106,7 +103,7 @@ def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -
     labels = labels_file(values.pop("labels"), sources["labels"], tell)
     lines = _lines({"labels": f"{len(labels.splitlines())} classes", **values}, sources)
     input_px = values.pop("input_px", None)
-    if all(side.dim_value for side in taken.shape.dim[1:]) and sources.get("input_px") != "--input":
+    if not _is_open(model) and sources.get("input_px") != "--input":
         input_px = None
     values.pop("inexact", None)
     return Description(labels, values, input_px, sources, lines)
@@ -124,25 +121,31 @@ def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
     ]
 
 
-def _input(model: ModelProto) -> TypeProto.Tensor:
-    """Return the type of the model's first input; older files list weights among the inputs."""
-    from onnx import TypeProto
-
+def _input(model: ModelProto) -> Any:
+    """Return the type of the model's first input, None if it has none."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    types = [one.type.tensor_type for one in model.graph.input if one.name not in weights]
-    return types[0] if types else TypeProto.Tensor()
+    return next((one.type.tensor_type for one in model.graph.input if one.name not in weights), None)
+
+
+def _is_open(model: ModelProto) -> bool:
+    """Whether the file leaves a side of its input open."""
+    taken = _input(model)
+    return taken is not None and not all(side.dim_value for side in taken.shape.dim[1:])
 
 
 def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:
     """Yield what the metadata says, then the files beside a model, or above it if it lies in a folder `onnx`."""
+    taken, name = _input(model), path_text(Path(onnx.name))
+    if taken is not None and taken.elem_type == _UINT8:
+        yield Said(f"uint8 input of {name}", LEVELS)
     props = {entry.key: entry.value for entry in model.metadata_props}
     for of_props in (neighbours.of_ultralytics, neighbours.of_custom_vision, neighbours.of_properties):
-        yield _said(f"metadata of {path_text(Path(onnx.name))}", props, of_props, tell)
+        yield _said(f"metadata of {name}", props, of_props, tell)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
-    for name, of_file in _JSON.items():
-        for path in (folder / name for folder in folders if (folder / name).is_file()):
-            yield _said(name, path, of_file, tell)
-    for path in (folder / name for name in _TEXTS for folder in folders if (folder / name).is_file()):
+    for file, of_file in _JSON.items():
+        for path in (folder / file for folder in folders if (folder / file).is_file()):
+            yield _said(file, path, of_file, tell)
+    for path in (folder / file for file in _TEXTS for folder in folders if (folder / file).is_file()):
         yield Said(path.name, {"labels": labels_text(path)})
 
 

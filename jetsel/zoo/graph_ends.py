@@ -108,7 +108,8 @@ class GraphEnds:
     def unchanged(self, tensor: str) -> str:
         """Return what a tensor was made of, if only the largest number was taken off, or perhaps the images' side."""
         node, shape = self.makers[tensor], self._type(tensor)[1]
-        is_squeezed = node.op_type == "Squeeze" and (shape is None or len(shape) < 2)
+        is_all = len(node.input) == 1 and not node.attribute  # not of the sides that it names, but of each that is 1
+        is_squeezed = node.op_type == "Squeeze" and (is_all if shape is None else len(shape) < 2)
         is_shifted = node.op_type == "Sub" and self._made_by(node.input[1]) == "ReduceMax"
         return str(node.input[0]) if is_squeezed or is_shifted else tensor
 

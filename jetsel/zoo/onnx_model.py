@@ -1,4 +1,4 @@
-"""Read an ONNX file with the onnx package: whether it holds all of its weights, and how many; give it another output.
+"""Read an ONNX file with the onnx package, take in weights from beside it, count them; put nodes at its two ends.
 
 Only the commands that add or verify a model do so: no process that serves imports the onnx package.
 """
@@ -17,7 +17,7 @@ from jetsel.base.files import read_bounded
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TensorProto
+    from onnx import ModelProto, NodeProto
 
 _ORT_FORMAT = b"ORTM"  # ONNX Runtime reads a file with this mark (its ort.fbs) by other rules, whatever its name says
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
@@ -58,7 +58,7 @@ def read_whole(path: Path) -> tuple[ModelProto, tuple[str, ...]]:
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the ONNX file") from error
     model = _parsed(content, str(path))
-    return model, _take_in(_outside(model), str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
+    return model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
 
 
 def model_in(content: bytes, name: str) -> ModelProto:
@@ -68,8 +68,7 @@ def model_in(content: bytes, name: str) -> ModelProto:
     there, and ONNX Runtime would open whatever path the file names.
     """
     model = _parsed(content, name)
-    if _outside(model):
-        raise ManifestError(f"{name}: its weights are in another file: export it as one file")
+    _take_in(model, name, None, 0)
     return model
 
 
@@ -89,25 +88,23 @@ def _parsed(content: bytes, name: str) -> ModelProto:
     return model
 
 
-def _outside(model: ModelProto) -> list[TensorProto]:
-    """Return the tensors whose numbers are in another file."""
+def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
+    """Put numbers that are in other files into their tensors; return the names of the files.
+
+    folder: which holds all of them, None if none may be read. most_bytes: of all the numbers. Raises ManifestError,
+    also for a link, which may lead out of the folder.
+    """
     from onnx import TensorProto
 
-    tensors = (message for message in _messages(model) if isinstance(message, TensorProto))
-    return [tensor for tensor in tensors if tensor.external_data or tensor.data_location]
-
-
-def _take_in(tensors: Sequence[TensorProto], name: str, folder: Path, most_bytes: int) -> tuple[str, ...]:
-    """Put the numbers of tensors into them; return the names of the files, which all are in the folder itself.
-
-    most_bytes: of all of them. Raises ManifestError, also for a link, which may lead out of the folder.
-    """
     files: dict[str, bytes] = {}
-    for tensor in tensors:
+    for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
+        if not tensor.external_data and not tensor.data_location:
+            continue
         said = {entry.key: entry.value for entry in tensor.external_data}
         place = said.get("location", "/")
-        if Path(place).name != place or (folder / place).is_symlink():
-            raise ManifestError(f"{name}: its weights are outside of its folder: export it as one file")
+        if folder is None or Path(place).name != place or (folder / place).is_symlink():
+            where = "read only as the model is added, from its own folder and through no link"
+            raise ManifestError(f"{name}: its weights are in another file, which is {where}: export it as one file")
         try:
             if place not in files:
                 files[place] = read_bounded(folder / place, MAX_WEIGHTS_BYTES)

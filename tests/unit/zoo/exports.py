@@ -220,6 +220,13 @@ SERVED = {
     "a sigmoid over (n)": _one("v = Squeeze(logit, classes) out = Sigmoid(v)", "float[n] out"),
     "one number": _one("out = Identity(logit)"),
     "one number (n, 1, 1, 1)": _one("out = Unsqueeze(logit, last)", "float[n,1,1,1] out"),
+    "half precision, with an embedding": Export(
+        "embedding = Identity(flat) out = Softmax(narrow)",
+        "float16[n,4] out, float16[n,60] embedding",
+        "",
+        "float16[n,3,4,5] images",
+        _HALF,
+    ),
     "with an embedding": Export(
         "embedding = Identity(flat) out = Softmax(logit)", "float[n,4] out, float[n,60] embedding"
     ),

@@ -215,7 +215,7 @@ def test_what_nothing_says_is_asked_for(tmp_path: Path) -> None:
 def test_a_file_that_takes_bytes_says_what_they_are(tmp_path: Path) -> None:
     found = described(model(tmp_path, elem_type=onnx.TensorProto.UINT8, labels__txt=NAMES))
     assert (found.spec["mean"], found.spec["std"]) == ((0.0,) * 3, (1 / 255,) * 3)
-    assert found.prepared_by == "its input of uint8, by default"
+    assert found.prepared_by == "uint8 input of net.onnx, by default"
 
 
 def test_files_of_another_program_are_left_out(tmp_path: Path) -> None:

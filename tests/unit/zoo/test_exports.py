@@ -46,8 +46,12 @@ def check(served: Added, export: Export) -> None:
     engine = OnnxEngine("net", served.model.path, concurrency=1, threads=1)
     for image in IMAGES:
         photograph = Photograph(np.ascontiguousarray(image[..., ::-1]), WIDTH_PX, HEIGHT_PX)
-        (found,) = engine.infer(model_input(photograph, manifest.input)).logits
+        output = engine.infer(model_input(photograph, manifest.input))
+        (found,) = output.logits
         assert found == pytest.approx(expected(export, image), abs=1e-3)
+        assert output.logits.dtype == np.float32
+        assert (output.embedding is None) == ("embedding" not in export.outputs)
+        assert output.embedding is None or output.embedding.dtype == np.float32
 
 
 @pytest.mark.parametrize("kind", SERVED)

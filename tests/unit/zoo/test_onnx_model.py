@@ -141,7 +141,7 @@ def test_weights_that_are_missing_or_elsewhere_are_refused(tmp_path: Path) -> No
         read_model(path)
     (tmp_path / "elsewhere").write_bytes(content)
     data.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ManifestError, match="outside of its folder: export it as one file"):
+    with pytest.raises(ManifestError, match=r"in another file, which is read only .*: export it as one file"):
         read_model(path)
     data.unlink()
     (tmp_path / "elsewhere").rename(data)
@@ -151,9 +151,9 @@ def test_weights_that_are_missing_or_elsewhere_are_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        ("../w.data", "outside of its folder"),
-        ("/etc/hostname", "outside of its folder"),
-        ("deeper/w.data", "outside of its folder"),
+        ("../w.data", "in another file, which is read only"),
+        ("/etc/hostname", "in another file, which is read only"),
+        ("deeper/w.data", "in another file, which is read only"),
         ("..", "it is not a regular file"),
         ("", "it is not a regular file"),
     ],

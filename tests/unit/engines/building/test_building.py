@@ -160,9 +160,7 @@ def test_a_file_that_tensorrt_refuses_is_refused_with_the_opset_that_it_reads(
     builder = Builder(host("8.2"))
     board(unsupported_operator="Conv")
     later = replace(order().weights, path=path)
-    refused = refusal(builder, order(weights=later))
-    assert "No importer registered for op: Conv; " in refused
-    assert "its opset is 14, and TensorRT 8.2" in refused
+    assert "for op: Conv; its opset is 14, and TensorRT" in refusal(builder, order(weights=later))
 
 
 @pytest.mark.slow
