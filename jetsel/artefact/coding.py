@@ -25,14 +25,14 @@ RESTORE = "recalibrate, or put back a whole copy"
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, RecursionError)
 
 
-class Header(Struct, frozen=True):
+class ManifestHeader(Struct, frozen=True):
     """What every version of the manifest begins with, read before anything else is believed."""
 
     format: str
     version: int
 
 
-class Envelope(Header, frozen=True, forbid_unknown_fields=True):
+class Envelope(ManifestHeader, frozen=True, forbid_unknown_fields=True):
     """The manifest. sha256: of its body as written and the other file, one after the other, so that damage is seen."""
 
     sha256: str
@@ -92,10 +92,7 @@ def read(folder: Path) -> Calibration:
 
 
 def identity(folder: Path) -> str:
-    """Return the hash that vouches for the content of both files; hex SHA-256.
-
-    Raises CalibrationError if the manifest cannot be read.
-    """
+    """Return the SHA-256 that vouches for both files, in hex; raises CalibrationError if the manifest is unreadable."""
     return _envelope(folder).sha256
 
 
@@ -103,19 +100,14 @@ def _envelope(folder: Path) -> Envelope:
     path = folder / MANIFEST
     data = _read_bounded(path, MAX_MANIFEST_BYTES)
     try:
-        header = msgspec.json.decode(data, type=Header)
+        header = msgspec.json.decode(data, type=ManifestHeader)
         if header.format != FORMAT:
             raise CalibrationError(
                 f"{path}: of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"
             )
-        if header.version > VERSION:
-            raise CalibrationError(
-                f"{path}: has version {header.version}, but this jetsel reads {VERSION}: update jetsel, or recalibrate"
-            )
-        if header.version < VERSION:
-            raise CalibrationError(
-                f"{path}: has version {header.version}, which this jetsel no longer reads: jetsel calibrate IMAGES"
-            )
+        if header.version != VERSION:
+            repair = "update jetsel, or recalibrate" if header.version > VERSION else "jetsel calibrate IMAGES"
+            raise CalibrationError(f"{path}: has version {header.version}, and this jetsel reads {VERSION}: {repair}")
         return msgspec.json.decode(data, type=Envelope)
     except _UNREADABLE as fault:
         raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault

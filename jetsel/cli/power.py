@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.base.config import Power
-    from jetsel.power.finding import FoundRails, Snapshot
+    from jetsel.power.finding import FoundRails, PowerReading
     from jetsel.power.idle import Idle
 
 Sysfs = Annotated[
@@ -34,10 +34,14 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 
 def sensors(power: Power) -> FoundRails:
     """Return what can be read; raises PowerError if there is not one rail, ConfigError for a wrong [power] key."""
-    from jetsel.power.finding import check, find_some
+    from jetsel.base.errors import PowerError
+    from jetsel.power.finding import check, find
 
     check(power)
-    return find_some(power)
+    found = find(power)
+    if not found.rails:
+        raise PowerError("; ".join([str(found.reason), *(f"{rail.name}: {rail.reason}" for rail in found.dropped)]))
+    return found
 
 
 def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: ConfigFile = None) -> None:
@@ -57,7 +61,7 @@ def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: Co
     emit(seen, json, lambda: _show_rails(seen))
 
 
-def _show_rails(seen: Snapshot) -> None:
+def _show_rails(seen: PowerReading) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
@@ -67,7 +71,7 @@ def _show_rails(seen: Snapshot) -> None:
         out.print(line)
 
 
-def rails_table(seen: Snapshot) -> Table:
+def rails_table(seen: PowerReading) -> Table:
     """Return a row for each rail, and one for the total if it is known."""
     from jetsel.cli.terminal import table
 

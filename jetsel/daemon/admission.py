@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
@@ -43,7 +43,7 @@ class Admission:
     user have all of it, since they may end the daemon anyway.
     """
 
-    def __init__(self, limits: Server, workers: int, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ServerSettings, workers: int, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
         self.limits = limits
         self._workers = workers
@@ -125,11 +125,6 @@ class Admission:
                 self.in_queue += 1
                 self.queued_bytes += load.size_bytes
                 self.queued_pixels += load.pixels
-
-    def busiest(self, most: int) -> list[tuple[str, int]]:
-        """Who has the most requests under way, and how many: no more than `most` clients."""
-        with self._lock:
-            return self._of_client.most_common(most)
 
     def release(self, load: Load | None, work: Work | None) -> None:
         """Count a request out; work is what it took, None if it failed. load: None if boxes of its message are left."""

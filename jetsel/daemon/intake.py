@@ -46,13 +46,13 @@ class Intake:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            asked = self._metering.in_conditions(family, policy_for(family, request))
-            front = front_for(family, request, asked)
+            wanted_policy = self._metering.in_conditions(family, policy_for(family, request))
+            front = front_for(family, request, wanted_policy)
             if front is not None:
                 front = family.promises.wrap_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promises.wrap(asked, request.wrong_at_most)
+                policy = family.promises.wrap(wanted_policy, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]
@@ -98,7 +98,7 @@ class Intake:
                     warn_of_limit(error, job.load.client)
                     crop.answered(failure(job.message.id, error))
                     continue
-                self._current.enter_again(job.snapshot)
+                self._current.enter(job.snapshot)
                 crops.in_work += 1
                 jobs.append(Job(*given, job.deadline_s, job.front, job.measured, crop))
             return jobs, None if crops.in_work else job.load

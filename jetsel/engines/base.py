@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
 from jetsel.base.weights import Weights
+from jetsel.wire.status import HostStatus
 
 SAME_ANSWER = 0.1
 """Of the range of the logits: 8-bit models that scale a batch as a whole differ by 0.005, half precision by less."""
@@ -100,23 +100,7 @@ class Engine(Protocol):
 
 
 HostState = Literal["idle", "starting", "running", "restarting", "failed"]
-
-
-@dataclass(frozen=True)
-class HostReport:
-    """One engine host at a glance.
-
-    state: idle before any model asks for it; failed if its first start did, and the next model tries again.
-    reason: why it does not run, None if it does. restarts: how often one was running again after one that had ended.
-    last_end: how that was, None if none has.
-    """
-
-    state: HostState
-    reason: str | None
-    pid: int | None
-    restarts: int
-    last_end: str | None
-    last_end_ago_s: float | None
+"""Idle before any model asks for the host; failed if its first start did, and the next model tries again."""
 
 
 class Backend(Protocol):
@@ -131,7 +115,7 @@ class Backend(Protocol):
     def asking(self) -> frozenset[int]:
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
-    def report(self) -> HostReport | None:
+    def report(self) -> HostStatus | None:
         """Return the state of the process that the models run in, None if that is the caller's own."""
 
     def close(self) -> None:
@@ -146,15 +130,15 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
     """
     shape = (1, 3, weights.height_px, weights.width_px)
     pattern = np.linspace(-2.0, 2.0, math.prod(shape), dtype=np.float32).reshape(shape)
-    found: list[NDArray[np.float32]] = []
+    outputs: list[NDArray[np.float32]] = []
     for size in batches:
         if engine.max_batch is not None and size > engine.max_batch:
             continue
-        found.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
-        _check(engine, weights, size, found[-1])
-    numbers = np.concatenate(found)
+        outputs.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
+        _check(engine, weights, size, outputs[-1])
+    numbers = np.concatenate(outputs)
     allowed = SAME_ANSWER * np.ptp(numbers) + ROUNDING * np.abs(numbers).max()
-    if any(np.abs(found[0][-1] - other[-1]).max() > allowed for other in found):
+    if any(np.abs(outputs[0][-1] - other[-1]).max() > allowed for other in outputs):
         raise EngineFailedError(
             f"{engine.name} returns a different result for an image if another is in its batch: export it in "
             "evaluation mode, or for batches of 1"
@@ -173,6 +157,8 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
             repair = "export it with one number for each class"
         elif abs(logits.shape[1] - weights.classes) == 1:
             repair += "; models of TensorFlow often have background first: add that name on top, or take it out"
+        else:
+            repair += "; if they are features, export it with its last layer"
         raise EngineFailedError(
             f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
             f"classes: {repair}"

@@ -58,17 +58,14 @@ class OnDemandEngine:
 
     @property
     def concurrency(self) -> int:
-        """See Engine."""
         return self._engine.concurrency
 
     @property
     def place(self) -> Place | None:
-        """See Engine."""
         return self._engine.place if self.is_loaded else self._place
 
     @property
     def max_batch(self) -> int | None:
-        """See Engine."""
         return self._engine.max_batch
 
     @property
@@ -78,7 +75,6 @@ class OnDemandEngine:
 
     @property
     def is_returning(self) -> bool:
-        """See Engine."""
         return self.is_loaded and self._engine.is_returning
 
     @property
@@ -88,7 +84,6 @@ class OnDemandEngine:
 
     @property
     def returns_within_s(self) -> float:
-        """See Engine."""
         return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
@@ -105,7 +100,6 @@ class OnDemandEngine:
                 self._callers -= 1
 
     def close(self) -> None:
-        """See Engine.close."""
         with self._lock:
             engine = self._engine if self.is_loaded else None
             self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it is closed"
@@ -166,11 +160,11 @@ class OnDemandEngine:
                 self._failure, self._retry_s = failure, ended_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
         if engine is None:
-            told = event("model-unavailable", model=self.name)
-            log.error("model %s cannot be loaded: %s", self.name, failure, extra=told)
+            fields = event("model-unavailable", model=self.name)
+            log.error("model %s cannot be loaded: %s", self.name, failure, extra=fields)
         elif is_wanted:
-            told = event("model-loaded", model=self.name, took_s=took_s)
-            log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=told)
+            fields = event("model-loaded", model=self.name, took_s=took_s)
+            log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=fields)
         else:
             engine.close()
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -42,7 +40,6 @@ class OnnxBackend:
         return engine
 
     def asking(self) -> frozenset[int]:
-        """See Backend.asking."""
         return frozenset()
 
     def report(self) -> None:
@@ -68,14 +65,9 @@ class OnnxEngine:
         concurrency: int,
         threads: int,
         session: onnxruntime.InferenceSession | None = None,
-        limit_s: float | None = None,
     ) -> None:
-        """session: one of this file and as many threads, to be shared; None: load the file.
-
-        limit_s: after which a run is ended and fails; None: never.
-        """
+        """session: one of this file and as many threads, to be shared; None: load the file."""
         self.name = name
-        self._limit_s = limit_s
         if session is None:
             session = _session_of(name, path, threads)
         self.concurrency = concurrency
@@ -94,40 +86,16 @@ class OnnxEngine:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
-            if self._limit_s is None:
-                found = session.run(self._outputs, {self._input: batch})
-            else:
-                with _limited(self.name, self._limit_s) as options:
-                    found = session.run(self._outputs, {self._input: batch}, options)
-        except EngineFailedError:
-            raise
-        except Exception as error:  # as above
+            outputs = session.run(self._outputs, {self._input: batch})
+        except Exception as error:  # as below
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
-        return Output(found[0], found[1] if len(found) > 1 else None, None)
+        return Output(outputs[0], outputs[1] if len(outputs) > 1 else None, None)
 
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
         self.session = None
-
-
-@contextmanager
-def _limited(name: str, limit_s: float) -> Iterator[onnxruntime.RunOptions]:
-    """Give options for a run that ends it after this time; raises EngineFailedError if that was reached."""
-    options = onnxruntime.RunOptions()
-    timer = threading.Timer(limit_s, setattr, (options, "terminate", True))
-    timer.start()
-    try:
-        yield options
-    except Exception:
-        if options.terminate:
-            raise EngineFailedError(
-                f"{name}: one run takes more than {limit_s:g} s: export it without a loop"
-            ) from None
-        raise
-    finally:
-        timer.cancel()
 
 
 @cache
@@ -161,8 +129,8 @@ def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSes
 
 
 def _first_line(error: Exception) -> str:
-    if (found := _TOO_NEW.search(str(error))) is not None:
-        kind, version, most = found.groups()
+    if (match := _TOO_NEW.search(str(error))) is not None:
+        kind, version, most = match.groups()
         repair = (
             f"export it with opset_version={most}" if kind == "Opset" else f"set its ir_version to {most} with onnx"
         )

@@ -41,18 +41,16 @@ async def scraped(client: AsyncClient, _: Request) -> Response:
         status = await client.status(timeout_ms=STATUS_MS)
     except JetselError:
         status = None
-    found = list(metrics(status, await asyncio.to_thread(camera_states.read)))
-    return Response(generate_latest(_Once(found)), media_type=CONTENT_TYPE_LATEST)
+    scraped_metrics = list(metrics(status, await asyncio.to_thread(camera_states.read)))
+    return Response(generate_latest(_Once(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass
 class _Once(Collector):
-    """Collects what is known already."""
-
-    found: list[Metric]
+    metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
-        return self.found
+        return self.metrics
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
@@ -80,7 +78,6 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
     admitted = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     yield GaugeMetricFamily("jetsel_queue_requests", "Requests admitted and not yet answered.", value=admitted)
-    yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of admitted requests.", value=queue.bytes)
     words = "Limit above which requests are refused as busy."
     yield GaugeMetricFamily("jetsel_queue_limit_requests", words, value=queue.most_requests)
     yield CounterMetricFamily("jetsel_lost_replies", "Replies that could not be delivered.", value=status.lost_replies)
@@ -101,25 +98,17 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", _MODEL, models, lambda one: one.state == "ready")
     loads_s = [(key, one.load_ms / 1e3) for key, one in models if one.load_ms is not None]
     yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", _MODEL, loads_s)
-    escalated = [((family.name,), family.escalated) for family in families]
-    yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
-    known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
+    info = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
     ages = []
     for family in families:
-        if (found := family.calibration_identity) is not None:
-            number = "shipped" if found.number is None else str(found.number)
-            known.add_metric([family.name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
-            ages.append(((family.name,), _age_s(found.created)))
-    yield known
+        if (identity := family.calibration_identity) is not None:
+            number = "shipped" if identity.number is None else str(identity.number)
+            info.add_metric(
+                [family.name], {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
+            )
+            ages.append(((family.name,), _age_s(identity.created)))
+    yield info
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
-    promises = [(family.name, one) for family in families for one in family.promises if one.wrong_at_most is not None]
-    levels = [((name, f"{one.wrong_at_most:g}"), one.answered) for name, one in promises]
-    yield _gauge(
-        "jetsel_promise_answered",
-        "Share of the calibration's images that the default policy answers with this promise.",
-        ("family", "wrong_at_most"),
-        levels,
-    )
     yield from _operating_points(families)
     yield from _drift(families)
 
@@ -169,8 +158,8 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
-    kept = [(("on_time",), answers.on_time), (("late",), answers.late)]
-    yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), kept)
+    counts = [(("on_time",), answers.on_time), (("late",), answers.late)]
+    yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), counts)
     stages = [((stage,), histogram) for stage, histogram in answers.stages.items()]
     words = "Duration of each stage of an answer."
     yield _histogram("jetsel_stage_seconds", words, ("stage",), stages, answers.bounds_ms)
@@ -179,16 +168,17 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 
 
 def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
-    """Of each camera and region that is watched now."""
     if not cameras:
         return
-    named = [((one.name, one.region or ""), one) for one in cameras]
+    by_camera = [((one.name, one.region or ""), one) for one in cameras]
     labels, words = ("camera", "region"), "Whether frames come from each camera."
-    yield _gauge("jetsel_camera_up", words, labels, named, lambda one: one.connected)
-    yield _counter("jetsel_camera_label_changes", "Changes of the label.", labels, named, lambda one: one.label_changes)
+    yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda one: one.connected)
+    yield _counter(
+        "jetsel_camera_label_changes", "Changes of the label.", labels, by_camera, lambda one: one.label_changes
+    )
     frames = [
         ((*name, what), count)
-        for name, one in named
+        for name, one in by_camera
         for what, count in (
             ("read", one.frames_read),
             ("skipped", one.frames_skipped),
@@ -207,9 +197,6 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield CounterMetricFamily("jetsel_edge_handovers", "Changes of the edge server in use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
     yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
-    carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
-    yield _counter("jetsel_edge_bytes", "Bytes exchanged with the edge server.", ("direction",), carried)
-    yield _gauge("jetsel_edge_network_ms", "Round trip of an image of the usual size.", (), [((), edge.network_ms)])
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:
@@ -219,18 +206,14 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
-    judged = power.judged
-    if judged is not None:
-        measured = [((), judged.measured_j)]
-        yield _gauge("jetsel_measured_joules", "Energy above idle power since the start.", (), measured)
-        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judged.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judged.ratio)])
+    judgement = power.judged
+    if judgement is not None:
+        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judgement.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judgement.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
     yield _gauge("jetsel_temperature_celsius", "Thermal zones of the board.", ("zone",), zones)
-    if power.power_mode is not None:
-        yield InfoMetricFamily("jetsel_power_mode", "The board's power mode.", {"mode": power.power_mode})
 
 
 def _itself(item: float | None) -> float | None:

@@ -11,11 +11,12 @@ from typing import Protocol
 
 import msgspec
 
-from jetsel.base.errors import ConfigError, PowerError
+from jetsel.base.errors import ConfigError
 from jetsel.power import sysfs
 from jetsel.power.sensors import ina3221, monitor, rapl
-from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
+from jetsel.power.sensors.rail import Detected, Rail, RailError
 from jetsel.power.sysfs import root_of
+from jetsel.wire.power import DroppedRail
 
 _IN_WHEEL = Path(__file__).parent / "boards_data"
 _IN_CHECKOUT = Path(__file__).parents[2] / "calibration" / "boards"
@@ -90,7 +91,7 @@ class FoundRails:
     board: Board | None
     rails: tuple[Rail, ...]
     total: tuple[Rail, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedRail, ...]
     reason: str | None
 
     @property
@@ -122,15 +123,6 @@ def find(power: PowerSettings) -> FoundRails:
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
 
 
-def find_some(power: PowerSettings) -> FoundRails:
-    """Return what `find` does; raises PowerError if there is not one rail."""
-    found = find(power)
-    if found.rails:
-        return found
-    dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)
-    raise PowerError(f"{found.reason}{dropped}")
-
-
 def check(power: PowerSettings) -> None:
     """Refuse what is wrong in the configuration alone: a board that is in no table. Raises ConfigError with the key."""
     if power.board is not None and power.board not in boards():
@@ -145,26 +137,26 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
     }
     if power.sensor != "auto":
         return [kinds[power.sensor]()] if power.sensor in kinds else []
-    found = [kinds["ina3221"](), kinds["ina238"]()]
-    if any(detected.rails or detected.dropped for detected in found):
-        return found
+    all_detected = [kinds["ina3221"](), kinds["ina238"]()]
+    if any(detected.rails or detected.dropped for detected in all_detected):
+        return all_detected
     return [rapl.detect(root)]
 
 
-def _together(found: Iterable[Detected]) -> Detected:
+def _together(all_detected: Iterable[Detected]) -> Detected:
     """The rails of every sensor, with each name once: one that has the name of another is closed and dropped."""
-    kept: dict[str, Rail] = {}
+    rails: dict[str, Rail] = {}
     whole = Detected()
-    for detected in found:
+    for detected in all_detected:
         again = []
         for rail in detected.rails:
-            first = kept.setdefault(rail.name, rail)
+            first = rails.setdefault(rail.name, rail)
             if first is not rail:
                 rail.close()
                 why = f"{rail.where} has the same name as {first.where}; give it another one under [power] labels"
-                again.append(Dropped(rail.name, why))
+                again.append(DroppedRail(rail.name, why))
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
-        whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
+        whole = Detected(tuple(rails.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
     return whole
 
 
@@ -208,7 +200,9 @@ def _configured(
     return (whole if len(whole) == 1 else ()), "its name"
 
 
-def _missing(names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[Dropped]) -> str | None:
+def _missing(
+    names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[DroppedRail]
+) -> str | None:
     for name in names:
         if name not in rails:
             why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
@@ -224,7 +218,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _none_found(power: PowerSettings, dropped: Collection[Dropped]) -> str:
+def _none_found(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:
@@ -246,30 +240,32 @@ class RailPower(msgspec.Struct, frozen=True):
     amps: float | None
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class PowerReading(msgspec.Struct, frozen=True):
     """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then says why."""
 
     board: str | None
     rails: list[RailPower]
     total_w: float | None
     total_of: list[str]
-    dropped: list[Dropped]
+    dropped: list[DroppedRail]
 
 
-def take(found: FoundRails) -> Snapshot:
+def take(found_rails: FoundRails) -> PowerReading:
     """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
     rails: dict[str, RailPower] = {}
-    dropped = list(found.dropped)
-    for rail in found.rails:
+    dropped = list(found_rails.dropped)
+    for rail in found_rails.rails:
         try:
             rails[rail.name] = RailPower(rail.name, *rail.measure())
         except RailError as error:  # noqa: PERF203  # a few rails
-            dropped.append(Dropped(rail.name, str(error)))
-    reason = found.reason
-    lost = [name for name in found.total_of if name not in rails]
+            dropped.append(DroppedRail(rail.name, str(error)))
+    reason = found_rails.reason
+    lost = [name for name in found_rails.total_of if name not in rails]
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
     if reason is not None:
-        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, Dropped(TOTAL, reason)])
-    total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
-    return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)
+        return PowerReading(
+            found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)]
+        )
+    total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are whole microwatts
+    return PowerReading(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
+from jetsel.base.names import LeftOut, count_reasons
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
-from jetsel.image.file_names import LeftOut, count_reasons
 from jetsel.zoo import Model
 
 FEWEST = 5  # images of a class: a fifth is held out
@@ -46,7 +46,7 @@ class Embedded:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedHead:
     """A head trained on all images, and the share of those held out that one trained on the rest got right.
 
     accuracy: the reason, in words, if there are too few distinct images. held_out: how many images were.
@@ -113,7 +113,7 @@ def see(
     )
 
 
-def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
+def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, TrainedHead]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
     check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names, seen.unreadable)
     held = _held_out(seen, names)
@@ -121,7 +121,7 @@ def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained
     for done, (model, embeddings) in enumerate(seen.embeddings.items()):
         tell("training", done, len(seen.embeddings))
         accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, seen.classes, held)
-        found[model] = Trained(
+        found[model] = TrainedHead(
             _fitted(embeddings, seen.classes), accuracy, 0 if isinstance(held, str) else int(held.sum())
         )
     tell("training", len(found), len(found))

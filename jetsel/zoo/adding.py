@@ -19,8 +19,8 @@ from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.conventions import sized
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, Preprocessing, manifest_of
-from jetsel.zoo.onnx_model import parameters, read_model, with_output
+from jetsel.zoo.manifest import DerivedFrom, Manifest, ManifestHead, PrecisionChoice, Preprocessing, manifest_of
+from jetsel.zoo.onnx_model import parameters, read_whole
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
@@ -35,6 +35,7 @@ class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
     spec: a convention, see zoo/conventions.py. weights: what the file is named after if several models share it.
+    exclusive: whether each image has exactly one class although the model gives each a probability by itself.
     tensors_sha256, recipe, licence, precision_choice, preprocessing: see Manifest.
     """
 
@@ -45,6 +46,7 @@ class ModelDescription(FamilyRequest):
     notice: str | None
     version: str = "1.0.0"
     output: str | None = None
+    exclusive: bool = False
     weights: str | None = None
     tensors_sha256: str | None = None
     recipe: str | None = None
@@ -69,11 +71,15 @@ class Where:
 
 @dataclass(frozen=True)
 class Added:
-    """The model as it was added, how many classes it has, and what its owner should know of its family."""
+    """The model as it was added, how many classes it has, and what its owner should know of its family.
+
+    changes: what was put right in its file, one line each.
+    """
 
     model: Model
     classes: int
     notes: tuple[str, ...]
+    changes: tuple[str, ...]
 
 
 def add_model(
@@ -92,19 +98,21 @@ def add_model(
     target = replaced.directory if replaced is not None else folder or where.default
     if target.resolve() == STARTER.resolve():
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
-    found = classifier_of(read_model(onnx), onnx.name, wanted.input_px, wanted.output)
-    theirs = onnx.read_bytes()
-    content = theirs if found.answers_logits else with_output(found.model, found.logits, LOGITS, found.put_behind)
-    sha256 = hashlib.sha256(content).hexdigest()
+    graph, beside = read_whole(onnx)
+    found = classifier_of(
+        graph, onnx.name, len(labels.names), wanted.input_px, wanted.output, exclusive=wanted.exclusive
+    )
+    changes = (*(f"its weights in {name} were taken in" for name in beside), *found.changes)
+    content = theirs = onnx.read_bytes()
     source = wanted.source
-    if content is not theirs:
-        before = hashlib.sha256(theirs).hexdigest()
-        changed = "".join(f", with {kind} put behind it" for kind in found.put_behind)
-        source += f"; the tensor {found.logits} of that file (sha256 {before}) was made the output {LOGITS}{changed}"
+    if changes:
+        content = found.served()
+        source += f"; changed from a file of sha256 {hashlib.sha256(theirs).hexdigest()}: {'; '.join(changes)}"
+    sha256 = hashlib.sha256(content).hexdigest()
     with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
-        weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
+        weights = Weights(wanted.name, copy, sha256, found.image.height_px, found.image.width_px, len(labels.names))
         seen = try_it(weights)
         if check is not None and wanted.preprocessing is None:
             check(weights, labels, None)
@@ -112,7 +120,7 @@ def add_model(
         if check is not None:
             manifest = manifest_of(msgspec.to_builtins(manifest), preprocessing=check(weights, labels, manifest))
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
-        return Added(model, len(labels.names), family.notes)
+        return Added(model, len(labels.names), family.notes, changes)
 
 
 def _manifest(
@@ -126,7 +134,7 @@ def _manifest(
             "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
-            "input": sized(wanted.spec, found.width_px, found.height_px),
+            "input": sized(found.spec(wanted.spec), found.image.width_px, found.image.height_px),
             "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
             "embedding_width": seen.embedding_width,
             "latency_ms": seen.latency_ms,
@@ -293,7 +301,7 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
         msgspec.to_builtins(before),
         family=family.name,
         labels=f"{family.name}.{labels[:12]}.tsv",
-        head=Head(file=file, sha256=digest, backbone_classes=classes),
+        head=ManifestHead(file=file, sha256=digest, backbone_classes=classes),
         source=f"{family.source}, on {before.source}",
         origin=family.origin,
         precision_choice=None,

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
+from jetsel.base.names import path_text
 from jetsel.zoo import neighbours
-from jetsel.zoo.conventions import CONVENTIONS, CROPPED
+from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS
 from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+_UINT8 = 2  # of TensorProto.DataType
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
 _GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of the first source that has `resize`, and options
 _JSON: dict[str, neighbours.Reader] = {
@@ -119,23 +121,31 @@ def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
     ]
 
 
+def _input(model: ModelProto) -> Any:
+    """Return the type of the model's first input, None if it has none."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return next((one.type.tensor_type for one in model.graph.input if one.name not in weights), None)
+
+
 def _is_open(model: ModelProto) -> bool:
     """Whether the file leaves a side of its input open."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    shapes = [one.type.tensor_type.shape.dim for one in model.graph.input if one.name not in weights]
-    return not all(side.dim_value for shape in shapes[:1] for side in shape[1:])
+    taken = _input(model)
+    return taken is not None and not all(side.dim_value for side in taken.shape.dim[1:])
 
 
 def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:
     """Yield what the metadata says, then the files beside a model, or above it if it lies in a folder `onnx`."""
+    taken, name = _input(model), path_text(Path(onnx.name))
+    if taken is not None and taken.elem_type == _UINT8:
+        yield Said(f"uint8 input of {name}", LEVELS)
     props = {entry.key: entry.value for entry in model.metadata_props}
     for of_props in (neighbours.of_ultralytics, neighbours.of_custom_vision, neighbours.of_properties):
-        yield _said(f"metadata of {onnx.name}", props, of_props, tell)
+        yield _said(f"metadata of {name}", props, of_props, tell)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
-    for name, of_file in _JSON.items():
-        for path in (folder / name for folder in folders if (folder / name).is_file()):
-            yield _said(name, path, of_file, tell)
-    for path in (folder / name for name in _TEXTS for folder in folders if (folder / name).is_file()):
+    for file, of_file in _JSON.items():
+        for path in (folder / file for folder in folders if (folder / file).is_file()):
+            yield _said(file, path, of_file, tell)
+    for path in (folder / file for file in _TEXTS for folder in folders if (folder / file).is_file()):
         yield Said(path.name, {"labels": labels_text(path)})
 
 

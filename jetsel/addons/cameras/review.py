@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from jetsel.base import files
 from jetsel.base.errors import BadRequestError, ConfigError, ImageTooLargeError
-from jetsel.base.names import exact, folder_name
-from jetsel.image.file_names import SUFFIXES, system_kind
+from jetsel.base.names import SUFFIXES, exact, folder_name, system_kind
 
 Verdict = Literal["right", "wrong", "discard"]
 DISCARDED = ".discarded"  # calibrations pass hidden folders over
@@ -43,7 +42,7 @@ class Pending(Struct, frozen=True):
     can_undo: bool
 
 
-class Decision(Struct, frozen=True, forbid_unknown_fields=True):
+class ReviewDecision(Struct, frozen=True, forbid_unknown_fields=True):
     """What the owner says of an image. identifier: of its class, for `wrong`."""
 
     image: str
@@ -96,7 +95,7 @@ class Review:
             kind = ImageTooLargeError if error.errno == errno.EFBIG else BadRequestError
             raise kind(f"{image} cannot be shown: {error.strerror}") from None
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: ReviewDecision) -> None:
         """Move an image to where it belongs; raises BadRequestError, and then it stays."""
         source = self._path(decision.image)
         with self._lock:
@@ -131,7 +130,7 @@ class Review:
             raise BadRequestError(f"{image[:200]} {_GONE}")
         return self._folder / folder / name
 
-    def _folder_of(self, decision: Decision, own: str) -> str:
+    def _folder_of(self, decision: ReviewDecision, own: str) -> str:
         """Return the folder for a decision about an image whose class is `own`; raises BadRequestError."""
         if decision.verdict != "wrong":
             if decision.identifier not in (None, own):

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import count_reasons
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times, kinds_of_size
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
-from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, Model
 
 

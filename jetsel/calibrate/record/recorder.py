@@ -19,6 +19,7 @@ import cv2
 
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import count_reasons
 from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
@@ -31,7 +32,6 @@ from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.preprocessing import MOST_IMAGES, MOST_WAYS, check_models
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
-from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, verify
 
 

@@ -47,6 +47,10 @@ def add(
         str | None,
         typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
     ] = None,
+    exclusive: Annotated[
+        bool,
+        typer.Option("--exclusive", help="Take each image to have exactly one class, if the model ends in a sigmoid."),
+    ] = False,
     source: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Origin of the model (default: the file's name).")
     ] = None,
@@ -80,7 +84,7 @@ def add(
     from jetsel.zoo.manifest import Preprocessing
 
     options = (
-        Said(f"--labels {labels}", {"labels": labels and labels_text(labels)}),
+        Said(f"--labels {labels and path_text(labels)}", {"labels": labels and labels_text(labels)}),
         Said("--mean", {"mean": mean and triple(mean)}),
         Said("--std", {"std": std and triple(std)}),
         Said("--input", {"input_px": input_px and size(input_px)}),
@@ -114,6 +118,7 @@ def add(
         notice=notice,
         version=version,
         output=output,
+        exclusive=exclusive,
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
     values = config_file.applied(config)

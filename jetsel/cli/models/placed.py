@@ -116,7 +116,7 @@ def place(
             "manifest": str(added.model.manifest_path),
             "classes": added.classes,
         }
-        print_json({**msgspec.to_builtins(manifest), **told, "notes": notes})
+        print_json({**msgspec.to_builtins(manifest), **told, "changes": added.changes, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
@@ -126,7 +126,9 @@ def place(
         f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
-    typer.echo(f"its source: {manifest.source}")
+    for change in added.changes:
+        typer.echo(change)
+    typer.echo(f"its source: {wanted.source}")
     typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")

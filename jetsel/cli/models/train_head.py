@@ -69,7 +69,7 @@ def train_head(
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.cli.models.placed import notes_of
-    from jetsel.cli.terminal import Output
+    from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
     from jetsel.zoo.adding import add_head
@@ -85,7 +85,7 @@ def train_head(
     decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
     if not json:
         _print_notes(made.notes)
-    with Output(quiet=json) as output, loaded_models(known, values) as engines:
+    with ProgressOutput(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
         trained = train(seen, labels.names, output.step)
     left_out = [*found.skipped, *seen.unreadable]

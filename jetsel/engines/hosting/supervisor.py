@@ -17,10 +17,10 @@ from typing import Any
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import EventFd
-from jetsel.engines.base import EngineFailedError, HostReport, HostState
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
+from jetsel.engines.base import EngineFailedError, HostState
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, Deaths, Resident, Residents, Rules
+from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
 
@@ -61,13 +61,13 @@ class Supervisor:
     def _is_awaited(self) -> bool:
         return self._state in ("starting", "restarting")
 
-    def report(self) -> HostReport:
-        """Return the state of the host, and how the last one before it ended."""
+    def report(self) -> HostStatus:
+        """Return the state of the host, and how the last one before it ended; its backend is not named."""
         with self._condition:
             how, when_s = self._last_end or (None, None)
-            ago_s = None if when_s is None else time.monotonic() - when_s
+            ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
             pid = None if self.process is None else self.process.pid
-            return HostReport(self._state, self.down, pid, self._restarts, how, ago_s)
+            return HostStatus("", self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
         """Return the running host, started if none runs; one that is started again is waited for once.
@@ -216,8 +216,8 @@ class Supervisor:
             return
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
         names = [resident.name for resident in self._residents.all()]
-        told = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
-        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
+        fields = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
+        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=fields)
         self._count_death(f"the engine host ended while {what}: {how}")
 
     def _count_death(self, reason: str) -> None:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from jetsel.power import sysfs
 from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
-from jetsel.power.sensors.rail import Detected, Dropped, opened
+from jetsel.power.sensors.rail import Detected, opened
+from jetsel.wire.power import DroppedRail
 
 # INA3221 data sheet (TI SBOS576): one bit of the bus and of the shunt converter.
 BUS_STEP_V = 8e-3
@@ -34,18 +35,18 @@ class _Channel(NamedTuple):
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rails of every INA3221 under a root of sysfs; `labels` names the channels that have no label."""
-    named = [
+    by_label = [
         (labels.get(channel.key, channel.label), channel)
         for chip in chips(root, "ina3221")
         for channel in _channels(chip)
     ]
     rails, dropped = opened(
         (name, partial(_rail, name, channel))
-        for name, channel in named
+        for name, channel in by_label
         if sysfs.is_name(name) and name != NOT_CONNECTED
     )
     nameless = [
-        Dropped(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
+        DroppedRail(channel.key, _nameless(name, channel.key)) for name, channel in by_label if not sysfs.is_name(name)
     ]
     return Detected(rails, (*dropped, *nameless))
 

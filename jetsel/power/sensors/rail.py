@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import msgspec
+from jetsel.wire.power import DroppedRail
 
 
 class RailError(Exception):
     """A rail cannot be read now; the text is the reason, in words for people. Islands keep it to themselves."""
 
 
-class Measured(NamedTuple):
+class RailReading(NamedTuple):
     """One reading in full. volts and amps: None if the sensor has none."""
 
     watts: float
@@ -38,18 +38,11 @@ class Rail(Protocol):
     def read_uw(self) -> int:
         """Return the power in microwatts by the fewest system calls there are; raises RailError."""
 
-    def measure(self) -> Measured:
+    def measure(self) -> RailReading:
         """Return power, voltage and current; raises RailError."""
 
     def close(self) -> None:
         """Close its files."""
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    """A rail, or what should have been one, or the total, that is not read, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -61,18 +54,18 @@ class Detected:
     """
 
     rails: tuple[Rail, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedRail, ...] = ()
     total: tuple[str, ...] = ()
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
+def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
     """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
     rails: list[Rail] = []
-    dropped: list[Dropped] = []
-    for name, open_rail in wanted:
+    dropped: list[DroppedRail] = []
+    for name, open_rail in candidates:
         try:
             rails.append(open_rail())
         except RailError as error:  # noqa: PERF203  # a few rails, once
-            dropped.append(Dropped(name, str(error)))
+            dropped.append(DroppedRail(name, str(error)))
     return tuple(rails), tuple(dropped)

@@ -11,7 +11,7 @@ from jetsel.calibrate.record.conditions import gather
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
 from jetsel.power.meter import open_meter
-from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from tests.data.sysfs_trees import tree
 from tests.unit.power.machines import tx2

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx as onnx_package
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ from tests.unit.cli.model_commands import add, only_model, run
 from tests.unit.daemon.families import put_family
 from tests.unit.zoo.networks import network
 
+UINT8 = 2  # of TensorProto.DataType
 SOFTMAX = ("Softmax", "scores", "shares")
 
 
@@ -48,12 +50,36 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     spec = model.manifest.input
     assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
     assert model.manifest.notice == "ask me"
-    assert model.manifest.source.startswith("my own; the tensor scores of that file (sha256 ")
-    assert model.manifest.source.endswith(") was made the output logits")
-    assert [value.name for value in read_model(model.path).graph.output] == ["shares", "logits"]
+    assert model.manifest.source.startswith("my own; changed from a file of sha256 ")
+    assert model.manifest.source.endswith(": its tensor scores is the output logits")
+    assert said["changes"] == ["its tensor scores is the output logits"]
+    assert [value.name for value in read_model(model.path).graph.output] == ["logits"]
     assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
     assert said["latency_ms"] > 0
     assert Path(said["manifest"]).parent == own
+
+
+def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) -> None:
+    onnx = tmp_path / "net.onnx"
+    sigmoid = ("Sigmoid", "scores", "shares")
+    onnx.write_bytes(network(sigmoid, outputs=["shares"], sides=("n", HEIGHT_PX, WIDTH_PX, 3)))
+    assert "exactly one class: add it with --exclusive" in add(onnx, labels, status=1)
+    said = add(onnx, labels, "--exclusive")
+    assert f"its input is {HEIGHT_PX} x {WIDTH_PX} x 3 float32: a transpose put in front" in said
+    assert "comes from Sigmoid: its tensor scores is the output" in said
+    assert "its source: added from net.onnx\n" in said
+    assert "; changed from a file of sha256 " in only_model(own).manifest.source
+
+
+def test_a_model_that_takes_levels_needs_no_mean(own: Path, tmp_path: Path, labels: Path) -> None:
+    model = onnx_package.ModelProto.FromString(network(elem_type=UINT8))
+    model.graph.node[0].input[0] = "numbers"
+    model.graph.node.insert(0, onnx_package.helper.make_node("Cast", ["images"], ["numbers"], to=1))
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    said = run("add", tmp_path / "net.onnx", "--labels", labels)
+    spec = only_model(own).manifest.input
+    assert (spec.mean, spec.std) == ((0, 0, 0), (1 / 255, 1 / 255, 1 / 255))
+    assert "uint8 input of net.onnx: mean 0 0 0; std" in said
 
 
 def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from jetsel.daemon.first_start import needs_retiming, report_other_machine, reti
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
-from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import rewrite
@@ -89,7 +89,7 @@ def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_a
     family = served(models, owners).families["cats"]
     assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert f"has version {VERSION - 1}, which this jetsel no longer reads: jetsel calibrate IMAGES" in said
+    assert f"has version {VERSION - 1}, and this jetsel reads {VERSION}: jetsel calibrate IMAGES" in said
 
 
 def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path, owners: Path) -> None:

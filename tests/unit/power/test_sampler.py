@@ -12,10 +12,10 @@ import pytest
 from jetsel.base.config import Power
 from jetsel.power import sampler as sampling
 from jetsel.power.finding import FoundRails
-from jetsel.power.integration import FEWEST, Reading, Sample, above_idle, add_up
+from jetsel.power.integration import FEWEST, Sample, WindowEnergy, above_idle, add_up
 from jetsel.power.meter import Meter
 from jetsel.power.sampler import LOOK_AGAIN_S, PATIENCE, Sampler
-from jetsel.power.sensors.rail import Measured, RailError
+from jetsel.power.sensors.rail import RailError, RailReading
 
 
 class Rail:
@@ -42,8 +42,8 @@ class Rail:
         self.value += self.rising
         return self.value
 
-    def measure(self) -> Measured:
-        return Measured(self.read_uw() / 1e6, None, None)
+    def measure(self) -> RailReading:
+        return RailReading(self.read_uw() / 1e6, None, None)
 
     def close(self) -> None:
         self.is_closed = True
@@ -117,7 +117,6 @@ def test_it_reads_the_sum_of_the_rails_at_its_rate_and_closes_them_in_the_end(ma
     assert len(sampler.between(0, machine.now_ns)) == pytest.approx(200, abs=2)
     assert (sampler.total_of, sampler.reason) == (("GPU", "CPU"), None)
     assert sampler.watts() == pytest.approx(16.0)
-    assert sampler.achieved_hz() == pytest.approx(100, abs=1)
     sampler.stop()
     assert all(rail.is_closed for rail in machine.rails)
 
@@ -202,7 +201,7 @@ def test_a_machine_without_sensors_says_so_once_and_is_looked_at_again(
     def repair() -> None:
         sampler = machine.sampler
         assert sampler.ready(60.0)
-        assert (sampler.reason, sampler.watts(), sampler.achieved_hz()) == ("no power sensor", None, None)
+        assert (sampler.reason, sampler.watts()) == ("no power sensor", None)
         assert machine.looks == 3
         machine.reason = None
 
@@ -222,7 +221,7 @@ def window(*watts: float, step_s: float = 0.1) -> list[Sample]:
 def test_power_runs_straight_from_sample_to_sample_and_idle_power_is_deducted() -> None:
     samples = window(3.0, 5.0, 9.0, 9.0, 4.0, *[3.0] * 7)  # 0.4 + 0.7 + 0.9 + 0.65 + 0.35 + 6 x 0.3 J in 1.1 s
     found = above_idle(samples, 3.0, STALE_S)
-    assert found == Reading(pytest.approx(1500.0), None, 11)
+    assert found == WindowEnergy(pytest.approx(1500.0), None, 11)
     assert add_up(samples, STALE_S).mean_w == pytest.approx(4.8 / 1.1)
 
 

@@ -71,8 +71,8 @@ def ask(
         demands.append(_demand(device, one, share, families, notes))
     limits = device.line.limits
     room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
-    wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
-    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
+    most_ms = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
+    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, most_ms), notes
 
 
 def _demand(
@@ -123,11 +123,11 @@ def _scaled(
 
     None if one is not known.
     """
-    told, ratio = _told(device, published, families, figure)
-    known = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
-    known |= told
+    own, ratio = _told(device, published, families, figure)
+    values = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
+    values |= own
     models = published.answers.models
-    return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+    return tuple(_rounded(values[model]) for model in models) if values.keys() >= {*models} else None
 
 
 def _told(
@@ -137,18 +137,18 @@ def _told(
 
     That is the median over all families; None if it told none.
     """
-    told = {
+    own = {
         name: {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
         for name, takes in device.takes.items()
     }
     there = {name: _published(one, figure) for name, one in families.items()}
     ratios = [
         value / there[name][model]
-        for name in there.keys() & told.keys()
-        for model, value in told[name].items()
+        for name in there.keys() & own.keys()
+        for model, value in own[name].items()
         if model in there[name]
     ]
-    return told.get(published.entry.family, {}), median(ratios) if ratios else None
+    return own.get(published.entry.family, {}), median(ratios) if ratios else None
 
 
 def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float]:
@@ -190,13 +190,8 @@ def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tu
     counted = device.classes.get(name)
     if not counted:
         return None
-    if published.labels is None:
-        notes.append(
-            f"{name}: its classes are not used: the calibration has no image labels; calibrate and publish again"
-        )
-        return None
     there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
-    there = {number: count for number, count in there.items() if (published.labels == number).any()}
+    there = {number: count for number, count in there.items() if (published.answers.labels == number).any()}
     total = sum(there.values())
     if total < FEWEST_ANSWERS:
         notes.append(
@@ -248,11 +243,10 @@ def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | 
 
 def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
     """What each photograph counts, (n,), so that classes have the shares that the device sees."""
-    assert published.labels is not None
     assert demand.classes is not None
-    weights: NDArray[np.float64] = np.zeros(len(published.labels))
+    weights: NDArray[np.float64] = np.zeros(len(published.answers.labels))
     for number, share in demand.classes:
-        same = published.labels == number
+        same = published.answers.labels == number
         weights[same] = share / same.sum()
     weights /= weights.sum()
     return weights
@@ -260,9 +254,9 @@ def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
 
 def _unbeaten(groups: Sequence[NDArray[np.int64]], costs: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the rows that no other of their group beats in all of their costs at once, the first of equal ones."""
-    kept = []
+    undominated = []
     for rows in groups:
         no_more = (costs[rows][None] <= costs[rows][:, None]).all(axis=2)  # [i, j]: j costs no more than i
         equal = no_more & no_more.T
-        kept.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
-    return np.concatenate(kept)
+        undominated.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
+    return np.concatenate(undominated)
