@@ -185,7 +185,7 @@ def _backbone(zoo: Zoo, name: str) -> Family:
     from jetsel.base.errors import ManifestError
     from jetsel.zoo import pretrained
 
-    found = zoo.families.get(name)
+    found = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
     if found is None:
         pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
         raise ManifestError(f"--backbone: there is no family {name}; there are {', '.join(zoo.families)}, and {pull}")
