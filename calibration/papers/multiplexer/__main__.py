@@ -2,8 +2,7 @@
 
 Parts: identities, the paper's own sums; starter and imagenet, the multiplexer of `jetsel calibrate --with multiplexer`.
 Everything is fitted on the images of FIT and judged on those of TEST. Recordings are kept in --work, so that the same
-command goes on; tables in Markdown are printed, and written to `results` beside this file. Needs
-pip install 'jetsel[export,dev]'.
+command goes on. Needs pip install 'jetsel[export,dev]'.
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ from calibration.papers.multiplexer.identities import identities
 from calibration.papers.multiplexer.local import PAPER, figure_1, local, replayed, tables_i_and_ii
 from calibration.papers.multiplexer.policies import BESIDE, as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
-from calibration.papers.tables import table
+from calibration.papers.tables import table, written
 from jetsel.calibrate.record import TimingPlan
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
 from jetsel.zoo import STARTER, scan
 
-RESULTS = Path(__file__).parent / "results"
 TIMED = TimingPlan(images=60)
 
 
@@ -87,17 +85,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=("identities", "starter", "imagenet"))
     parser.add_argument("--work", type=Path, default=Path("build/multiplexer"), help="recordings (%(default)s)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the tables (%(default)s)")
     parser.add_argument("--starter", type=Path, nargs=2, metavar=("FIT", "TEST"), help="class/image")
     parser.add_argument("--imagenet", type=Path, nargs=3, metavar=("SIX", "FIT", "TEST"), help="kind/class/image")
     options = parser.parse_args()
-    for folder in (options.work, options.results):
-        folder.mkdir(parents=True, exist_ok=True)
+    options.work.mkdir(parents=True, exist_ok=True)
     for name, part in _parts(options).items():
         if options.part in (None, name):
-            found = part()
-            (options.results / f"{name}.md").write_text(found, encoding="utf-8")
-            print(found)
+            written(f"multiplexer-{name}", part())
 
 
 def _parts(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
