@@ -19,10 +19,11 @@ from calibration.optimizing.making import facts_of
 from calibration.papers.multiplexer.edge import NAME as EDGE
 from calibration.papers.multiplexer.edge import taught
 from calibration.papers.multiplexer.identities import identities
-from calibration.papers.multiplexer.local import PAPER, figure_1, local, replayed, tables_i_and_ii
+from calibration.papers.multiplexer.local import PAPER, REFITS, figure_1, local, refits, replayed, tables_i_and_ii
 from calibration.papers.multiplexer.policies import BESIDE, as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table, written
+from calibration.starter.calibrate import of_the_day
 from jetsel.calibrate.record import TimingPlan
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
@@ -33,7 +34,7 @@ TIMED = TimingPlan(images=60)
 
 def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: Path) -> str:
     """Fit the multiplexer and the cascade, and judge: all tables of one family. Times are those of the fit images."""
-    family = scan([models]).families[name]
+    family = of_the_day(scan([models]).families[name])
     fit, test = (
         recorded(family, images, work / f"{name}-{what}.sqlite", TIMED)
         for what, images in (("fit", fit_images), ("test", test_images))
@@ -53,6 +54,11 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
             f"what stays at the accuracy of {test.models[-1]} at the edge (paper: {PAPER:g} %)",
             "here | threshold on | stays | top-1 % | beside the edge, points",
             local(learned, test),
+        ),
+        (
+            f"what stays, by {REFITS} refits of the threshold on half of the {len(fit.classes)} images",
+            "here | threshold on | stays: mean (5 to 95 %) | beside the edge, points | loses more than 0.5 points",
+            refits(learned),
         ),
         (
             f"what stays if any model here may answer: the policy {EDGE}, replayed",

@@ -17,7 +17,7 @@ from calibration.papers.taylor.clock import Clock
 from calibration.papers.taylor.paper_chain import ChainPlan
 from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
-from calibration.starter.calibrate import NIGHT, TX2_CORE_FACTOR, TX2_MS
+from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS, of_the_day
 from jetsel.calibrate.calibrating import FOLDS, SEED
 from jetsel.calibrate.record import LoadedRecording, TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
@@ -113,8 +113,7 @@ class Study:
 
 def read(name: str, models: Path, fit: Path, test: Path, work: Path) -> Study:
     """Record what is not recorded yet, and read it back. fit, test: folders of classes, or CSV files of images."""
-    family = scan([models]).families[name]
-    family = replace(family, models=tuple(one for one in family.models if not one.manifest.name.endswith(NIGHT)))
+    family = of_the_day(scan([models]).families[name])
     files = [work / f"{name}-{what}.sqlite" for what in ("fit", "test")]
     for images, file in zip((fit, test), files, strict=True):
         recorded(family, images, file, TIMED)
