@@ -29,7 +29,7 @@ def links(study: Study) -> Iterator[str]:
     counted = f"{study.family.name}, ten folds over {len(study.right)} images"
     yield table(f"{counted}: top-1, by the first link", COLUMNS, [*_rows(study, 1), *_many(study)])
     yield table(f"{counted}: top-5, the premodel fitted for it", COLUMNS, list(_rows(study.at_top5(), 5)))
-    yield table(f"{study.family.name}: what training takes", "step | minutes", list(_training(study)))
+    yield table(f"{study.family.name}: what training takes", "step | seconds", list(_training(study)))
 
 
 def greedy(right: NDArray[np.bool_], first: int) -> list[int]:
@@ -78,15 +78,15 @@ def _row(study: Study, name: str, first: str, seen: Seen, correct: NDArray[np.bo
 def _training(study: Study) -> Iterator[str]:
     """Yield what recording all images takes, and fitting: processor time of one thread."""
     n, some = len(study.right), np.arange(1)
-    yield f"every model once on each of {n} images | {n * study.costs_ms.sum() / 60_000:.1f}"
+    yield f"every model once on each of {n} images | {n * study.costs_ms.sum() / 1e3:.0f}"
     way = voting(study.recording.models[:PAPER_LINKS], 0.0)
-    published = _minutes(lambda: way.tried(study.recording, study.recording.take(some)))
+    published = _seconds(lambda: way.tried(study.recording, study.recording.take(some)))
     yield f"the premodel as published: votes and scaled features | {published:.2f}"
-    whole = _minutes(lambda: fitted(study.family, study.loaded))
-    yield f"all policies of `jetsel calibrate`, compared in folds | {whole:.1f}"
+    whole = _seconds(lambda: fitted(study.family, study.loaded))
+    yield f"all policies of `jetsel calibrate`, compared in folds | {whole:.0f}"
 
 
-def _minutes(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
-    return (time.process_time() - began) / 60
+    return time.process_time() - began
