@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from calibration.papers import pages
 from calibration.papers.pages import ROOT, rewritten, tables
+from calibration.papers.tables import head
 
 PAPERS = ROOT / "calibration" / "papers"
 PAGES = sorted(PAPERS.glob("RESULTS-*.md"))
@@ -117,6 +119,16 @@ def test_two_cells_that_are_swapped_and_a_row_that_is_gone_are_found() -> None:
     with pytest.raises(ValueError, match="has no row"):
         rewritten(f"{page}| no such way | | 1.0 |\n")
     assert unmarked("| here | the paper |\n|---|---|\n| 7.7 % | 8.8 % |\n") == ["7.7"]
+
+
+def test_a_result_file_names_its_command_and_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["", "/photos/FIT", "--part", "two words"])
+    commit = r"at commit [0-9a-f]{8}(, changed since)?\. "
+    assert re.fullmatch(rf"Written by `python -m \S+ FIT --part 'two words'` {commit}Half\.", head("Half."))
+    papers = {paper(page) for page in PAGES if page.name not in PENDING}
+    files = [path for one in papers for path in PAPERS.glob(RESULTS.format(page=one))]
+    assert len(files) > 10
+    assert [path.name for path in files if not re.search(r"at commit [0-9a-f]{8}", path.read_text("utf-8"))] == []
 
 
 def test_no_page_is_longer_than_150_lines() -> None:

@@ -67,18 +67,18 @@ def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: P
         ),
         (
             "policies at equal time",
-            "mean ms at most | policy | top-1 % | ms | beside the cascade, points | beside a mix of two, points",
+            "part of the time | policy | top-1 % | ms | beside the cascade, points | beside a mix of two, points",
             at_equal_time(learned, test),
         ),
         ("the paper's settings", "rule | top-1 % | ms", as_in_the_paper(learned, test)),
         (
             "break-even",
-            "mean ms at most | cascade | first ms | goes on | limit ms | the multiplexer adds ms | could pay",
+            "part of the time | cascade | first ms | goes on | limit ms | the multiplexer adds ms | could pay",
             break_even(learned),
         ),
         (
             f"Tables I and II with {name}'s models",
-            f"rule | G multiply-accumulates | ms | of {test.models[-1]} | ms | shares of those",
+            f"rule | stays | G multiply-accumulates | of {test.models[-1]}'s | ms | of {test.models[-1]}'s",
             tables_i_and_ii(learned, test, operations),
         ),
         ("Figure 1, %", f"right, and not | {' | '.join(test.models)}", figure_1(test)),

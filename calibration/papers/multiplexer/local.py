@@ -116,19 +116,16 @@ def tables_i_and_ii(learned: Taught, test: Recording, operations: Mapping[str, i
         margin, _ = fit_margin(known[:, place], known[:, -1], right[:, place], right[:, -1])
         share = float(margin.stays(due[:, place], due[:, -1]).mean())
         mean = units[:, 0] + share * units[:, place] + (1 - share) * units[:, -1]
-        rows.append(_mean(f"I: {100 * share:.1f} % stay for {name}, the rest goes to {names[-1]}", mean, units[:, -1]))
+        rows.append(_mean(f"I: {name} here, {names[-1]} at the edge | {100 * share:.1f} %", mean, units[:, -1]))
     called = np.bincount(due.argmax(axis=1), minlength=len(names)) / len(due)
     mean = units[:, 0] + called[1:] @ units[:, 1:].T
     words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in zip(names, called, strict=True))
-    rows.append(_mean(f"II: the argmax calls {words}", mean, units[:, -1]))
+    rows.append(_mean(f"II: the argmax calls {words} | ", mean, units[:, -1]))
     return rows
 
 
 def _mean(words: str, mean: NDArray[np.float64], largest: NDArray[np.float64]) -> str:
-    return (
-        f"{words} | {mean[0]:.3f} | {mean[1]:.2f} | {largest[0]:.3f} | {largest[1]:.2f} | {mean[0] / largest[0]:.2f}, "
-        f"{mean[1] / largest[1]:.2f}"
-    )
+    return f"{words} | {mean[0]:.3f} | {mean[0] / largest[0]:.2f} | {mean[1]:.2f} | {mean[1] / largest[1]:.2f}"
 
 
 def figure_1(test: Recording) -> list[str]:
