@@ -150,8 +150,8 @@ def _findings(
     """Return what the report shows."""
     recording, names, temperatures = judge.recording, order.names, calibration.temperatures
     promises, winner = calibration.promises.get(decision.winner), runs[decision.winner]
-    kept = () if promises is None else promises.kept
-    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
+    tables = () if promises is None else promises.kept
+    nearest = min(tables, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
     is_allowed = order.goal.keeps(decision.outcomes)
     given = None if nearest is None else is_given(winner, nearest)
     is_of_table = decision.rival == f"single:{comparison.best_single}"

@@ -102,18 +102,18 @@ def _run(run: Ran) -> str:
 
 
 def _explained(answer: Answer) -> list[str]:
-    told = answer.explanation
-    if told is None:
+    explanation = answer.explanation
+    if explanation is None:
         return []
-    lines = [] if told.policy_because is None else [f"  the policy: {told.policy_because}"]
-    if told.objective is not None:
-        lines.append(f"  the calibration's objective is to save {told.objective}")
-    if told.budget is not None:
-        lines.append(f"  the power budget: {told.budget.budget_w:g} W; it {told.budget.state}")
-    lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
-    lines += [f"  step: {step}" for step in told.steps]
-    if told.distance is not None:
-        lines.append(f"  distance to the nearest images of the calibration: {told.distance:.3f}")
-    if told.features is not None:
-        lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in told.features.items()))
+    lines = [] if explanation.policy_because is None else [f"  the policy: {explanation.policy_because}"]
+    if explanation.objective is not None:
+        lines.append(f"  the calibration's objective is to save {explanation.objective}")
+    if explanation.budget is not None:
+        lines.append(f"  the power budget: {explanation.budget.budget_w:g} W; it {explanation.budget.state}")
+    lines.append(f"  decoded at {explanation.decoded_width_px} x {explanation.decoded_height_px}")
+    lines += [f"  step: {step}" for step in explanation.steps]
+    if explanation.distance is not None:
+        lines.append(f"  distance to the nearest images of the calibration: {explanation.distance:.3f}")
+    if explanation.features is not None:
+        lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in explanation.features.items()))
     return lines

@@ -108,7 +108,7 @@ def _files(images: list[Path]) -> list[Path]:
     from jetsel.base.names import LeftOut
     from jetsel.calibrate.listing import images_below, left_out_lines  # as above: it loads OpenCV
 
-    found: list[Path] = []
+    paths: list[Path] = []
     left_out: list[LeftOut] = []
     for path in images:
         inside = list(images_below(path)) if path.is_dir() else [path]
@@ -117,10 +117,10 @@ def _files(images: list[Path]) -> list[Path]:
         if not files:
             what = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
             raise typer.BadParameter(what, param_hint="IMAGE")
-        found += files
+        paths += files
     for line in left_out_lines(left_out):
         typer.echo(line, err=True)
-    return found
+    return paths
 
 
 async def _all(
@@ -162,8 +162,8 @@ async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -
     began = time.perf_counter()
     results: Sequence[Answer | JetselError | OSError]
     try:
-        found = await client.classify(path, **settings)
-        results = found if isinstance(found, list) else [found]
+        outcome = await client.classify(path, **settings)
+        results = outcome if isinstance(outcome, list) else [outcome]
     except (JetselError, OSError) as error:
         results, boxes = [error], None
     took_ms = (time.perf_counter() - began) * 1e3

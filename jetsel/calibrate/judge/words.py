@@ -99,14 +99,14 @@ def why_missing(missing: Missing) -> str:
     return f"it needs about {math.ceil(missing.images / step) * step:,} images in all"
 
 
-def promises_in_words(policy: str, found: Promises) -> str:
+def promises_in_words(policy: str, promises: Promises) -> str:
     """What a policy promises, in one sentence; if nothing, what the mildest level needs."""
-    if not found.kept:
-        mildest = found.missing[-1]
+    if not promises.kept:
+        mildest = promises.missing[-1]
         return (
             f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
         )
-    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in found.kept]
+    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
     answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
     return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
