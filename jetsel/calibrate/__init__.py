@@ -1,1 +1,1 @@
-"""Record every model once, fit what chooses among them, and replay any policy against the recording."""
+"""Record every model once, fit the policies that choose among the models, and replay policies on the recording."""

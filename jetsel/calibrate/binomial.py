@@ -1,4 +1,4 @@
-"""Exact tails of the binomial distribution, and the interval of a share that they give."""
+"""Exact tails of the binomial distribution, and the confidence limit of a share that follows from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @lru_cache(maxsize=100_000)
 def tail(count: int, n: int, share: float) -> float:
-    """Return the probability of at most this many of n, if each comes with probability `share`."""
+    """Return the probability of at most `count` successes in n trials, each with probability `share`."""
     if count >= n:
         return 1.0
     log = math.lgamma(n + 1) + np.array(
@@ -23,9 +23,9 @@ def tail(count: int, n: int, share: float) -> float:
 
 
 def most_likely_share(count: int, n: int, sure: float = 0.95) -> float:
-    """Return the upper end of the one-sided interval of a share, of which `count` of n were seen.
+    """Return the one-sided upper confidence limit of a share, given `count` successes in n trials.
 
-    Clopper and Pearson, Biometrika 26, 1934: the share at which so few are seen with a probability of 1 - sure.
+    At this share, `count` or fewer successes have probability 1 - sure (Clopper and Pearson, Biometrika 26, 1934).
     """
     low, high = count / n, 1.0
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""From a recording to a calibration, its report, and the decision whether to install it."""
+"""Turn a recording into a calibration, its findings, and the decision whether to install it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import NAME as CHAIN
 
-FOLDS = 10  # section 4.2
+FOLDS = 10  # Taylor et al., section 4.2
 SEED = 2018
-MOST_LEFT_OUT = 200  # images that are listed with the reason why they are left out
-SHOWN_LEVEL = 0.05  # of wrong answers: the report shows which classes are refused at the promise nearest to it
+MOST_LEFT_OUT = 200  # skipped files that the findings list, each with its reason
+SHOWN_LEVEL = 0.05  # share of wrong answers; the report shows each class's refusals at the promise nearest to this one
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """The calibration on all images, and what was found on held-out ones. outcomes: of the winner there."""
+    """The calibration fitted on all images, and the findings on held-out images. outcomes: the winner's, held out."""
 
     calibration: Calibration
     findings: Findings
@@ -49,11 +49,11 @@ def calibrate(
     progress: Progress,
     unknown: Recording | None = None,
 ) -> Calibrated:
-    """Fit and compare everything on a recording, and judge the winner against the rival on held-out images.
+    """Fit every policy on a recording, and compare the winner with its rival on held-out images.
 
-    unknown: images of nothing that the family knows, by the same models; None if there are none. Raises
-    CalibrationError if the images are too few, the goal needs energy and it was not measured, or what the family is to
-    promise cannot be promised.
+    unknown: the same models' recording of images that belong to no class of the family; None if there are none. Raises
+    CalibrationError if there are too few images, if the goal needs energy that was not measured, or if the error rate
+    that the owner requires cannot be promised.
     """
     if order.goal.needs_energy and not loaded.recording.knows_energy:
         raise CalibrationError(f"the goal needs energy, but energy is unknown: {loaded.times.energy_reason}")
@@ -66,13 +66,13 @@ def calibrate(
     progress("fitting on all images", 0, 1)
     draft = assemble(identity, recording, learn(table, order.kinds), tried.chosen)
     judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
-    # A chain that adds nothing stands in the report, and is not offered: each of its answers would pay for features.
+    # A chain that adds nothing is reported but not offered, because each of its answers would pay for features.
     is_offered = order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
     offered = {name: run for name, run in tried.runs.items() if is_offered or name != CHAIN}
     decision = decide(order, loaded, offered, tried.points, judge)
     progress("testing promises", 0, 1)
     promises: dict[str, Promises] = {}
-    if loaded.labels_from is None:  # without labels nothing is known of wrong answers
+    if loaded.labels_from is None:  # without labels, wrong answers cannot be counted
         strange = {} if unknown is None else replay_unknown(recording, unknown, draft)
         split = Split.of(fold_of, recording.groups)
         promises = promises_by_policy(
@@ -91,7 +91,7 @@ def calibrate(
 
 
 def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> None:
-    """Raise CalibrationError if the family is to promise what its default policy cannot."""
+    """Raise CalibrationError if the default policy cannot promise the error rate that the owner requires."""
     if wrong_at_most is None:
         return
     if promises is None:
@@ -109,7 +109,7 @@ def _decided(
     decision: InstallDecision,
     comparison: Comparison,
 ) -> Calibration:
-    """Return the calibration with what was decided, and what was measured of energy and of the machine."""
+    """Return the draft with the decision, the compared figures, the energies and the machine filled in."""
     chain, energies = comparison.chain, loaded.times.energies
     is_withheld = chain is not None and not chain.offered
     return msgspec.structs.replace(
@@ -129,7 +129,7 @@ def _decided(
 
 
 def _gist(result: Result) -> dict[str, object]:
-    """Return what the artefact keeps of a result: accuracy, time, energy and the share of each model."""
+    """Return the figures of a result that the artefact keeps: accuracy, time, energy and each model's share."""
     return {
         "top1": result.top1,
         "mean_ms": result.time_ms.mean,

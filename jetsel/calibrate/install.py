@@ -41,11 +41,11 @@ from jetsel.zoo import Family, Model
 
 @dataclass(frozen=True, eq=False)
 class RecordingJob:
-    """Which photographs are shown to which models.
+    """Which models run on which images, and the recording that stores the results.
 
-    served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
-    labels_from: the model whose answers stand for labels. kept: models that are recorded to
-    the end in any case. sizes: shorter sides in pixels of reduced copies, which are shown too.
+    served: the models to record, by name, cheapest first. path: of the recording. labels_from: the model whose answers
+    replace labels. kept: models that are recorded even if a cheaper one dominates them. sizes: shorter sides in pixels
+    of reduced copies, which are recorded too.
     """
 
     family: Family
@@ -70,12 +70,12 @@ def job_of(
     all_models: bool = False,
     sizes: tuple[int, ...] = (),
 ) -> RecordingJob:
-    """Return what records these images; raises CalibrationError if the configuration has no model served."""
+    """Return the job that records these images; raises CalibrationError if the family has no models."""
     models, served = calibrations.served()
     if labels_from is None:
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
-    # What is in use is compared with, and without labels nothing is known of which model is right.
+    # Models in use are needed for the comparison; without labels it is unknown which models are dominated.
     always_recorded = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
     return RecordingJob(
         models, served, config, limits_of(config), path, photos, label_map, labels_from, always_recorded, sizes
@@ -83,7 +83,7 @@ def job_of(
 
 
 def check_order(job: RecordingJob, order: InstallRequest) -> None:
-    """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have."""
+    """Raise CalibrationError if the family cannot have the requested policy; called before recording starts."""
     policies = [*(f"single:{model}" for model in job.served), *(kind.name for kind in order.kinds)]
     if order.policy is not None and order.policy not in policies:
         raise CalibrationError(f"--policy: the family has {no_such(order.policy, policies)}")
@@ -92,17 +92,17 @@ def check_order(job: RecordingJob, order: InstallRequest) -> None:
 def job_of_unknown(
     calibrations: FamilyCalibrations, job: RecordingJob, recorded: Sequence[str], folder: Path
 ) -> RecordingJob:
-    """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
+    """Return the job for images that belong to no class of the family. recorded: the models that `job` recorded."""
     path = recording_path(calibrations, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
 def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
-    """Return one file for each family, source and sizes, so that the same command goes on with its own.
+    """Return the recording's path, which depends on family, source and sizes: a repeated command resumes its file.
 
-    If larger models join, images are decoded for them, and the file is another one. Raises CalibrationError if the
-    family has no models.
+    The decoded size is part of the name, so a model with a larger input starts a new file. Raises CalibrationError if
+    the family has no models.
     """
     models, _ = calibrations.served()
     source = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
@@ -117,10 +117,10 @@ def record(
     goal: Goal | None = None,
     announce: Callable[[RecordingPlan], None] | None = None,
 ) -> LoadedRecording:
-    """Record what is not recorded yet, and read it back. Raises KeyboardInterrupt if it was stopped.
+    """Record what the recording lacks, and return the whole recording. Raises KeyboardInterrupt if it was stopped.
 
-    announce: receives what is to be done before it begins. Raises CalibrationError before anything is recorded if the
-    goal needs energy and it will not be known.
+    announce: receives the plan before recording starts. Raises CalibrationError before recording starts if the goal
+    needs energy and no meter works.
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
@@ -152,8 +152,8 @@ def fit(
 ) -> Calibrated:
     """Compare every policy on held-out images, and fit the calibration.
 
-    order: what the owner asked for; classes and machine are those of the job. unknown: of images of nothing that the
-    family knows.
+    order: its class names and machine are replaced by the job's. unknown: the recording of images that belong to no
+    class of the family. Raises CalibrationError, see `calibrate`.
     """
     family = job.family
     machine = machine_of(job.config.power, loaded.times.conditions)
@@ -168,24 +168,24 @@ def fit(
 def install(
     calibrations: FamilyCalibrations, loaded: LoadedRecording, calibration: Calibration, page: str | None
 ) -> Installed:
-    """Install a calibration with its report, and with the answers by which another machine fits it to its times.
+    """Install a calibration with its report and its answers, from which another machine can retime it.
 
-    Raises CalibrationError that names the repair; then nothing has changed.
+    Raises CalibrationError and changes nothing if it cannot be installed.
     """
     answers = loaded.recording.condensed(calibration.temperatures)
     return installed.install(calibration, calibrations.folder, calibrations.family, page, answers)
 
 
 def clock_of(job: RecordingJob, loaded: LoadedRecording) -> FeatureClock:
-    """Return what times features, on the recorded photographs."""
+    """Return a clock that times features on the recorded images."""
     shown = decoded(loaded.recording.paths, job.family.decode_px, job.limits)
     return FeatureClock(shown, loaded.features_px, job.limits, loaded.times.features_ms)
 
 
 def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
-    """What this board says of itself, if times and energies were measured on it as it is now; else nothing.
+    """Return the facts of this machine, or nothing if the recording was made on a different machine or in other modes.
 
-    conditions: of the recording, in words. They may be of another machine, or of a day when it was set otherwise.
+    conditions: the recording's, in words.
     """
     now = gather(power.sysfs).described()
     if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
@@ -206,7 +206,7 @@ def _record_into(
         job.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
-    # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
+    # decode_px still comes from all models of the family: the largest input decides how images are decoded.
     family = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(family, job.config) as engines:
         is_compared = announce is not None and job.labels_from is None  # its time is announced

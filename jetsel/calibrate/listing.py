@@ -1,4 +1,4 @@
-"""Lists the images below a folder, and what is left out: what systems and programs put there, and other files."""
+"""List the images below a folder, and the files that are skipped: those of systems and programs, and non-images."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from jetsel.base.errors import BadImageError
 from jetsel.base.names import SUFFIXES, LeftOut, system_kind
 
-MOST_NAMED = 3  # files with the same kind of reason
+MOST_NAMED = 3  # files that are listed for each kind of reason
 
 
 def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | LeftOut]:
-    """Yield the image files at any depth, in the order of their paths, and whatever is left out.
+    """Yield the image files at any depth, in the order of their paths, and each skipped entry as LeftOut.
 
-    follow_links: to folders, directly in this one; never below. Raises BadImageError if this folder cannot be read.
+    follow_links: follow links to folders in this folder; deeper links are never followed. Raises BadImageError if this
+    folder cannot be read.
     """
     for path, is_folder in _entries(folder):
         if not is_folder or isinstance(path, LeftOut):
@@ -30,12 +31,12 @@ def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | 
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders and links to folders directly in a folder, by name; raises BadImageError as `images_below`."""
+    """Return the folders and links to folders directly in a folder, by name; raises BadImageError if unreadable."""
     return [path for path, is_folder in _entries(folder) if is_folder and isinstance(path, Path)]
 
 
 def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
-    """What is directly in a folder, by name, and whether it is a folder or a link to one."""
+    """Return the entries of a folder, by name, each with whether it is a folder or a link to one."""
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
@@ -46,7 +47,7 @@ def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
 
 
 def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
-    """Return the path of an image or folder, or why it is left out, by its name alone."""
+    """Return the path, or LeftOut with the reason if its name shows that it is no image or folder of images."""
     if printable(path) != path:
         return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
     kind = system_kind(path.name, is_folder=is_folder)
@@ -58,12 +59,12 @@ def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
 
 
 def printable(path: Path) -> Path:
-    """Return a path that every output takes: bytes of its name that are not UTF-8 are replaced."""
+    """Return the path with replacement characters for bytes that are not UTF-8, so that every output accepts it."""
     return Path(os.fsencode(path).decode(errors="replace"))
 
 
 def left_out_lines(left_out: Iterable[tuple[Path | str, str]]) -> list[str]:
-    """Return for each kind of reason how many files are left out, and the first of them with the particulars."""
+    """Return lines that give, for each kind of reason, the number of skipped files and the first few of them."""
     files: dict[str, list[str]] = {}
     for path, reason in left_out:
         kind, _, particulars = reason.partition(": ")

@@ -1,4 +1,4 @@
-"""The calibration that came with a family, fitted again with this machine's times: in seconds, without photographs."""
+"""Fit a family's shipped calibration to this machine's latencies: it takes seconds and needs no images."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from jetsel.policies.registry import kinds_with
 from jetsel.site.calibration_in_use import check
 from jetsel.zoo import Family, Model
 
-SIZE_PX = (375, 500)  # height and width of the picture that is timed on, those of a photograph of ImageNet
+SIZE_PX = (375, 500)  # height and width of the image that models are timed on, typical of ImageNet
 _WARM_UPS = 3
-LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of one run of each model
-BUDGET_S = 30.0  # after which no further round begins
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # a round runs each model once
+BUDGET_S = 30.0  # no round starts after this time
 _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
 Progress = Callable[[str, int, int], None]
@@ -43,23 +43,23 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Shipped:
-    """A calibration that came with models, and the folder that it lies in."""
+    """A calibration that ships with models, and its folder."""
 
     calibration: Calibration
     folder: Path
 
     @property
     def can_be_retimed(self) -> bool:
-        """Whether what it was fitted on came with it."""
+        """Whether the answers that it was fitted on ship with it."""
         return (self.folder / ANSWERS).is_file()
 
 
 def retime(
     family: Family, served: Mapping[str, Model], shipped: Shipped, config: Config, limits: image.Limits, tell: Progress
 ) -> Calibration:
-    """Return the calibration with the times of these models here, and everything that depends on times fitted again.
+    """Return the shipped calibration, fitted again with the latencies of these models on this machine.
 
-    Raises CalibrationError if it is for other models, or its answers did not come with it; EngineFailedError.
+    Raises CalibrationError if it is for other models or ships without its answers, EngineFailedError if a model fails.
     """
     if not shipped.can_be_retimed:
         raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
@@ -72,7 +72,7 @@ def retime(
     previous = msgspec.structs.replace(
         before,
         identities=identities,
-        decode_px=min(before.decode_px, family.decode_px),  # less, if a fleet's plan leaves out the largest input
+        decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
     check(previous, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
@@ -91,19 +91,19 @@ def retime(
         retimed,
         temperatures={name: answers[name].temperature for name in recording.models},
         wrong_at_most=before.wrong_at_most,
-        # What unknown images secured cannot be tested again: they did not come along.
+        # Promises that were tested on unknown images cannot be tested again: those images do not ship.
         promises={} if before.unknown_images else retimed.promises,
         because=f"{retimed.because}; based on the times of this machine and the answers that ship with the models",
     )
 
 
 def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
-    """Whether answers of this very model came along: one of the same name may be made for another backend."""
+    """Whether the shipped answers are this model's: a model of the same name may be built for another backend."""
     return name in answers and answers[name].identity == model.manifest.identity
 
 
 def _picture(decode_px: int, limits: image.Limits) -> Shown:
-    """Return a drawn picture as a JPEG: times depend on its size, hardly on what is to be seen."""
+    """Return a synthetic image, decoded from JPEG: latencies depend on its size, hardly on its content."""
     y, x = np.mgrid[: SIZE_PX[0], : SIZE_PX[1]]
     bgr = np.stack([x // 2 % 256, y // 2 % 256, (x // 32 + y // 32) % 2 * 255], axis=2).astype(np.uint8)
     data = cv2.imencode(".jpg", bgr)[1].tobytes()
@@ -111,7 +111,7 @@ def _picture(decode_px: int, limits: image.Limits) -> Shown:
 
 
 def _times(family: Family, shown: Shown, features_px: int, config: Config, limits: image.Limits) -> Times:
-    """Time each model with its input made anew, and all features, by turns."""
+    """Time each model, its preprocessing included, and the extraction of all features, in turns."""
     specs = {model.manifest.name: model.manifest.input for model in family.models}
 
     def run(name: str, engine: Engine) -> object:

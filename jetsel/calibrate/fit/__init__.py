@@ -1,1 +1,1 @@
-"""What the images teach: features, folds, the goal, and the calibration that is put together."""
+"""Fit policies to recorded images: folds, features, the goal, and the assembled calibration."""

@@ -1,4 +1,4 @@
-"""What some images teach every policy, and the calibration that is put together from it."""
+"""Fit every policy to some images, and assemble the calibration from the fitted parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jetsel.premodel.cascades import log_softmax
 
 @dataclass(frozen=True, eq=False)
 class LearnedParts:
-    """What one set of images taught these kinds of policy: by name, in each policy's own form, None for nothing."""
+    """What each kind of policy learned from one set of images; `policies` maps a name to it, None for nothing."""
 
     kinds: Sequence[Kind]
     table: Table
@@ -27,23 +27,23 @@ class LearnedParts:
 
 
 def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> LearnedParts:
-    """Fit everything that a set of images decides; operating points are chosen once they have been tried on others."""
+    """Fit each kind of policy to a set of images; operating points are chosen later, on held-out images."""
     return LearnedParts(kinds, table, {kind.name: kind.learn(table) for kind in kinds})
 
 
 def try_out(kind: Kind, learned: LearnedParts, held: Table) -> list[TriedPoint]:
-    """Return each of the policy's operating points on other images; none if nothing was learned."""
+    """Return the results of the policy's operating points on held-out images; none if nothing was learned."""
     taught = learned.policies[kind.name]
     return [] if taught is None else kind.tried(taught, held)
 
 
 Chosen = Mapping[str, Any]
-"""Policy -> what held-out images decide of it, such as the place of its operating point."""
+"""Policy -> what is chosen on held-out images, such as the index of its operating point."""
 
 
 @dataclass(frozen=True)
 class BoundIdentities:
-    """What a calibration is bound to: the family, and the identities of its labels, models and features."""
+    """The identities of family, labels, models and features that a calibration is valid for."""
 
     family: str
     labels_sha256: str
@@ -54,9 +54,9 @@ class BoundIdentities:
 
 
 def assemble(identity: BoundIdentities, recording: Recording, learned: LearnedParts, chosen: Chosen) -> Calibration:
-    """Return the calibration of what was learned from some images of a recording.
+    """Return the calibration with the learned parts.
 
-    What comparison decides is not in it yet: default_policy, because, figures and the facts of energy.
+    default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
     """
     parts = {
         kind.name: kind.fitted(learned.policies[kind.name], chosen[kind.name])
@@ -85,7 +85,7 @@ def assemble(identity: BoundIdentities, recording: Recording, learned: LearnedPa
 
 
 def expected(recording: Recording, run: PolicyReplay, calibration: Calibration) -> ExpectedStatistics:
-    """Return the distributions. run: of the default policy, on the photographs of the recording."""
+    """Return the expected distributions of features and confidences. run: the default policy's, on the recording."""
     confidences = {}
     for place, model in enumerate(recording.models):
         reached = run.ran[:, place]

@@ -1,4 +1,4 @@
-"""How the chain reads its neighbours: in which features and how many, chosen on images that they were not fitted on."""
+"""Choose on held-out images which features and how many neighbours the chain reads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, means_near
 
 KS = (31, 101, 301, 601)
-LARGEST_SHARE = 0.7  # of the images that may be neighbours: more are nearly all, which is no choice
-SURE = 0.05  # how likely a chain is offered that adds nothing
+LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nearly all of them
+SURE = 0.05  # probability of offering a chain that adds nothing
 
 
 class Reading(NamedTuple):
-    """Features in which neighbours are near, and how many are asked; none of both: all images are asked."""
+    """The features that measure nearness, and the number of neighbours k; the default averages over all images."""
 
     features: tuple[str, ...] = ()
     k: int = 0
@@ -32,14 +32,14 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TriedReading:
-    """What a reading gives on n held-out images at each of PRICES: (n, prices) right, and (n, prices, m) who ran."""
+    """Results on n held-out images at each of PRICES. right: (n, prices). ran: which models ran, (n, prices, m)."""
 
     right: NDArray[np.bool_]
     ran: NDArray[np.bool_]
 
 
 def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedReading]:
-    """Return what each reading gives on images that nothing was learned from."""
+    """Return the results of each reading on held-out images."""
     train_table, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
     cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
     everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
@@ -55,7 +55,7 @@ def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedReadi
 
 
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
-    """Return the sets of features that are tried, without those that are the same on all images."""
+    """Return the sets of features to try, without features that are constant over all images."""
     varies = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
     sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
     return [names for one in sets if (names := tuple(name for name in one if name in varies))]
@@ -64,7 +64,7 @@ def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
 def _at_prices(
     paths: PathTable, right: NDArray[np.floating], cost: NDArray[np.floating], prices: NDArray[np.float64]
 ) -> TriedReading:
-    """Follow the path of the best trade at each price. right, cost: (n, P), or (1, P) for all alike."""
+    """Return the results of the most worthwhile path at each price. right, cost: (n, P), or (1, P) for all images."""
     rows = np.arange(len(paths.right))
     chosen = [np.broadcast_to(worthiest(right, cost, price), rows.shape) for price in prices]
     return TriedReading(
@@ -75,11 +75,11 @@ def _at_prices(
 
 @dataclass(frozen=True)
 class Lift:
-    """What reading neighbours adds to one path for all images, on images that it was not fitted on.
+    """What reading neighbours gains on held-out images, compared with one path for all images.
 
-    points: of right answers, at equal worth of cost and less the price of the features, the mean over prices at which
-    several models compete; with their standard error. adds: whether that is surely more than nothing, though the
-    reading was chosen among several on the same images.
+    points: gain in accuracy, in percentage points, less the price of the extra cost and of the features; the mean over
+    the prices at which several models compete. error_points: its standard error. adds: whether the gain is significant,
+    corrected for the choice among several readings.
     """
 
     reading: Reading
@@ -94,10 +94,10 @@ def choose_reading(
     features_cost: Mapping[Reading, float],
     groups: NDArray[np.int64] | None = None,
 ) -> Lift | None:
-    """Return the reading that adds most, None if there are too few images for neighbours.
+    """Return the reading that gains most, None if there are too few images for neighbours.
 
-    costs: of each model, (m,). features_cost: what the features and the choice of each reading cost, in the same unit.
-    groups: (n,), see Outcomes.
+    costs: of each model, (m,). features_cost: of extracting each reading's features, in the same unit. groups: (n,),
+    see Outcomes.
     """
     base = tried[Reading()]
     prices = PRICES / costs.max()
@@ -121,7 +121,7 @@ def choose_reading(
 
 
 def joined(parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.int64]) -> dict[Reading, TriedReading]:
-    """Return the readings that every fold has, over the images of all folds."""
+    """Return the results of the readings that every fold has, concatenated and sorted by `order`."""
     shared = [reading for reading in parts[0] if all(reading in part for part in parts)]
     return {
         reading: TriedReading(
@@ -133,5 +133,5 @@ def joined(parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.in
 
 
 def features_costs(readings: Sequence[Reading], features_ms: TimeFeatures, per_ms: float) -> dict[Reading, float]:
-    """Return what the features of each reading cost. per_ms: 1, or the energy of a millisecond."""
+    """Return the cost of each reading's features. per_ms: 1 for time, or the energy of one millisecond."""
     return {reading: per_ms * (features_ms(reading.features) if reading.features else 0.0) for reading in readings}

@@ -1,4 +1,4 @@
-"""Every policy, learned in turn from all folds but one and replayed on that one."""
+"""Cross-validation: fit every policy on all folds but one, and replay it on the fold held out."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from jetsel.policies.chain import ChosenReading
 from jetsel.policies.kind import Kind, Table
 from jetsel.policies.registry import USUAL, catalogue
 
-Points = dict[str, list[Outcomes]]  # policy -> its operating points, each on the held-out images
-Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
+Points = dict[str, list[Outcomes]]  # policy -> results of its operating points on held-out images
+Progress = Callable[[str, int, int], None]  # name of the phase, steps done, steps in all
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """What cross-validation gave.
+    """The held-out results of every policy.
 
-    runs: policy -> its outcome on every image, each fitted on images of which it was none. front: the same of the
-    fronts' points. points: the same for every operating point that was tried. chosen: what these images decide of each
-    policy. lift: what the chain's neighbours add, None if there are too few images or models.
+    runs: policy -> its replay on all images, each held out from fitting. front: the replays of the offered operating
+    points. points: results of every operating point. chosen: what is chosen on held-out images for each policy. lift:
+    gain of the chain's neighbours, None if there are too few images or models.
     """
 
     runs: dict[str, PolicyReplay]
@@ -51,12 +51,12 @@ def cross_validate(
     progress: Progress,
     kinds: Sequence[Kind] = USUAL,
 ) -> CrossValidated:
-    """Return what each policy of these kinds gives on images that nothing of it was fitted on.
+    """Return the results of each kind of policy on images that it was not fitted on.
 
-    table: of the recording. The temperatures alone, one number a model, are those of all images.
+    table: of the recording. Only the temperatures, one number for each model, were fitted on all images.
     """
     rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
-    order = np.argsort(np.concatenate(rows_of))  # where each image stands in the folds put one after the other
+    order = np.argsort(np.concatenate(rows_of))  # index of each image in the concatenated folds
     learned: list[LearnedParts] = []
     for rows in rows_of:
         progress("learning", len(learned), 2 * len(rows_of))
@@ -79,14 +79,14 @@ def cross_validate(
 
 
 def best_single(recording: Recording) -> str:
-    """Return the most accurate model, of equals the cheapest."""
+    """Return the most accurate model; the cheapest wins a tie."""
     return recording.models[int(np.lexsort((recording.costs(), -recording.right.mean(axis=0)))[0])]
 
 
 def _points(
     recording: Recording, learned: Sequence[LearnedParts], held: Sequence[Table], order: NDArray[np.int64]
 ) -> Points:
-    """Return the operating points of each policy that has several, at the places of their images."""
+    """Return the results of each policy that has several operating points, in the recording's order of images."""
     points: Points = {}
     for kind in learned[0].kinds:
         tried = [try_out(kind, one, images) for one, images in zip(learned, held, strict=True)]
@@ -105,7 +105,7 @@ def _points(
 def outcomes_of(
     recording: Recording, correct: NDArray[np.bool_], ran: NDArray[np.bool_], chooser_ms: float = 0.0
 ) -> Outcomes:
-    """Return right or wrong, (n,), with the time and energy of what ran, (n, m), and of choosing."""
+    """Return the outcomes with the time and energy of models and choice. correct: (n,); ran: (n, m)."""
     energy_mj = None
     if recording.knows_energy:
         energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
@@ -119,7 +119,7 @@ def _read(
     order: NDArray[np.int64],
     features_ms: TimeFeatures,
 ) -> tuple[Lift | None, Points]:
-    """Return what the best reading of neighbours adds, and its operating points."""
+    """Return the gain of the best reading of neighbours, and the results of its operating points."""
     taught = [taught for one in learned if (taught := one.policies.get(CHAIN)) is not None]
     if len(taught) < len(learned):
         return None, {}
@@ -140,7 +140,7 @@ def _read(
 def _choose(
     recording: Recording, kinds: Sequence[Kind], points: Points, goal: Goal, lift: Lift | None
 ) -> dict[str, Any]:
-    """Return what held-out images decide of each policy."""
+    """Return what is chosen for each policy on held-out images: operating points and the chain's reading."""
     eye = np.eye(len(recording.models), dtype=bool)
     singles = [
         outcomes_of(recording, recording.right[:, column], np.broadcast_to(eye[column], recording.right.shape))
@@ -159,11 +159,11 @@ def _choose(
     return chosen
 
 
-APART = 0.88  # of the cost of the point before: closer ones would only make the front longer
+APART = 0.88  # largest ratio of the costs of neighbouring points; closer points would only lengthen the front
 
 
 def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
-    """Return the places of the points that none beats on held-out images, the most expensive one first."""
+    """Return the indices of the undominated points that are far enough apart, the most expensive first."""
     cost = [float(point.cost(objective).mean()) for point in points]
     accuracy = [float(point.correct.mean()) for point in points]
     places: list[int] = []
@@ -174,7 +174,7 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
 
 
 def joined_runs(parts: Sequence[PolicyReplay], order: NDArray[np.int64]) -> PolicyReplay:
-    """One run of the folds' runs, at the places of their images."""
+    """Return the replays of all folds as one, sorted by `order`."""
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))

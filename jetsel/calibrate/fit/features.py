@@ -1,4 +1,4 @@
-"""How long features take on some of the images."""
+"""Measure how long features take on some of the images."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeErr
 from jetsel.calibrate.record.cuts import WHOLE, Shown, show
 from jetsel.features import NAMES
 
-TIMED = 40  # photographs
+TIMED = 40  # images
 ROUNDS = 5
 
 
 class FeatureClock:
-    """Times the extraction of some features on some of the photographs.
+    """Estimates how long some features take on the recording's machine.
 
-    Only the share of the whole table's time is taken from here, since the whole was timed with more care, and perhaps
-    on another machine, when the recording was made.
+    It measures only their share of the whole table's time. The whole table was timed with more care, and perhaps on
+    another machine, when the recording was made.
     """
 
     def __init__(self, shown: Sequence[Shown], features_px: int, limits: image.Limits, whole_ms: float) -> None:
-        """shown: photographs. features_px: what features see at most."""
+        """features_px: largest number of pixels that features read. whole_ms: the recorded time of all features."""
         self._shown, self._whole_ms, self._features_px, self._limits = shown, whole_ms, features_px, limits
         self._table_ms = self._measured(NAMES)
         self._known_ms: dict[tuple[str, ...], float] = {}
 
     def __call__(self, names: tuple[str, ...]) -> float:
-        """The milliseconds that these features take on one photograph, on the recording's machine."""
+        """Return the milliseconds that these features take on one image, on the recording's machine."""
         if names and names not in self._known_ms:
             self._known_ms[names] = self._whole_ms * self._measured(names) / self._table_ms
         return self._known_ms.get(names, 0.0)
 
     def _measured(self, names: tuple[str, ...]) -> float:
-        """The median over rounds of the mean over photographs."""
+        """Return the milliseconds per image: the median over rounds of the mean over images."""
         rounds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
@@ -48,7 +48,7 @@ class FeatureClock:
 
 
 def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
-    """Decode up to 40 of the paths; raises CalibrationError if not one can be read any more."""
+    """Decode up to TIMED of the paths, evenly spread; raises CalibrationError if none can be read any more."""
     chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
     images = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
     if not images:

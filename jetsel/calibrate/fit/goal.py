@@ -1,4 +1,4 @@
-"""What the owner wants of a policy, which of several operating points gives it, and when one replaces another."""
+"""The owner's goal: it selects an operating point, and decides whether one policy may replace another."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from jetsel.calibrate.record.recording import Objective
 
 MAY_LOSE_POINTS = 0.5  # of accuracy
-SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
-LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
+SURELY_LOST = 2.0  # times MAY_LOSE_POINTS: largest loss at the lower end of the confidence interval
+LEAST_SAVING = 0.05  # of time or energy: with noisy clocks and meters, a policy seems to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
-LEAST_OF_A_KIND = 100  # images: of fewer, it is not asked whether accuracy is kept among them alone
-SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
+LEAST_OF_A_KIND = 100  # images: a kind with fewer is not tested for its own loss of accuracy
+SPARE = 0.5  # standard errors: a limit kept by this margin is kept on other images with odds of two to one
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What one way to choose gives on n photographs.
+    """Results of one policy or operating point on n images.
 
-    correct: (n,) bool; time_ms, energy_mj: (n,) float64, the energy None if it was not measured. groups: (n,), images
-    with the same number count as one in every error; None if each image is its own. sizes: (n,), see Recording; None
-    if all images are of one kind.
+    correct: (n,) bool. time_ms, energy_mj: (n,) float64; energy_mj is None if it was not measured. groups: (n,), images
+    with the same number count as one cluster in standard errors; None: all images are independent. sizes: (n,), see
+    Recording; None: all images are of one kind.
     """
 
     correct: NDArray[np.bool_]
@@ -35,7 +35,7 @@ class Outcomes:
     sizes: NDArray[np.int64] | None = None
 
     def of(self, rows: NDArray[np.bool_]) -> Outcomes:
-        """The same on some of the photographs."""
+        """Return the outcomes of some of the images. rows: (n,) bool."""
         return Outcomes(
             self.correct[rows],
             self.time_ms[rows],
@@ -45,23 +45,23 @@ class Outcomes:
         )
 
     def kinds(self) -> list[NDArray[np.bool_]]:
-        """Return which images are of each kind of size that has enough of them, (n,) each."""
+        """Return one mask, (n,), for each kind of size that has at least LEAST_OF_A_KIND images."""
         if self.sizes is None:
             return []
         parts = [self.sizes == kind for kind in np.unique(self.sizes)]
         return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
-        """What is to be saved, (n,); energy, if that is wanted, was measured: `calibrate` sees to it."""
+        """Return time or energy of each image, (n,). `calibrate` ensures that energy was measured if it is needed."""
         if objective == "time":
             return self.time_ms
         assert self.energy_mj is not None
         return self.energy_mj
 
     def excess(self, goal: Goal, errors: float = 0.0) -> float:
-        """The mean over what the goal allows, the larger of time's and energy's: at most 1 keeps it; 0 without one.
+        """Return the mean cost divided by the goal's limit, the larger ratio of time and energy; 0 without limits.
 
-        errors: standard errors that are added to the mean.
+        errors: number of standard errors that are added to the mean.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
         shares = []
@@ -73,11 +73,11 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Goal:
-    """Least of the objective, time or energy, at the accuracy of the reference model, unless a limit is given.
+    """What to optimize; by default, the least time or energy at the accuracy of the reference model.
 
-    max_time_ms, max_energy_mj: the most accurate within this mean time, energy, or both. min_accuracy: that which costs
-    least of the objective, of at least this share of right answers. With limits of both kinds: what costs least of
-    those that keep them all. may_lose_points: the margin of accuracy that a policy may lose.
+    max_time_ms, max_energy_mj: choose the most accurate policy within these means. min_accuracy: choose the cheapest
+    policy with at least this accuracy, from 0 to 1, within the other limits if there are any. may_lose_points: accuracy
+    that a policy may lose, in percentage points.
     """
 
     objective: Objective = "time"
@@ -88,23 +88,23 @@ class Goal:
 
     @property
     def needs_energy(self) -> bool:
-        """Whether nothing can be chosen before energy is measured."""
+        """Whether the goal can only be applied to measured energy."""
         return self.objective == "energy" or self.max_energy_mj is not None
 
     @property
     def is_limited(self) -> bool:
-        """Whether a mean is limited: then accuracy is what is wanted, unless that has a limit of its own."""
+        """Whether mean time or energy is limited: accuracy is then optimized, unless min_accuracy is set too."""
         return self.max_time_ms is not None or self.max_energy_mj is not None
 
     def keeps(self, outcomes: Outcomes) -> bool:
-        """Whether these keep every limit."""
+        """Whether the outcomes are within every limit."""
         accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
         return accurate and outcomes.excess(self) <= 1
 
     def choose_point(self, points: Sequence[Outcomes], reference: Outcomes) -> int:
-        """Return the place of the operating point that serves the goal best; see `cheapest_as_accurate` for the order.
+        """Return the index of the operating point that serves the goal best. points: see `cheapest_as_accurate`.
 
-        If none surely keeps the accuracy of the reference, that is the most accurate one that costs no more.
+        If no point is sure to keep the reference's accuracy, return the most accurate one that costs no more.
         """
         if self.is_limited or self.min_accuracy is not None:
             return self.within_limits(points)
@@ -116,13 +116,12 @@ class Goal:
         return _first_best(affordable if affordable.any() else cost == cost.min(), accuracy, -cost)
 
     def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
-        """Return the place of the cheapest point that keeps the reference's accuracy, None if none surely does.
+        """Return the index of the cheapest point that is sure to keep the reference's accuracy, None if none is.
 
-        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, and
-        surely at most twice as much: a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). The
-        cheapest of many has had luck, so that test looks at the mean of each point and its neighbours, and few
-        draws lose too much (`python -m calibration.decisions` counts them). If images are of several sizes, it keeps
-        both among each.
+        points: sorted by cost, so that neighbouring points behave alike. The point may lose at most `may_lose_points`
+        on these images, and with confidence at most twice that: a test of non-inferiority (Schuirmann, J.
+        Pharmacokinet. Biopharm. 15, 1987). The cheapest of many points is a lucky one, so the test averages each point
+        with its neighbours (`python -m calibration.decisions` counts the failures). Each kind of size must pass alone.
         """
         accuracy, cost = self._figures(points)
         keeps = self._as_accurate(points, reference)
@@ -132,7 +131,7 @@ class Goal:
         return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
 
     def _as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> NDArray[np.bool_]:
-        """Return which points keep the reference's accuracy on these images, see `cheapest_as_accurate`."""
+        """Return which points pass the test of `cheapest_as_accurate` on these images, (points,) bool."""
         accuracy, _ = self._figures(points)
         gain = accuracy - reference.correct.mean()
         padded = np.pad(gain, 1, mode="edge")
@@ -143,10 +142,10 @@ class Goal:
         return is_accurate
 
     def within_limits(self, points: Sequence[Outcomes]) -> int:
-        """Return the place of the point that serves a goal with limits best.
+        """Return the index of the point that serves a goal with limits best.
 
-        Limits, and accuracy if it is wanted, are best kept by half a standard error: what was barely enough here is
-        barely too little on other images half of the time.
+        Points that keep the limits by half a standard error come first: a point that barely keeps a limit here exceeds
+        it on every second set of other images.
         """
         accuracy, cost = self._figures(points)
         excess = np.array([point.excess(self) for point in points])
@@ -164,18 +163,18 @@ class Goal:
         return _first_best(allowed, accuracy, -cost)
 
     def _figures(self, points: Sequence[Outcomes]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return accuracy and mean cost of each point."""
+        """Return the accuracy and the mean cost of each point, (points,) each."""
         accuracy = np.array([point.correct.mean() for point in points])
         return accuracy, np.array([point.cost(self.objective).mean() for point in points])
 
     def compare(self, candidate: Outcomes, rival: Outcomes) -> tuple[bool, str]:
-        """Whether the candidate may take the rival's place, and the reason in words.
+        """Return whether the candidate may replace the rival, and the reason in words.
 
-        Without a limit it may in two cases. It costs less and is not inferior: it saves 5 % or more of the cost, beyond
-        the noise; it is at most `may_lose_points` less accurate; and with 95 % confidence, one-sided, it loses at most
-        twice that. Or it is surely more accurate, and does not surely cost more.
+        Without limits there are two cases. Either the candidate saves at least 5 % of the cost, beyond the noise, and
+        is not inferior: it loses at most `may_lose_points`, and with 95 % confidence, one-sided, at most twice that. Or
+        it is significantly more accurate, and not significantly more expensive.
 
-        The error of the accuracy is at least 1/n: that no answer differed on n images does not say that none ever will.
+        The error of the accuracy is at least 1/n, because equal answers on n images may differ on others.
         """
         gain, error = _gain(candidate, rival)
         ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
@@ -211,18 +210,17 @@ class Goal:
                 False,
                 f"{comparison}; {too_few}{_more(rival, spare, error)}, or accept a larger loss with --may-lose",
             )
-        if is_right_more:  # surely, and surely slower: more images would not decide between the two
+        if is_right_more:  # more accurate and more expensive, both significantly: more images would not help
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
             return False, f"{comparison}; set --min-accuracy or {limit} to choose between the two"
         return False, f"{comparison}, which may be chance{_more(rival, gain, error)}"
 
     def reference(self, models: Sequence[Outcomes]) -> int:
-        """The place of the single model that a family without a calibration is judged by: no luck chooses it.
+        """Return the index of the single model that policies are compared with.
 
-        That is the most expensive one, which answers before a calibration is made, unless another is surely more
-        accurate: with 95 % confidence in all comparisons together (Bonferroni). The most accurate of several on the
-        same images would be the luckiest of those that are equal: its accuracy is too high by the optimism of a
-        maximum, and too high a bar for all others.
+        It is the most expensive model, which answers before a calibration exists, unless another is more accurate with
+        95 % confidence in all comparisons together (Bonferroni). The most accurate model on the same images would be
+        the luckiest of equals, so its accuracy would be overestimated, and too strict a reference.
         """
         sure = NormalDist().inv_cdf(1 - 0.05 / max(1, len(models) - 1))
         costs = [float(model.cost(self.objective).mean()) for model in models]
@@ -237,13 +235,13 @@ class Goal:
 
 
 def _gain(candidate: Outcomes, rival: Outcomes) -> tuple[float, float]:
-    """The gain of accuracy, a share, and its standard error, which is at least 1/n."""
+    """Return the gain of accuracy, from -1 to 1, and its standard error, which is at least 1/n."""
     gain, error = difference(candidate.correct, rival.correct, rival.groups)
     return gain, max(error, 1 / len(rival.correct))
 
 
 def _in_words(gain: float, error: float, ratio: float, objective: Objective) -> str:
-    """Say how far one is from another: gain and standard error, as shares; ratio: of the mean costs."""
+    """Return the comparison in words. gain, error: of accuracy, as shares. ratio: of the mean costs."""
     saved, low = round(100 * (1 - ratio)), 100 * (gain - SURE * error)
     cost = f"{abs(saved)} % {'less' if saved > 0 else 'more'}" if saved else "as much"
     points = f"{abs(100 * gain):.2f} points {'less' if gain < 0 else 'more'} accurate on these images"
@@ -252,7 +250,7 @@ def _in_words(gain: float, error: float, ratio: float, objective: Objective) -> 
 
 
 def _more(rival: Outcomes, gain: float, error: float) -> str:
-    """Say how many more images would make this gain sure if it stays: errors fall as 1 / sqrt(n)."""
+    """Return, in words, how many more images would make this gain significant: errors fall as 1 / sqrt(n)."""
     if gain <= 0:
         return ""
     photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
@@ -264,7 +262,7 @@ def difference(
     theirs: NDArray[np.bool_] | NDArray[np.float64],
     groups: NDArray[np.int64] | None = None,
 ) -> tuple[float, float]:
-    """Mean and standard error of the difference, photograph by photograph: all (n,)."""
+    """Return the mean and standard error of the paired differences ours - theirs; all arrays are (n,)."""
     each = ours.astype(np.float64) - theirs.astype(np.float64)
     return float(each.mean()), standard_error(each, groups)
 
@@ -283,6 +281,6 @@ def standard_error(values: NDArray[np.float64], groups: NDArray[np.int64] | None
 
 
 def _first_best(allowed: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:
-    """The place of the largest first key, of equals the largest second, among those allowed."""
+    """Return the index of the largest first key among the allowed; the second key breaks ties."""
     places: list[int] = np.flatnonzero(allowed).tolist()
     return max(places, key=lambda place: tuple(float(key[place]) for key in keys))

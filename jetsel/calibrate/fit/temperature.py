@@ -1,4 +1,4 @@
-"""The temperature of each model: what divides its logits, so that its confidences are as high as it is right."""
+"""Fit each model's temperature, which divides its logits so that its mean confidence matches its accuracy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ STEPS, PRECISION = 30, 1e-4
 
 
 def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) -> float:
-    """Return the temperature of least negative log likelihood (Guo et al. 2017, section 4.2).
+    """Return the temperature with the least negative log likelihood (Guo et al. 2017, section 4.2).
 
-    The loss is convex in 1 / temperature. Newton's method finds its minimum: the slope is the mean logit less that of
-    the true class, the curvature the variance of the logits, both under the model's probabilities. A step that leaves
-    the interval that holds the minimum is replaced by its middle. logits: (n, c); classes: (n,).
+    The loss is convex in 1 / temperature, and Newton's method finds its minimum. The slope is the mean logit under the
+    model's probabilities, less the true class's logit; the curvature is the variance of the logits. A step that leaves
+    the bracketing interval is replaced by the interval's middle. logits: (n, c); classes: (n,).
     """
     wide = logits.astype(np.float32)
     wide -= wide.max(axis=1, keepdims=True)
@@ -39,10 +39,10 @@ def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) ->
 
 
 def fit_temperatures(recording: Recording) -> dict[str, float]:
-    """Each model's temperature on these images; 1 if the logits are divided by one already.
+    """Return each model's temperature, which is 1 if the recorded logits are scaled already.
 
-    1 as well for a model that is always right, of which images tell nothing. Such is the model whose answers stand for
-    labels: the temperature of least loss would make it sure of anything.
+    It is 1 too for a model that is always right, such as the one whose answers replace labels: the fitted temperature
+    would make that model certain of every answer.
     """
     return {
         model: 1.0

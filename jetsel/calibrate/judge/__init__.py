@@ -1,1 +1,1 @@
-"""Which policy wins, by how much, and what it may promise."""
+"""Decide which policy wins, by how much, and which error rates it can promise."""

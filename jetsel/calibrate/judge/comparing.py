@@ -25,10 +25,10 @@ def compared(
     *,
     is_offered: bool,
 ) -> Comparison:
-    """Return everything that is compared.
+    """Return the comparison of all policies.
 
-    runs: of each policy; front: of the operating points that are offered. lift: what the chain's neighbours add.
-    is_offered: whether the calibration has the chain.
+    runs: replays of policies. front: replays of the offered operating points. is_offered: whether the calibration has
+    the chain.
     """
     return Comparison(
         best_single=judge.best_single,
@@ -41,7 +41,7 @@ def compared(
 
 
 def _chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
-    """Return what the premodel was fitted to, and what it costs."""
+    """Return the chain's features, neighbours, gain and cost for the report."""
     return FittedChain(
         features=list(lift.reading.features),
         k=lift.reading.k,
@@ -58,7 +58,7 @@ BINS = 15
 
 
 def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list[Reliability]:
-    """Return the error of each model's confidences over the whole recording."""
+    """Return the calibration error of each model's confidences, before and after temperature scaling."""
     right = recording.right
     before = recording.confidences(dict.fromkeys(recording.models, 1.0))
     after = recording.confidences(temperatures)
@@ -70,10 +70,10 @@ def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list
 
 
 def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:
-    """Expected calibration error: the mean gap of confidence and accuracy over equal bins (Guo et al., eq. 3).
+    """Return the expected calibration error: the mean gap of confidence and accuracy in equal bins (Guo et al., eq. 3).
 
     confidences, right: (n,).
     """
     which = np.minimum((confidences * bins).astype(int), bins - 1)
-    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times the photographs in it
+    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times its number of images
     return float(np.abs(gaps).sum() / len(right))

@@ -1,4 +1,4 @@
-"""Which policy is the best choice on held-out images, and whether it replaces what is in use."""
+"""Choose the best policy on held-out images, and decide whether it replaces the policy in use."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Points = Mapping[str, Sequence[Outcomes]]
 
 @dataclass(frozen=True, eq=False)
 class InstallRequest:
-    """What the owner asked for.
+    """The owner's request for a calibration.
 
-    in_use: what answers by default now. policy: the one to install, None for the best. names: of the classes, for the
-    report. choice_factor: how much slower than here the board's processor makes a choice. machine: what the board said
-    of itself when times and energies were measured, empty if that is not known. wrong_at_most: what the family's
-    requests ask for unless they say; None: nothing. kinds: the policies that are fitted. force: install what may lose
-    too much accuracy; limits are kept in any case. command: what was run, for the report.
+    names: of the classes, for the report. in_use: the default policy today. policy: the one to install, None for the
+    best. choice_factor: how much slower the board makes a choice than this machine. machine: facts of the machine that
+    was measured, empty if unknown. wrong_at_most: default error rate of the family's requests, None for none. kinds:
+    the policies to fit. force: install a policy even if it may lose too much accuracy; limits still apply. command: the
+    command line, for the report.
     """
 
     names: tuple[str, ...] = ()
@@ -43,16 +43,16 @@ class InstallRequest:
 
     @property
     def is_firm(self) -> bool:
-        """Whether the calibration is to be installed even if it is not better."""
+        """Whether to install the calibration even if it is not better."""
         return self.force or self.policy is not None or self.wrong_at_most is not None
 
 
 @dataclass(frozen=True, eq=False)
 class InstallDecision:
-    """What is to be installed, and why.
+    """Which policy to install, and why.
 
-    winner: the policy. outcomes: what it gives, held out.
-    rival, rival_run: what it was compared with. is_better: whether it is to replace that; always if nobody chose it.
+    outcomes: the winner's, held out. rival, rival_run: the policy that it was compared with. is_better: whether the
+    winner replaces the rival; always true if the owner did not choose the rival.
     """
 
     winner: str
@@ -64,10 +64,10 @@ class InstallDecision:
 
 
 def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: Points, judge: Judge) -> InstallDecision:
-    """Choose the default policy of those that were tried, and compare it with what is in use.
+    """Choose the default policy, and compare it with the policy in use.
 
-    points: the operating points of those policies that have several. Raises CalibrationError if the owner asks for a
-    policy that is not there.
+    runs: the policies to choose from. points: results of the operating points of policies that have several. Raises
+    CalibrationError if the owner asks for a policy that is not in `runs`.
     """
     in_use = None if order.in_use is None else _run_of(order.in_use, judge, runs)
     winner, reference, nearest = _winner(runs, points, judge, order.goal)
@@ -89,10 +89,10 @@ def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: P
 
 
 def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, str, str | None]:
-    """Return the policy that serves the goal best on held-out images, and the single model that it was judged by.
+    """Return the policy that serves the goal best, the single model that it was compared with, and a remark.
 
-    If nothing may replace that model they are the same, and the third is what comes nearest to it, and why it may not.
-    A policy that always asks one model is that model.
+    If no policy may replace the single model, the model wins, and the remark names the nearest policy and the reason;
+    otherwise the remark is None. A policy that always runs one model counts as that model.
     """
     names = {name: f"single:{judge.always(run)}" if judge.always(run) else name for name, run in runs.items()}
     outcomes = {name: judge.outcomes(runs[name]) for name in dict.fromkeys(names.values())}
@@ -117,14 +117,14 @@ def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, 
 
 
 def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
-    """Whether a policy may answer in place of the reference: by the choice among its points, or compared with it."""
+    """Whether a policy may replace the reference, tested by its operating points or by itself."""
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
     return goal.compare(policy, rival)[0]
 
 
 def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyReplay]:
-    """What is in use, by name, and what it gives on these photographs."""
+    """Return the name of the policy in use, and its replay on these images."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:
         return name, runs[name]
@@ -136,7 +136,7 @@ def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyRep
 
 
 def _verdict(order: InstallRequest, winner: str, rival: str, reason: str, *, is_better: bool, is_chosen: bool) -> str:
-    """Say why the winner is installed or not. reason: how it compares. is_chosen: whether the owner chose the rival."""
+    """Return the verdict in words. reason: the comparison. is_chosen: whether the owner chose the rival."""
     in_use = f"{rival}, the policy in use" if is_chosen else rival
     if winner == rival and is_chosen:
         return f"no policy is shown to be a better choice than {in_use}{reason}"
@@ -150,7 +150,7 @@ def _verdict(order: InstallRequest, winner: str, rival: str, reason: str, *, is_
 
 
 def _images_in_words(loaded: LoadedRecording) -> str:
-    """Say on which images policies were compared, and what right means there."""
+    """Return, in words, which images policies were compared on, and what "right" means if there are no labels."""
     under = "on held-out images"
     if loaded.learned:
         trained = f"on images of which {loaded.learned_share} were used to train the models"

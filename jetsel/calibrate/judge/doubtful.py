@@ -1,4 +1,4 @@
-"""Images whose label should be looked at again: the models contradict it, or other images do."""
+"""Find images whose label the owner should check: the models or other images contradict it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jetsel.calibrate.judge.findings import DoubtfulFindings, ImageFinding, Imag
 from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import log_softmax
 
-MOST_SHOWN = 12  # of a kind
+MOST_SHOWN = 12  # images of each kind of doubt
 CONTRADICTED = 0.05
-"""Of the label's probability, the mean over the models: below it they agree that the label is another one. Northcutt et
-al. (Confident learning, JAIR 2021) rank by the same probability; at 5 % most of what is listed first is mislabelled."""
-SAME = 0.95  # cosine of two embeddings: the same thing photographed twice, or a copy in another size
+"""Limit of the label's mean probability over the models; below it, the models contradict the label. Northcutt et al.
+(Confident learning, JAIR 2021) rank by this probability; at 5 %, most of the first images listed are mislabelled."""
+SAME = 0.95  # cosine of two embeddings: images of the same object, or a resized copy
 FAR = 3.5
-"""Of the robust standard score of an image's distance from the middle of its class, by the median and the median
+"""Limit of the robust standard score of an image's distance from its class's centre, by the median and the median
 absolute deviation (Iglewicz and Hoaglin, 1993, who advise 3.5)."""
-_ROBUST = 1.4826  # the median absolute deviation of a normal distribution, in its standard deviations
-_FEWEST = 5  # images of a class, for a middle and a spread
-_BLOCK = 1024  # images at a time, of which distances to all others are held
+_ROBUST = 1.4826  # standard deviation of a normal distribution / its median absolute deviation
+_FEWEST = 5  # images that a class needs for a centre and a spread
+_BLOCK = 1024  # images whose similarities to all others are held in memory at a time
 
 
 def doubtful(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> DoubtfulFindings:
-    """Return what to look at again. names: of the classes. temperatures: of each model's logits."""
+    """Return the images whose labels should be checked. names: of the classes."""
     contradicted = _contradicted(recording, names, temperatures)
     if recording.embeddings is None:
         nothing = ImageSample(0, [])
@@ -36,7 +36,7 @@ def doubtful(recording: Recording, names: Sequence[str], temperatures: Mapping[s
 
 
 def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> ImageSample:
-    """Rank by the label's mean probability over all models, the least first."""
+    """Return the images whose label the models contradict, the least probable label first."""
     rows = np.arange(len(recording.classes))
     mean = np.zeros((len(rows), recording.logits.shape[2]), np.float32)
     for model, logits in zip(recording.models, recording.logits, strict=True):
@@ -53,7 +53,7 @@ def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapp
 
 
 def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
-    """Rank by the likeness to the nearest image of another class, the most first; of a pair, the first alone."""
+    """Return the images that resemble an image of another class, the most similar first; of each pair, one image."""
     classes, pairs = recording.classes, []
     for start in range(0, len(classes), _BLOCK):
         alike = vectors[start : start + _BLOCK] @ vectors.T
@@ -73,7 +73,7 @@ def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[st
 
 
 def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
-    """Rank by the robust standard score of the distance from the middle of the class, the most first."""
+    """Return the images that are far from their class's centre, the farthest first, by robust standard score."""
     classes = recording.classes
     scores = np.zeros(len(classes), np.float32)
     for number in np.unique(classes):
@@ -91,14 +91,14 @@ def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str
 
 
 def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the direction of the median, which a few strangers do not move."""
+    """Return the unit vector of the median, which a few outliers do not move."""
     median = np.median(vectors, axis=0)
     direction: NDArray[np.float32] = median / max(float(np.linalg.norm(median)), 1e-12)
     return direction
 
 
 def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> ImageSample:
-    """Return the images of these rows, in their order, each with its reason."""
+    """Return the sample with these images. why: row -> reason."""
     paths = recording.paths
     images = [
         ImageFinding(paths[row] if paths else f"image {row}", names[recording.classes[row]], why=reason)

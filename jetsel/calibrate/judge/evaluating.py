@@ -1,4 +1,4 @@
-"""What a calibration gives on photographs that it was not made from."""
+"""Evaluate a calibration on images that it was not made from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jetsel.policies.registry import catalogue, no_such
 
 
 class Evaluation(NamedTuple):
-    """The results of policies and bounds, by name, and whether the promises of these policies hold."""
+    """The results of policies and bounds, by name, and a check of each promise."""
 
     policies: dict[str, Result]
     bounds: dict[str, Result]
@@ -37,10 +37,9 @@ def evaluate(
     features_ms: TimeFeatures,
     energy_reason: str | None = None,
 ) -> Evaluation:
-    """Replay policies of the calibration, None for none, on a recording, and judge them.
+    """Replay policies on a recording, and return their results.
 
-    A model that the calibration does not know has the temperature 1, as in the daemon. energy_reason: why the recording
-    knows no energy, if it does not.
+    A model without a calibration has temperature 1, as in the daemon. energy_reason: why energy is unknown, if it is.
     """
     objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
     recording = replace(recording, objective=objective)
@@ -64,7 +63,7 @@ def check_promises(
 ) -> list[PromiseCheck]:
     """Return whether each promise of a policy holds on other images.
 
-    wrong: (n,), which answers are wrong. groups: (n,), see `share_interval`.
+    wrong: (n,) bool. groups: (n,), see `share_interval`.
     """
     checks = []
     for promise in promises.kept:
@@ -95,10 +94,7 @@ def asked(
     calibration: Calibration | None,
     names: Sequence[str],
 ) -> dict[str, Policy]:
-    """Return the policies with these names, all for none.
-
-    Raises UnknownPolicyError for one that is not.
-    """
+    """Return the policies with these names, or all if `names` is empty; raises UnknownPolicyError."""
     policies = catalogue(models, calibration)
     unknown = [name for name in names if name not in policies]
     if unknown:

@@ -1,4 +1,4 @@
-"""What a comparison found, as plain values: the report shows them and `--json` prints them."""
+"""The findings of a comparison as plain values, which the report shows and `--json` prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Interval(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """A quantity over photographs."""
+    """Mean, median and 95th percentile of a quantity over images."""
 
     mean: float
     p50: float
@@ -23,7 +23,7 @@ class Spread(Struct, frozen=True):
 
 
 class PolicyDifference(Struct, frozen=True):
-    """A policy beside a rival: right answers in points (of a hundred), time and energy as its own over the rival's."""
+    """A policy compared with a rival: difference of accuracy in percentage points, ratios of time and energy."""
 
     points: float
     time_ratio: float
@@ -31,11 +31,11 @@ class PolicyDifference(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """One policy on photographs that nothing of it was fitted on. Shares are from 0 to 1; times include the chooser's.
+    """One policy on held-out images. Shares are from 0 to 1; times include the choice.
 
-    precision, recall, f1: macro averages over the classes (section 4.2). coin: what the best mix of two single models
-    would be right on in the same mean time, None if no model is as fast: a policy that does not
-    beat it knows nothing of the photographs.
+    precision, recall, f1: macro averages over the classes (Taylor et al., section 4.2). coin: accuracy of the best
+    random mix of two single models in the same mean time, None if no model is as fast. A policy that does not beat it
+    learns nothing from the images.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Result(Struct, frozen=True, kw_only=True):
     time_interval: Interval  # of the mean
     energy_mj: Spread | None = None
     energy_reason: str | None = None
-    runs: dict[str, float]  # model -> share of the photographs that it ran on
+    runs: dict[str, float]  # model -> share of the images that it ran on
     in_doubt: float
-    always: str | None = None  # the one model that it ran on every photograph, and no other
+    always: str | None = None  # the model, if the policy runs this one alone on every image
     coin: float | None
     vs_best_single: PolicyDifference
     vs_oracle: PolicyDifference
 
 
 class Reliability(Struct, frozen=True):
-    """How far a model's confidence is from how often it is right, before and after temperature scaling."""
+    """The gap between a model's confidence and its accuracy, before and after temperature scaling."""
 
     model: str
     temperature: float
@@ -68,7 +68,7 @@ class Reliability(Struct, frozen=True):
 
 
 class ImageKind(Struct, frozen=True):
-    """Images that the chain begins with one model: their share of all, and how they look, as in `dark`."""
+    """The images that the chain starts with one model: their share of all images, and their look, such as `dark`."""
 
     model: str
     share: float
@@ -76,12 +76,11 @@ class ImageKind(Struct, frozen=True):
 
 
 class FittedChain(Struct, frozen=True):
-    """The premodel as it was fitted: what its neighbours add, and what it costs.
+    """The fitted chain: its neighbours, gain and cost.
 
-    features, k: in which neighbours are near, and how many are asked. points: of right answers that it adds to one path
-    for all images, at equal worth of cost, on images that it was not fitted on; with their standard error. offered:
-    whether the calibration has the policy. chooser_ms, chooser_mj: of features and choice, above idle power. kinds: of
-    images, which the neighbours tell apart.
+    features, k: the features that measure nearness, and the number of neighbours. points, error_points: see `Lift`.
+    offered: whether the calibration has the chain. chooser_ms, chooser_mj: of features and choice, the energy above
+    idle power. kinds: the kinds of images that the neighbours distinguish.
     """
 
     features: list[str]
@@ -95,7 +94,7 @@ class FittedChain(Struct, frozen=True):
 
 
 class Guess(Struct, frozen=True):
-    """The first answer of a model to one image, and the probability that the model gives it, from 0 to 1."""
+    """A model's first answer to one image, and its probability from 0 to 1."""
 
     label: str
     probability: float
@@ -104,8 +103,7 @@ class Guess(Struct, frozen=True):
 class ImageFinding(Struct, frozen=True):
     """One image with its label.
 
-    guesses, answers: of each model, and of each policy that chooses, if these differ. why: the label should be looked
-    at again.
+    guesses: by model. answers: by policy. why: the reason to check the label. Each is empty if it does not apply.
     """
 
     path: str
@@ -116,16 +114,16 @@ class ImageFinding(Struct, frozen=True):
 
 
 class ImageSample(Struct, frozen=True):
-    """How many images something is true of, and some of them."""
+    """The total number of images of one kind, and some of these images."""
 
     total: int
     images: list[ImageFinding]
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """All policies on the same images. `bounds` holds cheapest, best single, random and oracle; policies the rest.
+    """Results of all policies on the same images. bounds: cheapest, best single, random and oracle.
 
-    front: the operating points that are offered, `cascade:1` and so on, the most expensive first.
+    front: the offered operating points, such as `cascade:1`, the most expensive first.
     """
 
     best_single: str
@@ -137,9 +135,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class ClassFinding(Struct, frozen=True):
-    """One class: its images, the share that is right, and what the others were most often taken for.
+    """One class: number of images, accuracy from 0 to 1, and the most frequent wrong answers with their counts.
 
-    refused: the share that the promise of `Findings.refused_at` refuses; None if nothing is promised.
+    refused: the share that is refused under the promise of `Findings.refused_at`, None without a promise.
     """
 
     name: str
@@ -150,11 +148,10 @@ class ClassFinding(Struct, frozen=True):
 
 
 class PromiseCheck(Struct, frozen=True, kw_only=True):
-    """One promise of a policy on images that it was not fitted on. Shares are from 0 to 1.
+    """One promise of a policy, checked on other images. Shares are from 0 to 1.
 
-    answered: the share of the images that is answered. wrong, wrong_interval: of these answers, None if nothing was
-    answered. is_kept: False if the interval is above `wrong_at_most`, None if only the share
-    is.
+    answered: of the images. wrong, wrong_interval: of the answers, None if no image was answered. is_kept: False if the
+    whole interval is above `wrong_at_most`, None if only `wrong` is.
     """
 
     policy: str
@@ -166,9 +163,9 @@ class PromiseCheck(Struct, frozen=True, kw_only=True):
 
 
 class DoubtfulFindings(Struct, frozen=True):
-    """Labels that all models contradict; images nearly the same as one of another class; images far from their class.
+    """Images to check: `contradicted` by the models, `near` to an image of another class, `far` from their own class.
 
-    without: why the last two are unknown; None if they are known.
+    without: why `near` and `far` are unknown; None if they are known.
     """
 
     contradicted: ImageSample
@@ -178,34 +175,34 @@ class DoubtfulFindings(Struct, frozen=True):
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """One calibration's report."""
+    """The content of one calibration's report."""
 
     family: str
     created: str  # ISO date
     photographs: int
-    skipped: dict[str, int]  # reason -> photographs left out
-    left_out: list[tuple[str, str]]  # the first of them: path and reason
-    labels_from: str | None  # a model's name if the labels are its answers: then right means agreement with it
+    skipped: dict[str, int]  # reason -> number of skipped files
+    left_out: list[tuple[str, str]]  # the first skipped files: path and reason
+    labels_from: str | None  # the model whose answers replace labels: right then means agreement with this model
     objective: str  # time or energy
     conditions: dict[str, str]
     noisy: str | None  # why the times cannot be trusted, or None
-    dropped: dict[str, str] = {}  # models that were recorded no further, and why
+    dropped: dict[str, str] = {}  # model -> why its recording was stopped
     costs_ms: dict[str, float]
-    energies_mj: dict[str, float] = {}  # of one run above idle power; empty: not measured, for energy_reason
-    energies_half_mj: dict[str, float] = {}  # half of each one's 95 % interval
+    energies_mj: dict[str, float] = {}  # of one run above idle power; empty if not measured
+    energies_half_mj: dict[str, float] = {}  # half of each energy's 95 % interval
     energy_reason: str | None = None
     identities: dict[str, str]
-    winner: str  # the policy that answers unless a request says otherwise
+    winner: str  # the policy for requests that name none
     rival: str
-    installed: bool  # or to be installed, which is the next step
+    installed: bool  # whether the calibration is or will be installed
     verdict: str  # why it was installed or not, one sentence
     comparison: Comparison
-    differing: ImageSample  # on which policies that choose give different answers
+    differing: ImageSample  # images to which the policies give different answers
     classes: list[ClassFinding] = []  # of the winner, the worst first
     promises: Promises | None = None  # of the winner; None without labels
-    refused_at: float | None = None  # of the levels that are promised, the one nearest to 5 %
-    unknown_images: int = 0  # of nothing that the family knows, by which promises were tested
+    refused_at: float | None = None  # the promised level nearest to 5 %
+    unknown_images: int = 0  # images of no class of the family, which tested the promises too
     doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
-    current: Result | None = None  # what is in use, on the same images; None if nothing is
-    command: str = "jetsel calibrate IMAGES"  # what was run, for a shell
-    is_allowed: bool = True  # whether the winner keeps every limit, without which it is never installed
+    current: Result | None = None  # of the policy in use, on the same images; None if there is none
+    command: str = "jetsel calibrate IMAGES"  # the command line, quoted for a shell
+    is_allowed: bool = True  # whether the winner keeps every limit; otherwise it is never installed

@@ -1,4 +1,4 @@
-"""Which kinds of images the chain's neighbours tell apart: the images that begin with one model, and how they look."""
+"""Describe the kinds of images that the chain distinguishes: those that start with the same model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jetsel.calibrate.judge.findings import ImageKind
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
 
-LEAST_SHARE = 0.03  # of the images: fewer are no kind
-LEAST_TOLD = 0.8  # of pairs of one such image and another one, those that one feature orders as the kind has it
+LEAST_SHARE = 0.03  # smallest share of the images that counts as a kind
+LEAST_TOLD = 0.8  # smallest area under the ROC curve of a feature that describes a kind
 
 LOOKS = {
     "colourfulness": ("grey", "colourful"),
@@ -21,14 +21,14 @@ LOOKS = {
     "contrast": ("low in contrast", "high in contrast"),
     "n_keypoints": ("plain", "busy"),
 }
-"""How images of little and of much of a feature look; of features that tell a kind equally well, the first."""
+"""Feature -> look of images with a low and with a high value; the first feature wins a tie."""
 
 
 def kinds_found(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
-    """Return the kinds that the chain's run tells apart, the largest first; none if no feature describes one.
+    """Return the kinds of images that one feature describes, the largest first.
 
-    A kind is all images whose first model is the same; the feature is the one whose order agrees best with it (the area
-    under the ROC curve, Hanley and McNeil 1982).
+    A kind is all images that start with the same model. The feature with the best area under the ROC curve describes it
+    (Hanley and McNeil 1982).
     """
     first = run.ran.argmax(axis=1)
     values_by_name = {name: recording.feature(name) for name in LOOKS if name in recording.feature_names}
@@ -47,9 +47,9 @@ def kinds_found(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
 
 
 def _order(values: NDArray[np.float32], of_kind: NDArray[np.bool_]) -> float:
-    """Return how likely an image of the kind has more of a feature than another one; half of equal pairs count."""
+    """Return the area under the ROC curve: how likely a value of the kind is larger than another; ties count half."""
     _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2  # ranks from 1; equal values share the mean of theirs
+    middle = np.cumsum(counts) - (counts - 1) / 2  # ranks from 1; equal values share their mean rank
     inside = int(of_kind.sum())
     above = float(middle[rank][of_kind].sum()) - inside * (inside + 1) / 2
     return above / (inside * (len(values) - inside))

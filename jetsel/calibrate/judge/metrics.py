@@ -1,4 +1,4 @@
-"""The measures by which policies are compared (section 4.2), and how far each can be trusted."""
+"""The metrics that compare policies (Taylor et al., section 4.2), and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Z = 1.959964  # 95 % of a normal distribution lie within this number of deviatio
 
 
 def macro(truth: NDArray[np.int64], answered: NDArray[np.int64]) -> tuple[float, float, float]:
-    """Return precision, recall and F1, averaged over the classes that occur in `truth`: both (n,) class numbers.
+    """Return precision, recall and F1, averaged over the classes that occur in `truth`.
 
-    A class that was never answered has a precision and an F1 of 0; an answer of -1, a refusal, is of no class.
+    truth, answered: (n,) class numbers, -1 for a refusal. A class that was never answered has precision and F1 0.
     """
     classes = int(max(truth.max(), answered.max())) + 1
     hit = np.bincount(truth[truth == answered], minlength=classes)
@@ -30,10 +30,10 @@ def macro(truth: NDArray[np.int64], answered: NDArray[np.int64]) -> tuple[float,
 
 
 def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None = None) -> Interval:
-    """Return Wilson's 95 % interval of a share; groups: (n,), photographs that are nearly the same share a number.
+    """Return Wilson's 95 % interval of a share. groups: (n,), near-duplicates share a number.
 
-    Near-duplicates tell little more than one of them: n is divided by the design effect of clusters (Kish 1965), the
-    variance of the group sums over what it would be were all independent, if that is over 1.
+    Near-duplicates carry little more information than one image. So n is divided by the clusters' design effect (Kish
+    1965), the variance of the group sums over that of independent images, if it exceeds 1.
     """
     n = len(correct)
     share = float(correct.mean())
@@ -51,16 +51,16 @@ def _design_effect(correct: NDArray[np.bool_], groups: NDArray[np.int64]) -> flo
 
 
 def mean_interval(values: NDArray[np.float64]) -> Interval:
-    """Return the 95 % interval of a mean over many photographs, by the normal distribution: values (n,)."""
+    """Return the 95 % interval of the mean of (n,) values, by the normal distribution."""
     mean = float(values.mean())
     half = Z * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else float("inf")
     return Interval(mean - half, mean + half)
 
 
 def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms: float) -> float | None:
-    """Return what the best mix of two models, dealt at random, is right on in this mean time; None: none is as fast.
+    """Return the accuracy of the best random mix of two models within a mean time; None if no model is as fast.
 
-    times_ms, shares: (m,), of single models. A model that is faster than the mean time counts alone, too.
+    times_ms, shares: (m,), latency and accuracy of single models. A model that is fast enough also counts alone.
     """
     fits = times_ms <= mean_ms * (1 + 1e-9)  # the mean of equal times may be a little less than each
     if not fits.any():
@@ -73,7 +73,7 @@ def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms
 
 
 def undominated(points: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """Return those (mean ms, share or percent right, name) that none beats in both, fastest first; of equals one."""
+    """Return the undominated points (mean ms, accuracy, name), fastest first; of equal points one."""
     front: list[tuple[float, float, str]] = []
     for point in sorted(points, key=lambda point: (point[0], -point[1])):
         if not front or point[1] > front[-1][1]:

@@ -1,4 +1,4 @@
-"""What each policy can promise of its errors, by images that it was not fitted on."""
+"""Test which error rates each policy can promise, on held-out images."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from jetsel.calibrate.record.replay import PolicyReplay, Scores, replay_all
 from jetsel.policies.registry import catalogue
 
 AIMING_FOLDS = 2
-"""Of ten: on these early refusal is aimed; the other eight test the promise. So of five unknown images one helps to
-aim, and the mix of known and unknown ones is the same in both parts."""
+"""Folds of ten that tune early refusal; the other eight test the promise. One of five unknown images tunes too, so the
+mix of known and unknown images is the same in both parts."""
 SEED = 2021
 AIM = 1.5  # times the level
 
@@ -36,9 +36,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The images of a recording: some aim early refusal, others test promises, (n,) each; `recorded` count in all.
+    """Which images tune early refusal (`aiming`) and which test promises, (n,) each.
 
-    Of images that are nearly the same, one alone tests and counts.
+    Of near-duplicates only one tests. recorded: number of images, near-duplicates counted once.
     """
 
     aiming: Bools
@@ -47,7 +47,7 @@ class Split:
 
     @classmethod
     def of(cls, fold_of: NDArray[np.int64], groups: NDArray[np.int64] | None) -> Split:
-        """Return that of ten folds. fold_of: (n,), the fold of each image; groups: (n,), see Recording."""
+        """Return the split of ten folds. fold_of: (n,), the fold of each image; groups: (n,), see Recording."""
         is_first = np.ones(len(fold_of), bool)
         if groups is not None:
             is_first[:] = False
@@ -57,15 +57,15 @@ class Split:
 
 
 def aiming_unknown(n: int) -> Bools:
-    """Return which of n unknown images aim early refusal, (n,); the others test the promise."""
+    """Return which of n unknown images tune early refusal, (n,); the others test the promise."""
     aiming: Bools = np.random.default_rng(SEED).permutation(n) % 5 == 0
     return aiming
 
 
 def aligned(unknown: Recording, recording: Recording) -> Recording:
-    """Return a recording with the models of another in its order, and with its times; of near-duplicates the first.
+    """Return the unknown images with the models, order and costs of `recording`, and one of each near-duplicates.
 
-    Raises CalibrationError if it lacks one of the models.
+    Raises CalibrationError if a model of `recording` did not run on the unknown images.
     """
     missing = [model for model in recording.models if model not in unknown.models]
     if missing:
@@ -86,7 +86,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
 
 
 def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration) -> dict[str, PolicyReplay]:
-    """Replay every policy, by name, on images of nothing that the family knows, as fitted on the whole recording."""
+    """Return the replay of every policy of `draft`, by name, on the unknown images."""
     unknown = aligned(unknown, recording)
     rows, last = range(len(unknown.classes)), recording.models[-1]
     policies = catalogue(recording.models, draft)
@@ -101,14 +101,14 @@ def promises_by_policy(
     default: str,
     rivals: int,
 ) -> dict[str, Promises]:
-    """Return what each policy can promise, see `promises_of`.
+    """Return the promises of each policy, see `promises_of`.
 
-    classes: (n,), the true ones. default: the policy that these same images chose among `rivals`; they also chose the
-    operating point of each policy that has several. unknown: the runs on unknown images; empty if there are none.
+    classes: (n,), the true ones. unknown: replays on unknown images; empty if there are none. default: the policy that
+    was chosen on the same images among `rivals` policies, as was the operating point of each policy that has several.
     """
     promises = {}
     for name, run in runs.items():
-        is_fixed = ":" in name and name != default  # a single model, or a numbered point: nothing chose it
+        is_fixed = ":" in name and name != default  # a single model or a numbered point, not chosen on these images
         chosen_among = 1 if is_fixed else rivals
         promises[name] = promises_of(
             run, run.answered != classes, split, unknown[name] if unknown else None, chosen_among
@@ -119,15 +119,14 @@ def promises_by_policy(
 def promises_of(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None = None, chosen_among: int = 1
 ) -> Promises:
-    """Return what one policy can promise.
+    """Return the promises of one policy; for a level that cannot be promised, how many images it would need.
 
-    run: on images that it was not fitted on; wrong: (n,), which of its answers are. If there are unknown images, every
-    answer to one of them is wrong, and the promise is kept among the known images alone as well as among all of them.
-    A level that cannot be promised says how many images would be needed.
+    run: on held-out images. wrong: (n,), which answers are wrong. Every answer to an unknown image is wrong; a promise
+    must hold among the known images alone, and among known and unknown images together.
 
-    chosen_among: policies among which the same images chose this one. The luckiest of several seems better than it is,
-    so that each of them is allowed its part of DELTA (Bonferroni). Points of one policy share nearly all their answers,
-    and are not counted; `python -m calibration.imagenet.promises` counts how often a promise is broken.
+    chosen_among: number of policies from which this one was chosen on the same images. The luckiest of several seems
+    better than it is, so DELTA is divided by their number (Bonferroni). Operating points of one policy share nearly all
+    answers and do not count; `python -m calibration.imagenet.promises` counts how often a promise is broken.
     """
     delta = DELTA / chosen_among
     tables, missing = [], []
@@ -158,7 +157,7 @@ def promises_of(
 def _tests(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, early: Sequence[float | None]
 ) -> list[tuple[Floats, Bools]]:
-    """Return what tests a threshold: scores and wrong answers of known images, and of these and unknown ones."""
+    """Return scores and wrong answers of each test: on known images, and on known and unknown ones if there are any."""
     testing = scores_of(run, early)[split.testing], wrong[split.testing]
     if unknown is None:
         return [testing]
@@ -173,9 +172,10 @@ def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats
 def _early_refusal(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, level: float
 ) -> tuple[float | None, ...]:
-    """Return the threshold of early refusal, for about the threshold that the aiming images alone would get.
+    """Return the threshold of early refusal, tuned to the threshold that the `aiming` images suggest.
 
-    They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
+    They suggest it for a milder level (AIM times): these images are few, and a threshold that is too strict would
+    refuse images that could be answered.
     """
     final = scores_of(run, ())
     aiming = final[split.aiming], wrong[split.aiming]
@@ -191,22 +191,22 @@ def _scores(run: PolicyReplay) -> Scores:
 
 
 def scores_of(run: PolicyReplay, early: Sequence[float | None]) -> Floats:
-    """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
+    """Return the scores of the answers, (n,); -inf for images that are refused at any threshold."""
     scores, refused = _scores(run), run.in_doubt.copy()
     for limit in early:
         if limit is not None:
-            refused |= scores.look < limit  # NaN, which did not go on, is never less
+            refused |= scores.look < limit  # NaN, for images that ended at the first model, is never less
     return np.where(refused, -np.inf, np.nan_to_num(scores.final, nan=-np.inf))
 
 
 def is_given(run: PolicyReplay, promise: Promise) -> Bools:
-    """Return which images (n,) get an answer under a promise."""
+    """Return which images are answered under a promise, (n,)."""
     given: Bools = scores_of(run, promise.early) >= promise.threshold
     return given
 
 
 def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, delta: float) -> int | None:
-    """Return how many images a promise would need in all, None if no number is likely to do."""
+    """Return the total number of images that a promise would need, None if more images would not help."""
     shares = [(images_needed(scores, wrong, level, delta), len(scores)) for scores, wrong in tests]
     times = [needed / n for needed, n in shares if needed is not None]
     return math.ceil(max(times) * recorded) if len(times) == len(tests) else None
@@ -222,6 +222,6 @@ def saved_by(run: PolicyReplay, early: Sequence[float | None]) -> float:
 
 
 def _refused_share(unknown: PolicyReplay, early: Sequence[float | None], threshold: float) -> float:
-    """Return the share of the unknown images that is refused, of those that aimed nothing."""
+    """Return the share of the testing unknown images that is refused."""
     given = scores_of(unknown, early) >= threshold
     return float(1 - given[~aiming_unknown(len(given))].mean())

@@ -1,4 +1,4 @@
-"""What each policy and each bound comes to, with intervals, and where the policies are wrong."""
+"""Compute the results of policies and bounds with their intervals, and list where policies err or differ."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ RANDOM_SEED = 2018
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """What every result is judged against: one recording.
+    """Computes results on one recording.
 
-    features_ms: of extracting the features of these names. choice_factor: how much slower than here a choice is on the
-    machine that the times are of. energy_reason: why energies are unknown, if they are.
+    features_ms: names of features -> time to extract them. choice_factor: time of a choice on the recording's machine
+    divided by the time here. energy_reason: why energies are unknown, if they are.
     """
 
     recording: Recording
@@ -43,35 +43,35 @@ class Judge:
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
-        """Which model is right on which photograph, (n, m)."""
+        """Which model is right on which image, (n, m)."""
         return self.recording.right
 
     def outcomes(self, run: PolicyReplay) -> Outcomes:
-        """Right or wrong, and the whole time and energy: models, choice and features."""
+        """Return the outcomes of a replay; time and energy include models, choice and features."""
         recording = self.recording
         return Outcomes(self._correct(run), self.time_ms(run), self.energy_mj(run), recording.groups, recording.sizes)
 
     def time_ms(self, run: PolicyReplay) -> NDArray[np.float64]:
-        """The whole time of each photograph, (n,)."""
+        """Return the time of each image, (n,): models, choice and features."""
         return run.models_ms + self.chooser_ms(run)
 
     def energy_mj(self, run: PolicyReplay) -> NDArray[np.float64] | None:
-        """The whole energy of each photograph above idle power, (n,); None if it was not measured."""
+        """Return the energy of each image above idle power, (n,); None if it was not measured."""
         if not self.recording.knows_energy:
             return None
         models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
         return models_mj + self.chooser_mj(run)
 
     def chooser_ms(self, run: PolicyReplay) -> float:
-        """The time of choosing for one photograph, features included."""
+        """Return the time of choosing for one image, features included."""
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def chooser_mj(self, run: PolicyReplay) -> float:
-        """The energy of the same. Raises CalibrationError if it was not measured."""
+        """Return the energy of choosing for one image; raises CalibrationError if it was not measured."""
         return self.recording.chooser_mj(self.chooser_ms(run))
 
     def result(self, name: str, run: PolicyReplay) -> Result:
-        """Describe one policy."""
+        """Return the metrics of one policy. name: of the policy."""
         top1 = self._correct(run)
         groups, time_ms = self.recording.groups, self.time_ms(run)
         precision, recall, f1 = macro(self.recording.classes, run.answered)
@@ -98,7 +98,7 @@ class Judge:
         )
 
     def bounds(self) -> dict[str, Result]:
-        """Cheapest, best single, random and oracle: what any policy lies between."""
+        """Return the results of cheapest, best single, random and oracle, which bound those of any policy."""
         return {
             "cheapest": self.result("cheapest", self.single(self.recording.models[0])),
             "best single": self.result("best single", self._single),
@@ -107,22 +107,22 @@ class Judge:
         }
 
     def single(self, model: str) -> PolicyReplay:
-        """One model, always, without a chooser."""
+        """Return the replay of always running one model, without a choice."""
         return self._of_columns(np.full(len(self.recording.classes), self.recording.models.index(model)))
 
     def random(self) -> PolicyReplay:
-        """A model drawn evenly for each photograph."""
+        """Return the replay of a model drawn uniformly for each image."""
         draw = np.random.default_rng(RANDOM_SEED)
         return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
 
     def always(self, run: PolicyReplay) -> str | None:
-        """The one model that a run asks on every photograph, and no other; None if there is none such."""
+        """Return the model that is the only one to run on every image, None if there is none."""
         used = np.flatnonzero(run.ran.any(axis=0))
         return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
 
     @cached_property
     def best_single(self) -> str:
-        """The most accurate model on these photographs, of equals the cheapest."""
+        """The most accurate model on these images; the cheapest wins a tie."""
         return best_single(self.recording)
 
     @cached_property
@@ -131,7 +131,7 @@ class Judge:
 
     @cached_property
     def _oracle(self) -> PolicyReplay:
-        """The cheapest model that is right (section 3.3), the cheapest of all if none is, chosen at no cost."""
+        """The cheapest model that is right, or the cheapest of all, chosen at no cost (Taylor et al., section 3.3)."""
         priced = np.where(self.right, self.recording.costs(), np.inf)
         return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
 
@@ -162,16 +162,17 @@ def _spread(values: NDArray[np.float64]) -> Spread:
 
 
 REFUSED = "refused"
-MOST_CLASSES = 100  # that are listed, those with the smallest shares first
+MOST_CLASSES = 100  # classes that are listed, the least accurate first
 MOST_IMAGES = 48
 
 
 def classes_of(
     due: NDArray[np.int64], answered: NDArray[np.int64], names: Sequence[str], given: NDArray[np.bool_] | None = None
 ) -> list[ClassFinding]:
-    """Return what a policy answers to each class that has images, the worst first.
+    """Return the findings of each class that has images, the least accurate first.
 
-    due, answered: (n,) class numbers. given: (n,), which answers a promise lets pass; None without one.
+    due, answered: (n,) true and answered class numbers. given: (n,), which images are answered under a promise; None
+    without a promise.
     """
     rows = []
     for number in np.unique(due):
@@ -187,9 +188,9 @@ def classes_of(
 def differing(
     recording: Recording, runs: Mapping[str, PolicyReplay], names: Sequence[str], temperatures: Mapping[str, float]
 ) -> ImageSample:
-    """Return the images on which policies that choose give different answers; single models differ on too many.
+    """Return the images to which policies that choose give different answers; up to 48 are described, evenly spread.
 
-    Up to 48 are described, evenly spread over the recording.
+    Single models are left out, as they differ on too many images.
     """
     choosing = {name: run for name, run in runs.items() if not name.startswith("single:")}
     answered = np.stack([run.answered for run in choosing.values()])

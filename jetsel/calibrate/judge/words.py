@@ -1,4 +1,4 @@
-"""How the report writes numbers, and what it calls being right and what is unknown."""
+"""Numbers and sentences as the report writes them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from jetsel.artefact.promise import Missing, Promises
 from jetsel.calibrate.judge.findings import FittedChain, Interval
 
-SPACE = "\u00a0"  # does not break: a number stays with its unit
+SPACE = "\u00a0"  # non-breaking, so that a number stays with its unit
 UNKNOWN = "unknown"
-# What neither HTML nor XML can carry (controls, the surrogates of a path that is no UTF-8), and what turns the
-# direction of the text around it.
+# Characters that HTML and XML cannot carry (controls, surrogates of paths that are not UTF-8), and those that change
+# the direction of text.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """Return the text with a replacement character for each one that a page cannot carry."""
+    """Return the text with a replacement character for each character that a page cannot carry."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def short(name: str, most: int = 22) -> str:
-    """Return a name of at most this number of characters: the beginning and the end of a long one."""
+    """Return the name cut to about `most` characters: a long name keeps its beginning and end."""
     name = clean(name).replace("\n", " ")
     return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2) :]}"
 
 
 def significant(value: float | None) -> str:
-    """Three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' if there is no number."""
+    """Return three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' for None."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -38,17 +38,17 @@ def significant(value: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 in hundredths, one decimal, without the sign: 0.6213 is '62.1'."""
+    """Return a share from 0 to 1 as a percentage with one decimal, without the sign: 0.6213 is '62.1'."""
     return f"{100 * share:.1f}"
 
 
 def in_percent(share: float) -> str:
-    """The same with its sign, for a sentence: '62.1 %'."""
+    """Return a share as a percentage with its sign, for a sentence: '62.1 %'."""
     return f"{percent(share)}{SPACE}%"
 
 
 def signed(points: float | None) -> str:
-    """Points with their sign and one decimal: '+1.2', '\u22120.3'."""
+    """Return percentage points with sign and one decimal: '+1.2', '\u22120.3'."""
     if points is None:
         return UNKNOWN
     if abs(points) < 0.05:
@@ -57,42 +57,42 @@ def signed(points: float | None) -> str:
 
 
 def change(value: float | None) -> str:
-    """A ratio as what it changes: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
+    """Return a ratio as a relative change: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
     if value is None:
         return UNKNOWN
     return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
 
 
 def half_width(ends: Interval) -> float:
-    """Half of an interval."""
+    """Return half the width of an interval."""
     return (ends.high - ends.low) / 2
 
 
 def joined(names: Sequence[str]) -> str:
-    """Names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
+    """Return the names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def number_of(count: int, noun: str) -> str:
-    """A count with its noun: '1 image', '2,000 images'."""
+    """Return a count with its noun: '1 image', '2,000 images'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def left_out(reasons: Mapping[str, int]) -> str:
-    """Say how many files were left out, and why: '15 files were left out: unknown label (12) and unreadable (3)'."""
+    """Return a sentence: '15 files were left out: unknown label (12) and unreadable (3).'."""
     counted = joined([f"{reason} ({count:,})" for reason, count in reasons.items()])
     total = sum(reasons.values())
     return f"{number_of(total, 'file')} {'was' if total == 1 else 'were'} left out: {counted}."
 
 
 def level(wrong_at_most: float) -> str:
-    """A promised share of wrong answers: '5 %'."""
+    """Return a promised share of wrong answers as a percentage: '5 %'."""
     return f"{100 * wrong_at_most:g} %"
 
 
 def why_missing(missing: Missing) -> str:
-    """Why a level cannot be promised: 'it needs about 480 images in all', by two digits, rounded up."""
+    """Return why a level cannot be promised: 'it needs about 480 images in all', rounded up to two digits."""
     if missing.images is None:
         return "too many of the surest answers are wrong, and more images would not help"
     step = 10 ** max(0, len(str(missing.images)) - 2)
@@ -100,7 +100,7 @@ def why_missing(missing: Missing) -> str:
 
 
 def promises_in_words(policy: str, promises: Promises) -> str:
-    """What a policy promises, in one sentence; if nothing, what the mildest level needs."""
+    """Return one sentence about a policy's promises, or about what the mildest level would need."""
     if not promises.kept:
         mildest = promises.missing[-1]
         return (
@@ -112,7 +112,7 @@ def promises_in_words(policy: str, promises: Promises) -> str:
 
 
 def premodel_in_words(chain: FittedChain) -> str:
-    """Whether the premodel adds anything, what, and what it costs."""
+    """Return sentences about the chain's gain, its cost and the kinds of images that it distinguishes."""
     energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
     adds = (
         f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {signed(chain.points)} points"
@@ -132,5 +132,5 @@ def premodel_in_words(chain: FittedChain) -> str:
 
 
 def score(labels_from: str | None) -> str:
-    """What is counted: the answers that are right, or that agree with the model whose answers stood for labels."""
+    """Return the name of the metric: accuracy, or agreement with the model whose answers replace labels."""
     return "Accuracy" if labels_from is None else "Agreement"

@@ -1,4 +1,4 @@
-"""Record once: every model of a family on every photograph, into one file that is resumed, added to and read back."""
+"""Record every model of a family on every image, once, in one file that can be resumed, extended and read back."""
 
 from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions
 from jetsel.calibrate.record.durations import TimingPlan

@@ -1,4 +1,4 @@
-"""What is timed and metered: which images, which models, and the conditions of the machine meanwhile."""
+"""The images and models that are timed and metered, and the machine's conditions meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jetsel.power.integration import NO_METER
 from jetsel.power.meter import OpenedMeter
 from jetsel.zoo import Family
 
-# The 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom.
+# 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
 _T_975 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
     *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
@@ -35,22 +35,22 @@ _T_975 = (
 
 
 def half_width(values: Sequence[float]) -> float:
-    """Return half the 95 % confidence interval of their mean (Student 1908); infinite below two values."""
+    """Return half the 95 % confidence interval of the mean (Student 1908); infinite for fewer than two values."""
     count = len(values)
     return t_quantile(count - 1) * statistics.stdev(values) / math.sqrt(count) if count > 1 else math.inf
 
 
 def is_settled(values: Sequence[float], least: int, share: float) -> bool:
-    """Whether there are enough, and half of the interval is less than this share of their mean."""
+    """Whether there are at least `least` values, and half their confidence interval is below `share` of the mean."""
     return len(values) >= least and half_width(values) < share * statistics.fmean(values)
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t with `freedom` >= 1 degrees of freedom, within 0.001."""
+    """Return the 97.5 % quantile of Student's t for `freedom` >= 1 degrees of freedom, accurate to 0.001."""
     return _T_975[freedom - 1] if freedom <= len(_T_975) else 1.960 + 2.45 / freedom
 
 
-_WARM_UPS = 3  # the first runs allocate
+_WARM_UPS = 3  # the first runs allocate memory
 _UNSETTLED_SHARE = 0.1
 
 Missing = TypeVar("Missing")
@@ -58,13 +58,12 @@ Missing = TypeVar("Missing")
 
 @dataclass(frozen=True)
 class EnergyPlan:
-    """How energy is metered: each model on each photograph, until the mean of its windows is known to 5 %.
+    """How energy is metered: each model on each image, until the mean over windows is known to 5 %.
 
-    Taylor et al., section 4.2, did so for every input. Here a few photographs are enough: what a network takes does not
-    depend on what it sees, and making its input of a photograph hardly does. A run is too short for a sensor: a window
-    is runs one after the other for at least so long, and longer if the sensor has too few new values in that time.
-    most_windows: if power is too restless to settle; most_failures: windows in a row without an energy, until the
-    sensor is given up.
+    Taylor et al., section 4.2, metered every input. Here a few images are enough: a model's energy does not depend on
+    the image's content, and that of preprocessing hardly does. One run is too short for a sensor, so a window repeats
+    runs for `window_s`, or longer if the sensor gives too few new values. most_windows: limit if power is too noisy to
+    settle. most_failures: windows in a row without an energy, after which metering stops.
     """
 
     photographs: int = 2
@@ -77,11 +76,10 @@ class EnergyPlan:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
+    """How to record. workers: threads that decode and infer. opened: the meter, if any. sysfs: as in [power].
 
-    features_px: the pixels of a photograph that features see at most. kept: models that are
-    recorded to the end, even if a cheaper one makes them superfluous. unproven: models whose preprocessing is compared
-    with other ways first.
+    features_px: largest number of pixels that features read. kept: models that are recorded even if a cheaper one
+    dominates them. unproven: models whose preprocessing is first compared with other ways.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -96,14 +94,14 @@ class RecordOptions:
 
 
 class RecordedCut(NamedTuple):
-    """Where an image was read, and what of it was shown: see `Cut.text`."""
+    """The path of a recorded image, and the part of it that models got: see `Cut.text`."""
 
     path: str
     cut: str
 
 
 class ShownImage(NamedTuple):
-    """A photograph that models are shown, and what extracts all its features as a request would."""
+    """An image as models get it, and a function that extracts all its features as for a request."""
 
     photograph: image.Photograph
     extract: Callable[[], NDArray[np.float32]]
@@ -111,7 +109,7 @@ class ShownImage(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """What is timed or metered, how, and under which conditions, by their id in the recording."""
+    """Runs models on recorded images to time or meter them. conditions: their id in the recording."""
 
     store: Store
     family: Family
@@ -123,10 +121,9 @@ class Bench:
     stop: Stop
 
     def photographs(self, count: int) -> list[tuple[int, RecordedCut]]:
-        """Return id, path and cut of this number of random images.
+        """Return id, path and cut of up to `count` random images of this run that every model has answered.
 
-        They are of those that the run was given and every model has seen.
-        They are drawn, see drawn_order: most of them are the same when images are added.
+        The order is `drawn_order`, so most of the images stay the same when images are added.
         """
         rows = self.store.connection.execute(
             "SELECT id, path, sha256, cut FROM photographs JOIN chosen USING (sha256)"
@@ -139,9 +136,9 @@ class Bench:
     def shown(
         self, chosen: Sequence[tuple[int, RecordedCut, Missing]]
     ) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
-        """Yield those photographs that can be read by now, and whether a model runs on a GPU.
+        """Yield the images that can still be read, after warming up all models, and whether a model runs on a GPU.
 
-        All models are warm then. What is gone or was damaged meanwhile is left to a later run.
+        Files that are gone or damaged are skipped; a later run tries them again.
         """
         on_gpu: bool | None = None
         for photograph, where, missing in chosen:
@@ -149,19 +146,19 @@ class Bench:
                 shown = read_shown(*where, self.options.limits, self.family.decode_px)
             except (OSError, BadImageError, ImageTooLargeError):
                 continue
-            if on_gpu is None:  # a device has a clock of its own
+            if on_gpu is None:  # only engines on a GPU report device_ms
                 outputs = [self.run(name, shown.photograph) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
             features = partial(shown.extract, self.options.limits, self.options.features_px)
             yield photograph, ShownImage(shown.photograph, features), missing, on_gpu
 
     def run(self, name: str, photograph: image.Photograph) -> Output:
-        """Let one model answer, its input made anew: that is part of what a request pays."""
+        """Preprocess the image and run one model, as a request does, and return the output."""
         spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
         return self.engines[name].infer(image.model_input(photograph, spec))
 
     def look(self, on_gpu: bool) -> None:
-        """Look at the machine while it is busy, and note why this run's times and energies cannot be trusted."""
+        """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""
         self.watch.look(gpu=on_gpu)
         execute = self.store.connection.execute
         times_ms: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""What an owner's names for classes say before and after a recording: whose they are, and which say nothing."""
+"""Check the owner's class names: before a recording against other families, after it for unknown ones."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jetsel.calibrate.record.photographs import class_of, labels_in
 from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.zoo import Family
 
-FEW_CLASSES = 50  # of a family: up to this number are listed by name
+FEW_CLASSES = 50  # a family with up to this number of classes has its missing ones listed by name
 _UNKNOWN = re.compile(r"unknown label: (['\"])(.*)\1 is not a class", re.DOTALL)
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
-    """Raise CalibrationError if another family has these classes, and this one has fewer of them."""
+    """Raise CalibrationError if another family has more of the images' classes than this one."""
     folders = labels_in(photos)
 
     def known(one: Family) -> int:
@@ -37,7 +37,7 @@ def check_family(photos: Path, family: Family, others: Mapping[str, Family], lab
 
 
 def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
-    """Say which labels nobody knows, and which classes have no photographs."""
+    """Return remarks about labels that are no class of the family, and about classes without images."""
     remarks = []
     unknown = Counter(match[2] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:

@@ -1,4 +1,4 @@
-"""Conditions of a recording: board, power mode, clocks, libraries, load, and whether they were fit to time on."""
+"""Conditions of a recording: board, power mode, clocks, libraries and load, and whether they allow reliable timing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime")
 
 
 class Conditions(Struct, frozen=True, kw_only=True):
-    """One run's conditions at its start. versions: library -> version; load: 1, 5, 15 min."""
+    """The conditions at the start of a run. versions: library -> version. load: averages over 1, 5 and 15 min."""
 
     board: Fact
     power_mode: Fact
@@ -33,7 +33,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """What times must share to be comparable: board, power mode and versions."""
+        """Board, power mode and versions: times are comparable only if these are equal."""
         return (
             str(self.board),
             str(self.power_mode),
@@ -41,7 +41,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
         )
 
     def described(self) -> dict[str, str]:
-        """All of it in words."""
+        """Return all conditions in words, by name."""
         return {
             "board": str(self.board),
             "power mode": str(self.power_mode),
@@ -54,7 +54,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
 
 def gather(sysfs: Path | str = "/sys") -> Conditions:
-    """Read the machine's conditions. sysfs: as [power] has it."""
+    """Return the machine's conditions now. sysfs: as in [power]."""
     facts = Machine(sysfs).facts()
     versions = {"python": Fact(platform.python_version()), "jetsel": Fact(__version__)}
     return Conditions(
@@ -90,13 +90,13 @@ def _version(name: str) -> Fact:
         return Fact(None, "not installed as a package")
 
 
-OTHERS_SHARE = 0.05  # of all cores; an idle desktop or board takes 1 to 3 %
+OTHERS_SHARE = 0.05  # of all cores, by other processes; an idle desktop or board takes 1 to 3 %
 STOLEN_SHARE = 0.02  # of all cores, by the hypervisor
 CLOCK_SHARE = 0.9  # of the highest clock that the power mode allows
 
 
 class NoiseMonitor:
-    """Looks at the machine from when it is made until it is asked."""
+    """Watches, from its creation on, whether other load, low clocks or heat make times unreliable."""
 
     def __init__(
         self,
@@ -104,26 +104,26 @@ class NoiseMonitor:
         now: Callable[[], float] = time.monotonic,
         own_s: Callable[[], float] = time.process_time,
     ) -> None:
-        """sysfs: as [power] has it; proc lies beside it. own_s: processor time of this process so far."""
+        """sysfs: as in [power]; its parent folder holds proc. own_s: returns this process's processor time."""
         self._root = Path(sysfs).parent
         self._sysfs = root_of(str(sysfs))
         self._now = now
         self._own_s = own_s
         self._at_start = (now(), own_s(), processor(self._root))
-        self._lowest: dict[str, float] = {}  # share of the highest clock, of CPU and GPU
+        self._lowest: dict[str, float] = {}  # CPU and GPU -> lowest share of the highest clock
         self._hot: str | None = None
 
     def look(self, gpu: bool = False) -> None:
-        """Look at clocks and temperatures; call it while a core is busy with what is timed. gpu: whether it was too."""
+        """Check clocks and temperatures. Call it while a timed run keeps a core busy. gpu: whether it uses the GPU."""
         gpus = clocks.gpu(self._sysfs).value if gpu else None
         for name, read in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
-            if read:  # idle cores slow down: the fastest is the one that worked
+            if read:  # idle cores slow down, so the fastest core is the busy one
                 share = max(clock.share for clock in read)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
         self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
 
     def reason(self) -> str | None:
-        """Return why times since the start cannot be trusted, None if nothing speaks against them."""
+        """Return why times since the start are unreliable, None if nothing was found."""
         reason = self._shares_reason()
         reason += [
             f"the {name} ran at {100 * share:.0f} % of its highest clock"

@@ -1,4 +1,4 @@
-"""Which of the found files are new, which are the same photograph, and which contradict each other."""
+"""Find which image files are new, which are duplicates, and which have contradictory labels."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.photographs import FoundImages, Labelled
 from jetsel.calibrate.record.workers import Workers
 
-SEED = 2018  # of the order in which images are recorded and timed
+SEED = 2018  # for the order in which images are recorded and timed
 
 Content = tuple[int, int, str]
-"""A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
+"""A hashed file: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
 
 
 class ImagePart(NamedTuple):
-    """A file, or a part of one. key: what identifies it, see `Cut.key`. sha256: of the file."""
+    """A file or a part of one. key: its identifier, see `Cut.key`. sha256: of the file."""
 
     key: str
     sha256: str
@@ -30,9 +30,9 @@ class ImagePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A photograph that lacks predictions. number: its id if it is recorded already; missing: names of models.
+    """An image that lacks predictions. number: its id if it is recorded already. missing: names of models.
 
-    sha256: of the file. key: what identifies it, or the part of it that is recorded.
+    sha256: of the file. key: see ImagePart.
     """
 
     photograph: Labelled
@@ -43,10 +43,10 @@ class Task:
 
 
 def claim(store: Store, images: FoundImages, workers: Workers) -> list[Task] | None:
-    """Hash the files and settle which are one photograph; return what lacks predictions, None if stopped.
+    """Hash the files, find duplicates, and return the images that lack predictions; None if stopped.
 
-    The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
-    is listed anew by each run. A photograph recorded before under another label takes the one it has now.
+    Files with equal content count once, under the first path, or not at all if their labels differ. Each run replaces
+    the list of skipped files, and updates the labels of images that are recorded already.
     """
     copies: dict[ImagePart, list[Labelled]] = defaultdict(list)
     unreadable: list[tuple[Path, str]] = []
@@ -76,15 +76,15 @@ def claim(store: Store, images: FoundImages, workers: Workers) -> list[Task] | N
 
 
 def drawn_order(sha256: str, seed: int = SEED) -> bytes:
-    """Return what images are sorted by, so that the first of them are a draw over all classes and folders.
+    """Return a sort key that gives a random order of images over all classes and folders.
 
-    The same seed and content give the same: a smaller number of images is the beginning of a larger one.
+    It depends on seed and content alone, so a smaller sample is the beginning of a larger one.
     """
     return hashlib.sha256(f"{seed} {sha256}".encode()).digest()
 
 
 def _content(item: tuple[Path, Content | None]) -> Content | str:
-    """Return the file's content, hashed unless its size and date are those of before; or why it cannot be read."""
+    """Return the file's Content, or why it cannot be read. The hash is reused if size and date are unchanged."""
     path, label = item
     try:
         status = path.stat()
@@ -97,9 +97,9 @@ def _content(item: tuple[Path, Content | None]) -> Content | str:
 
 
 def _choose(store: Store, copies: Mapping[ImagePart, list[Labelled]]) -> list[tuple[ImagePart, Labelled]]:
-    """Return each content with the first of its paths, and list the others and those that contradict.
+    """Return each distinct image with its first path; list duplicates and contradictory files as skipped.
 
-    What was recorded before gets the place and the label that it has now.
+    Images that are recorded already get their current path and label.
     """
     execute = store.connection.execute
     execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")

@@ -1,4 +1,4 @@
-"""What models are shown of an image: all of it, a reduced copy, or a detector's box of it."""
+"""The part of an image that models get: the whole image, a reduced copy, or a detector's box."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jetsel.features import NAMES, extract
 
 
 class Cut(NamedTuple):
-    """A part of an image that is recorded as an image of its own; without either, the whole image.
+    """A part of an image that is recorded as an image of its own; the default is the whole image.
 
     shorter_px: shorter side of a reduced copy. box: x, y, width and height in shares of the image's sides.
     """
@@ -28,11 +28,11 @@ class Cut(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the recording stores; empty for the whole image."""
+        """The cut as the recording stores it; empty for the whole image."""
         return "" if self == WHOLE else msgspec.json.encode(self).decode()
 
     def key(self, sha256: str) -> str:
-        """Return what identifies this part of a file: the file's own hash for the whole image."""
+        """Return the identifier of this part of a file; for the whole image, the file's own hash."""
         return sha256 if self == WHOLE else hashlib.sha256(f"{sha256} {self.text}".encode()).hexdigest()
 
 
@@ -40,29 +40,29 @@ WHOLE = Cut()
 
 
 class TooSmallError(BadImageError):
-    """An image that has no smaller copy of the size that was asked for."""
+    """The image is not larger than the requested reduced copy."""
 
 
 def with_sizes(cuts: Sequence[Cut], sizes: Sequence[int]) -> list[Cut]:
-    """Return the cuts, and of whole images a copy of each size too."""
+    """Return the cuts, with a reduced copy of each size after each whole image."""
     return [size for cut in cuts for size in (cut, *(Cut(one) for one in sizes if cut == WHOLE))]
 
 
 class Shown(NamedTuple):
-    """What models are shown. data: the file, None if only a part of it is shown. whole: the image, decoded."""
+    """An image as models get it. data: the file's content, None for a part of it. whole: the whole image, decoded."""
 
     photograph: image.Photograph
     data: bytes | None
     whole: image.Photograph
 
     def extract(self, limits: image.Limits, features_px: int, names: Sequence[str] = NAMES) -> NDArray[np.float32]:
-        """Extract features as the daemon does: decoded anew if they see more pixels than the models."""
+        """Extract features as the daemon does; the image is decoded again if features need more pixels than models."""
         view = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
         return extract(view.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
 
 
 def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
-    """Decode an image, and cut it as the daemon does. decode_px: see `image.decode`.
+    """Decode an image and cut it as the daemon does. decode_px: see `image.decode`.
 
     Raises BadImageError, ImageTooLargeError, or TooSmallError if a reduced copy would not be smaller.
     """
@@ -79,9 +79,9 @@ def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
 
 
 def box_of(cells: Sequence[str], where: str) -> Cut:
-    """Return the box of a detector's left, top, right and bottom, in shares. where: the CSV and its line.
+    """Return the cut of a box, given its left, top, right and bottom in shares. where: the CSV and its line.
 
-    Raises CalibrationError.
+    Raises CalibrationError for an invalid box.
     """
     try:
         left, top, right, bottom = map(float, cells)
@@ -95,6 +95,6 @@ def box_of(cells: Sequence[str], where: str) -> Cut:
 
 
 def read_shown(path: str, text: str, limits: image.Limits, decode_px: int) -> Shown:
-    """Read a recorded image again. text: see Cut. Raises OSError, ValueError, and as `show` does."""
+    """Read a recorded image again. text: see `Cut.text`. Raises OSError, ValueError, and the errors of `show`."""
     cut = msgspec.json.decode(text, type=Cut) if text else WHOLE
     return show(image.read_file(Path(path), limits), cut, limits, decode_px)

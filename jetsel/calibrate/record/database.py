@@ -1,4 +1,4 @@
-"""The SQLite file of a recording: its tables, opening it, and writing to it a transaction a second."""
+"""The SQLite file of a recording: its tables, how it is opened, and a store that commits once a second."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from jetsel.zoo import Family, Model
 FORMAT = "jetsel-recording"
 VERSION = 5
 
-_PATIENCE_S = 1.0  # with a process that has the file
+_PATIENCE_S = 1.0  # longest wait for another process that has the file open
 
-# sha256: of the file, or of it and the cut (Cut.key); source: of the file. unmetered: why that run metered no energy.
-# energies: means of one run over windows of repeated runs, model NULL if the features were extracted; scatter_mj and
-# idle_mj: see metering.py, sensor_mj: energies.py; mean_mj NULL for the reason. near_hash: its perceptual_hash.
-# features: float32; logits and embedding: float16, little-endian. files: contents by size and date, so that none is
-# hashed twice. dropped: models that are recorded no further.
+# photographs.sha256: see Cut.key; source: sha256 of the file; near_hash: see perceptual_hash. features: float32; logits
+# and embedding: float16; all little-endian. conditions.unmetered: why that run metered no energy. energies: of one run,
+# means over windows of repeated runs; model is NULL for the extraction of features; mean_mj is NULL if `reason` says
+# why; scatter_mj and idle_mj: see metering.py, sensor_mj: see load.py. dropped: models whose recording was stopped.
+# files: hashes by size and date, so that no file is hashed twice.
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL)",
@@ -80,7 +80,7 @@ _OTHERS = {
 
 @contextmanager
 def faults(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as CalibrationError that names the file and the repair."""
+    """Convert SQLite's errors into CalibrationError."""
     try:
         yield
     except sqlite3.Error as fault:
@@ -89,9 +89,9 @@ def faults(path: Path) -> Iterator[None]:
 
 
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
-    """Open a recording of this family for writing, made if there is none; no other process can open it meanwhile.
+    """Open a recording of this family for writing, with an exclusive lock; create the file if there is none.
 
-    Raises CalibrationError for a file that is foreign, of another version, in use, or bound to something else.
+    Raises CalibrationError if the file is in use, no recording, of another version, or of another family or setting.
     """
     due = _binding(family) | {"features_px": str(features_px)}
     with faults(path):
@@ -100,9 +100,9 @@ def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Conn
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             is_new = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
             if not is_new:
-                _check(connection, path, due)  # before anything of a foreign file is changed
+                _check(connection, path, due)  # before anything is written, as the file may be foreign
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut the last second
+            connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut at most the last second
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("BEGIN EXCLUSIVE")
             if is_new:
@@ -118,11 +118,10 @@ def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Conn
 
 @contextmanager
 def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
-    """Open a recording of this family until the end of the block.
+    """Open a recording of this family for reading, for the duration of the block.
 
-    Nothing is written but what SQLite itself owes a file whose writer was killed; one that may not be written is read
-    all the same. Raises CalibrationError if there is none or another, or if what is read of it in the block is
-    of another kind than jetsel writes.
+    SQLite writes only to recover a file whose writer was killed; a read-only file works too. Raises CalibrationError if
+    the file is missing or refused, or if the block reads data that jetsel did not write.
     """
     if not path.is_file():
         raise CalibrationError(f"{path}: there is no recording; record images first")
@@ -165,10 +164,10 @@ COMMIT_EVERY_S = 1.0
 
 
 class Store:
-    """An open recording. Used from one thread; SQLite's own errors come out, `faults` words them."""
+    """A recording that is open for writing, from one thread. SQLite's errors are raised as they are: see `faults`."""
 
     def __init__(self, path: Path, family: Family, features_px: int) -> None:
-        """Open or make the file; raises CalibrationError if it is refused."""
+        """Open or create the file; raises CalibrationError, see `create_or_open`."""
         self.connection = create_or_open(path, family, features_px)
         self.connection.execute("BEGIN")
         self._began = time.monotonic()
@@ -180,24 +179,24 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if not isinstance(error, sqlite3.Error):  # what was done before another error stays
+            if not isinstance(error, sqlite3.Error):  # after any other error, the work done so far is kept
                 self.connection.execute("COMMIT")
-                self.connection.execute("PRAGMA journal_mode=DELETE")  # one file, which can be read anywhere
+                self.connection.execute("PRAGMA journal_mode=DELETE")  # leaves one file, which can be read anywhere
         finally:
             self.connection.close()
 
     def commit_when_due(self) -> None:
-        """Commit if the transaction is a second old."""
+        """Commit if the transaction is older than COMMIT_EVERY_S."""
         if time.monotonic() - self._began >= COMMIT_EVERY_S:
             self.connection.execute("COMMIT")
             self.connection.execute("BEGIN")
             self._began = time.monotonic()
 
     def set_models(self, models: Sequence[Model], cheapest: Model, always_recorded: Collection[str] = ()) -> None:
-        """Take the models in; what other weights of the same name said is dropped.
+        """Add the models to record; predictions of other weights with the same name are deleted.
 
-        cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
-        always_recorded: record these too if they were recorded no further before.
+        cheapest: the model whose embeddings are kept; its predictions without an embedding are deleted, to be repeated.
+        always_recorded: models to resume even if an earlier run dropped them.
         """
         execute = self.connection.execute
         for model in models:
@@ -219,12 +218,12 @@ class Store:
             )
 
     def drop(self, model: str, reason: str) -> None:
-        """Record this model no further; what it said until now stays."""
+        """Stop recording this model; its predictions so far are kept."""
         self.connection.execute("INSERT INTO dropped SELECT id, ? FROM wanted WHERE name = ?", (reason, model))
         self.connection.execute("DELETE FROM wanted WHERE name = ?", (model,))
 
     def begin(self, conditions: Conditions) -> int:
-        """Note this run's conditions; what was timed or metered on another machine is dropped. Returns its id."""
+        """Store this run's conditions and return their id; delete times and energies of other machines."""
         rows = self.connection.execute(
             "SELECT id, found FROM conditions WHERE id IN"
             " (SELECT conditions FROM timings UNION SELECT conditions FROM energies)"
@@ -240,7 +239,7 @@ class Store:
         return int(done.lastrowid or 0)
 
     def missing(self, what: str, photograph: int | None) -> tuple[str, ...]:
-        """Return the models that lack `what`, a table by photograph and model, of a photograph; None for a new one."""
+        """Return the models without a row for the image in the table `what`. photograph: its id, None if it is new."""
         names = self.connection.execute(
             "SELECT name FROM wanted WHERE id NOT IN"
             f" (SELECT model FROM {what} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
@@ -249,6 +248,6 @@ class Store:
         return tuple(name for (name,) in names)
 
     def skip(self, skipped: Iterable[tuple[Path, str]]) -> None:
-        """List files that are left out."""
+        """Store skipped files, each with the reason."""
         rows = ((str(path), reason) for path, reason in skipped)
         self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?)", rows)

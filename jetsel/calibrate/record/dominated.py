@@ -1,4 +1,4 @@
-"""Models that a cheaper one makes superfluous: they are recorded no further."""
+"""Find dominated models: a cheaper model is right nearly wherever they are, so their recording stops."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from jetsel.calibrate.binomial import most_likely_share
 from jetsel.calibrate.record.database import Store
 
 LEAST_IMAGES = 300
-MOST_SHARE = 0.01  # of the images on which only the dearer model is right
-CHEAPER = 0.9  # of the dearer model's time, at most: two that take the same time are no reason to lose one
+MOST_SHARE = 0.01  # largest share of images on which only the dominated model is right
+CHEAPER = 0.9  # largest ratio of times: of two equally fast models, both are kept
 
 
 class Dominated(NamedTuple):
-    """A model and the cheaper one that is right wherever it is, but for fewer than 1 % of the images."""
+    """A model, and a cheaper one that is right wherever the model is, except on fewer than 1 % of the images."""
 
     model: str
     by: str
 
 
 def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[Dominated]:
-    """Return the models that are not worth recording, the dearest first. right: by model, (n,). times_ms: by model.
+    """Return the dominated models, the most expensive first. right: by model, (n,). times_ms: by model.
 
-    None of those that stand for another is returned itself.
+    A model that dominates another one is never dominated itself.
     """
     dominated_models: list[Dominated] = []
     left = sorted(right, key=times_ms.__getitem__, reverse=True)
@@ -43,7 +43,7 @@ def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, flo
 
 
 def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
-    """Return where each wanted model's first answer is the label, on the labelled images that all of them have seen."""
+    """Return whether each wanted model is right, (n,) by name, on the labelled images that all of them answered."""
     execute = store.connection.execute
     complete = (
         "SELECT id FROM photographs JOIN chosen USING (sha256) WHERE class IS NOT NULL AND (SELECT COUNT(*) FROM"

@@ -1,4 +1,4 @@
-"""Durations of runs by turns, within a budget, and how well their medians are known."""
+"""Time several functions in turns, within a budget, and estimate the error of their medians."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 MAD_TO_DEVIATION = 1.4826  # of a normal distribution: 1 / its 75 % quantile
-MEDIAN_TO_MEAN = math.sqrt(math.pi / 2)  # the error of a median beside that of a mean, normal distribution
-NOISY_SHARE = 0.05  # of a time: half of its 95 % interval; section 4.2 of Taylor et al. repeats until it is narrower
+MEDIAN_TO_MEAN = math.sqrt(math.pi / 2)  # error of a median / error of a mean, for a normal distribution
+NOISY_SHARE = 0.05  # limit of half the 95 % interval, as a share of the time (Taylor et al., section 4.2)
 
 
 @dataclass(frozen=True)
 class TimingPlan:
-    """How times are taken.
+    """How models are timed, within a budget that is the time that recording took.
 
-    images: how many random ones at most. repeats: runs of each model on one image, of which the median counts. least:
-    images that are timed even if the budget is spent; the budget is as long as recording took.
+    images: largest number of random images. repeats: runs of each model on one image; their median counts. least:
+    number of images that are timed even if the budget is spent.
     """
 
     images: int = 200
@@ -33,9 +33,10 @@ def run_by_turns(
     least: int | None = None,
     now: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Return durations in ms of each of the runs: one run each by turns, so that all see the same machine.
+    """Return the durations in ms of each function, all called once per round, so that all meet the same conditions.
 
-    It ends after this number of rounds; after `least` (None: all) once the budget is spent, or once no time is noisy.
+    It ends after `rounds`, or after `least` rounds as soon as the budget is spent or no time is noisy. least: None to
+    run all rounds.
     """
     times_ms: dict[str, list[float]] = {name: [] for name in runs}
     began_s = now()
@@ -50,7 +51,7 @@ def run_by_turns(
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Return half of the 95 % interval of the values' median, by their median absolute deviation; infinite for one."""
+    """Return half the 95 % interval of the median, by the median absolute deviation; infinite below two values."""
     if len(values) < 2:
         return math.inf
     middle = statistics.median(values)
@@ -59,7 +60,7 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def noise(times_ms: Mapping[str, Sequence[float]]) -> str | None:
-    """Return how badly the least known of these times is known, None if all are known to 5 %."""
+    """Return, in words, the error of the least certain time; None if all times are known to NOISY_SHARE."""
     shares = {name: half_interval(values) / statistics.median(values) for name, values in times_ms.items()}
     worst = max(shares, key=shares.__getitem__, default=None)
     if worst is None or shares[worst] < NOISY_SHARE:

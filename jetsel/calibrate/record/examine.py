@@ -1,4 +1,4 @@
-"""One image through all that is recorded of it: decoded once, its features, its hash, what each model answers."""
+"""Examine one image for the recording: decode it once, extract features and hash, and run each model."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from jetsel.features.near_duplicates import perceptual_hash
 from jetsel.zoo import Family
 
 Said = tuple[bytes, bytes | None]
-"""One model's answer: logits and, of the cheapest model alone, the embedding; each float16, little-endian."""
+"""One model's output: logits and, for the cheapest model alone, the embedding; each float16, little-endian."""
 
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """What is new of one photograph. facts: columns of its row, None if they are recorded already; said: by model.
+    """New results of one image. facts: columns of its row, None if they are recorded already. said: outputs by model.
 
-    decode_ms, features_ms: processor time of the one thread that did it: the wall's clock would count how it waited for
-    the other threads of a recording. If models are timed features are too, by the wall's clock on a quiet machine.
+    facts has decode_ms and features_ms in processor time of one thread, because wall time would include waiting for
+    other threads. Timing the models later replaces features_ms with wall time.
     """
 
     facts: Mapping[str, object] | None
@@ -38,20 +38,19 @@ class Examined:
 
 
 class Examiner:
-    """Examines photographs from any number of threads; each engine serves as many at a time as it says."""
+    """Examines images from any number of threads; each engine runs at most `engine.concurrency` calls at a time."""
 
     def __init__(self, family: Family, engines: Mapping[str, Engine], options: RecordOptions) -> None:
-        """Nothing is done yet."""
         self._family = family
         self._engines = engines
         self._limits, self._features_px = options.limits, options.features_px
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
-        self.dropped: set[str] = set()  # models that are asked no more
-        self.taken_ms: dict[str, list[float]] = {name: [] for name in engines}  # by model, beside other threads
+        self.dropped: set[str] = set()  # models that run no more
+        self.taken_ms: dict[str, list[float]] = {name: [] for name in engines}  # by model, while other threads run too
         self._free = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
     def __call__(self, task: Task) -> Examined | str:
-        """Return what is new of it, or the reason why the file cannot be used. Raises EngineFailedError."""
+        """Return the image's new results, or why the file cannot be used. Raises EngineFailedError."""
         try:
             data = image.read_file(task.photograph.path, self._limits)
             began = time.thread_time()
@@ -70,7 +69,7 @@ class Examiner:
         return Examined(facts, {name: self._ask(name, shown.photograph) for name in missing})
 
     def infer(self, name: str, batch: NDArray[np.float32]) -> Output:
-        """Let one model answer, as soon as its engine is free."""
+        """Run one model on a batch; wait while its engine is busy."""
         with self._free[name]:
             return self._engines[name].infer(batch)
 
@@ -100,7 +99,7 @@ class Examiner:
 
 
 def write(store: Store, task: Task, examined: Examined) -> None:
-    """Put what is new of a photograph into the recording."""
+    """Write the new results of an image into the recording."""
     photograph = task.number
     if examined.facts is not None:
         done = store.connection.execute(
@@ -125,7 +124,7 @@ def write(store: Store, task: Task, examined: Examined) -> None:
 
 
 def _halved(name: str, numbers: NDArray[np.float32]) -> bytes:
-    with np.errstate(over="ignore"):  # what overflows is refused below
+    with np.errstate(over="ignore"):  # overflow is refused below
         halved = numbers.astype("<f2")
     if not np.isfinite(halved).all():
         raise EngineFailedError(f"{name} returns numbers that are not finite, or are above 65504: export it again")

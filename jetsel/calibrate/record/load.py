@@ -1,4 +1,4 @@
-"""Read a recording back: what was said, what it cost, and under which conditions."""
+"""Read a recording back: the models' outputs, costs and conditions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def load(
     models: Sequence[str] | None = None,
     labels_from: str | None = None,
 ) -> LoadedRecording:
-    """Read what the family's models, or those named, said of each photograph that all of them have seen.
+    """Return the recording of the images that all models have answered. models: by name, None for the whole family.
 
-    labels_from: take this model's first answers as the
-    classes, and photographs without a label too. Raises CalibrationError if the file is refused, a model was not
-    recorded or has other weights by now, or nothing is complete, labelled and timed.
+    labels_from: use this model's first answers as classes, and include images without a label. Raises CalibrationError
+    if the file is refused, if a model was not recorded or has new weights, or if no image is complete, labelled and
+    timed.
     """
     identities_here = {model.manifest.name: model.manifest.identity for model in family.models}
     chosen_identities = {
@@ -79,14 +79,14 @@ def load(
 
 
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
-    """The share of the images that one of the models' heads was trained on; hashes: of the images."""
+    """Return the share of the images that heads of these models were trained on. hashes: of the images."""
     heads = [model.directory / model.manifest.head.file for model in models if model.manifest.head is not None]
     learned: set[str] = set().union(*map(learned_images, heads))
     return float(np.mean([one[: 2 * HASH_BYTES] in learned for one in hashes]))
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
-    """Raise if one of the models is not recorded, or with other weights. models: name -> identity."""
+    """Raise CalibrationError if a model is not recorded, or with other weights. models: name -> identity."""
     recorded = dict(file.execute("SELECT name, identity FROM models").fetchall())
     for name, identity in models.items():
         if recorded.get(name) != identity:
@@ -97,7 +97,7 @@ def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, st
 def _complete(
     file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool
 ) -> list[tuple[int, str, int, int, bytes]]:
-    """(id, path, class, near_hash, features) of the photographs that every model has seen."""
+    """Return (id, path, class, near_hash, features) of the images that every model has answered."""
     marks = ", ".join("?" * len(models))
     rows = file.execute(
         "SELECT id, path, class, near_hash, features FROM photographs WHERE (SELECT COUNT(*) FROM predictions WHERE"
@@ -115,7 +115,7 @@ def _complete(
 def _said(
     file: sqlite3.Connection, models: tuple[str, ...], photographs: list[int], classes: int
 ) -> tuple[NDArray[np.float16], NDArray[np.float16] | None]:
-    """Logits (m, n, c) of the models, and the embeddings (n, width) of the first."""
+    """Return the models' logits (m, n, c), and the first model's embeddings (n, width), None if any lacks one."""
     place = {photograph: i for i, photograph in enumerate(photographs)}
     logits = np.empty((len(models), len(photographs), classes), np.float16)
     embeddings: dict[int, NDArray[np.float16]] = {}
@@ -127,7 +127,7 @@ def _said(
             row = place.get(photograph)
             if row is None:
                 continue
-            if len(logits_bytes) != 2 * classes:  # one number alone would be spread over all classes
+            if len(logits_bytes) != 2 * classes:  # NumPy would broadcast a single number to all classes
                 raise ValueError(f"{len(logits_bytes)} bytes of logits do not fit {classes} classes")
             logits[column, row] = np.frombuffer(logits_bytes, "<f2")
             if column == 0 and embedding is not None:
@@ -137,9 +137,9 @@ def _said(
 
 
 def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
-    """Medians over the photographs on which every one of the models was timed; costs_ms: cheapest first.
+    """Return the median times over the images on which every model was timed; costs_ms: cheapest first.
 
-    The order of the family is that of one run when each model was added, perhaps on a busy machine.
+    These medians replace the family's own order, which comes from one run when each model was added.
     """
     marks = ", ".join("?" * len(models))
     timings = file.execute(
@@ -162,7 +162,7 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:
-    """What a recording holds of them."""
+    """Return the energies as keyword arguments for Recording."""
     return {
         "energies_mj": None if energies is None else energies.mean_mj,
         "chooser_w": None if energies is None else energies.chooser_w,
@@ -170,7 +170,7 @@ def _of_energy(energies: Energies | None) -> dict[str, Any]:
 
 
 def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:
-    """The noise of the runs that timed, and the conditions of the last of them."""
+    """Return why these runs' times are unreliable, None if they are not, and the conditions of the last run."""
     conditions = [
         file.execute("SELECT noisy, found FROM conditions WHERE id = ?", (number,)).fetchone() for number in numbers
     ]
@@ -181,11 +181,11 @@ def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | Non
 NOT_ENDED = "the energy of some models is not measured; run the recording to its end"
 _FEATURES = "the features"
 
-_Row = tuple[str, int, float, float, float, float, float]  # what, photograph, mJ: mean, its three errors; ms
+_Row = tuple[str, int, float, float, float, float, float]  # name, image, mean mJ, its three errors in mJ, mean ms
 
 
 def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies | str:
-    """Return the energies of these models and of the features, or the reason why they are not known."""
+    """Return the energies of these models and of the features, or the reason why they are unknown."""
     rows: list[_Row] = file.execute(
         "SELECT COALESCE(name, ?), photograph, mean_mj, scatter_mj, sensor_mj, idle_mj, mean_ms FROM energies"
         " LEFT JOIN models ON models.id = model WHERE mean_mj NOT NULL",
@@ -209,17 +209,17 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
 
 
 def _half_width_mj(rows: Sequence[_Row]) -> float:
-    """Return half of the 95 % interval of the mean over photographs.
+    """Return half the 95 % interval of the mean energy over images, all errors in quadrature (JCGM 100:2008, 5.1.2).
 
-    The windows' scatter is independent from one photograph to the next, and so is `sensor_mj`, which only recordings of
-    earlier versions have; the error of the idle power is the same in all. All in quadrature (JCGM 100:2008, 5.1.2).
+    The errors of the windows' scatter and of the sensor are independent between images; `sensor_mj` is 0 except in
+    recordings of earlier versions. The error of the idle power is the same for all images.
     """
     independent_mj = math.sqrt(sum(row[3] ** 2 + row[4] ** 2 for row in rows)) / len(rows)
     return math.hypot(independent_mj, float(np.mean([row[5] for row in rows])))
 
 
 def _reason(file: sqlite3.Connection) -> str:
-    """Why a window failed, else why the last run metered nothing, else that it was cut off."""
+    """Return why energies are unknown: a window failed, the last run had no meter, or it did not end."""
     failed = file.execute("SELECT reason FROM energies WHERE mean_mj IS NULL LIMIT 1").fetchone()
     last = file.execute("SELECT unmetered FROM conditions ORDER BY id DESC LIMIT 1").fetchone()
     row = failed or last or (None,)

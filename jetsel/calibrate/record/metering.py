@@ -1,4 +1,4 @@
-"""What each model and the features take in energy: windows of repeated runs, until their mean is known well enough."""
+"""Meter the energy of each model and of the features, in windows of repeated runs, until the mean has settled."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jetsel.calibrate.record.workers import Stop, progress
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
 
-FEATURES = None  # what stands in place of a model's name: extracting the whole table of features
-SPARE = 1.5  # times the new values that a window needs are aimed at
+FEATURES = None  # stands for a model's name when the extraction of all features is metered
+SPARE = 1.5  # a longer window aims at this multiple of the sensor values that it needs
 
 
 @dataclass
 class Series:
-    """The windows of repeated runs of one thing so far.
+    """The windows so far of one model or of the features.
 
-    energies_mj: of one run above idle power, durations_ms: of one run, both a window's mean. failures: windows in a row
-    that told no energy, the last of them for this reason.
+    energies_mj: of one run above idle power. durations_ms: of one run. Both are means of a window. failures: windows in
+    a row without an energy. reason: why the last one failed.
     """
 
     energies_mj: list[float] = field(default_factory=list)
@@ -34,29 +34,29 @@ class Series:
     reason: str | None = None
 
     def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
-        """Take in a window of this number of runs."""
+        """Add a window. energy_mj, duration_ms: of all its runs together."""
         self.energies_mj.append(energy_mj / runs)
         self.durations_ms.append(duration_ms / runs)
         self.runs += runs
         self.failures = 0
 
     def fail(self, reason: str | None) -> None:
-        """Take in a window that told nothing, by the sensor's fault."""
+        """Count a window for which the sensor gave no energy."""
         self.failures, self.reason = self.failures + 1, reason
 
     @property
     def unknown(self) -> str | None:
-        """Why there is no energy, None if there is."""
+        """Why the energy is unknown, None if it is known."""
         if self.failures:
             return self.reason
         return None if len(self.energies_mj) >= 2 else "at least two windows are required"
 
 
 def meter_models(bench: Bench, meter: Meter) -> bool:
-    """Meter every model, and the features, on the plan's photographs; True unless stopped.
+    """Meter every model and the features on the plan's images; return False if stopped.
 
-    What was metered before is left out, and what could not be is tried again. Each is written as soon as it is settled.
-    A sensor that fails ends it: then energies are unknown, for its reason.
+    Energies that are recorded already are skipped, failed ones are tried again. Each is written as soon as it settles.
+    If the sensor fails, metering ends and the recording keeps the reason.
     """
     plan = bench.options.energy
     bench.store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
@@ -85,12 +85,12 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
 
 
 class Windows:
-    """Opens windows on one meter, and finds out how long they must be."""
+    """Meters windows of repeated runs, and lengthens them if the sensor needs it."""
 
     def __init__(
         self, meter: Meter, plan: EnergyPlan, half_width: float, now: Callable[[], float] = time.perf_counter
     ) -> None:
-        """half_width: of the 95 % interval, of the mean, at which something is settled."""
+        """half_width: half the 95 % interval at which a mean has settled, as a share of the mean."""
         self._meter = meter
         self._plan = plan
         self._half_width = half_width
@@ -100,9 +100,9 @@ class Windows:
     def by_turns(
         self, runs: Mapping[str | None, Callable[[], object]], stop: Stop
     ) -> Iterator[tuple[str | None, Series]]:
-        """Yield each as it settles or has had its most windows; one window each by turns, so that all see one machine.
+        """Yield each name with its windows once they settle or reach the limit; unsettled ones are lost at a stop.
 
-        What is not settled when it is stopped is not yielded.
+        Each gets one window per turn, so that all meet the same conditions.
         """
         waiting = {name: Series() for name in runs}
         while waiting:
@@ -120,7 +120,7 @@ class Windows:
         return is_settled(energies_mj, plan.least_windows, self._half_width)
 
     def _one(self, run_once: Callable[[], object], series: Series) -> None:
-        """Meter one window. One in which the sensor had too few new values is not counted, and the next is longer."""
+        """Meter one window. If the sensor gives too few new values, drop the window and lengthen the next."""
         began, count = self._now(), 0
         begin_ns = self._meter.begin()
         while count == 0 or self._now() - began < self._window_s:
@@ -140,7 +140,7 @@ class Windows:
 
 
 def _missing(store: Store, photograph: int) -> list[str | None]:
-    """The models that are not metered on this photograph, and FEATURES if they are not."""
+    """Return the models, and FEATURES, that are not metered on this image yet."""
     metered = store.connection.execute(
         "SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)
     ).fetchone()
@@ -148,9 +148,9 @@ def _missing(store: Store, photograph: int) -> list[str | None]:
 
 
 def _write(bench: Bench, photograph: int, name: str | None, series: Series) -> None:
-    """Write what one run takes: a mean over windows, and two parts of half the 95 % interval of that mean.
+    """Write the mean energy of one run over windows, and two parts of half its 95 % interval.
 
-    scatter_mj is what the windows' scatter gives; idle_mj the error of the idle power, the same in all windows.
+    scatter_mj comes from the windows' scatter, idle_mj from the error of the idle power, which all windows share.
     """
     energies_mj, reason = series.energies_mj, series.unknown
     mean_mj, scatter_mj = (fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
@@ -159,7 +159,7 @@ def _write(bench: Bench, photograph: int, name: str | None, series: Series) -> N
     bench.store.connection.execute(
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(photograph, name, bench.conditions, mean_mj, scatter_mj, 0.0, idle_mj, mean_ms),  # 0: see energies.py
+            *(photograph, name, bench.conditions, mean_mj, scatter_mj, 0.0, idle_mj, mean_ms),  # 0: see load.py
             *(len(energies_mj), series.runs, reason),
         ),
     )

@@ -1,4 +1,4 @@
-"""Which photographs there are to record, and which class their owner's words mean."""
+"""Find the images to record, and the class that each owner's label means."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of, with_sizes
 from jetsel.zoo import Labels
 
 ClassOf = Callable[[str], int | None]
-"""Returns the number of the class that an owner's word means, None if it means none or several."""
+"""Label -> number of its class, None if it means no class or several."""
 
 
 def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
-    """Return what finds a class of a family by identifier or name: as it is written, else but for case and blanks.
+    """Return a function that finds a class by identifier or name, exactly or else ignoring case and blanks.
 
-    label_map: a CSV of `folder,label`, which has the last word. Raises CalibrationError that names its line.
+    label_map: a CSV of `folder,label`, which takes precedence. Raises CalibrationError if the CSV is invalid.
     """
     whole = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
     classes = {exact(name) for name, _ in whole}
     first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in classes]
-    saved = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]  # as `jetsel watch` saves images
+    saved = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]  # folders of `jetsel watch`
     numbers = NumberByName(dict.fromkeys((*whole, *first, *saved)))
     mapped = []
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
@@ -71,14 +71,14 @@ def csv_rows(path: Path, *headers: tuple[str, ...]) -> Iterator[tuple[int, list[
 
 UNKNOWN = "unknown label"
 _OF_CAMERAS = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}")
-"""Folders that sort images and are no classes: years and dates, and those of cameras' cards (DCF: 100CANON)."""
+"""Folders that are no classes: years, dates, and those that cameras create on cards (DCF: 100CANON)."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One photograph. label: as its owner gave it; class_number: what it means; both None if none was asked for.
+    """One image. label: the owner's. class_number: its class. Both are None if labels are not needed.
 
-    cut: what models are shown of it.
+    cut: the part of the image that models get.
     """
 
     path: Path
@@ -89,7 +89,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class FoundImages:
-    """The photographs below one folder or in one CSV, in the order of their paths, and what is left out."""
+    """The images below one folder or in one CSV, in the order of their paths, and the skipped files."""
 
     source: Path
     photographs: tuple[Labelled, ...]
@@ -99,14 +99,14 @@ class FoundImages:
 def find(
     source: Path, labels: Labels, label_map: Path | None, need_labels: bool, sizes: Sequence[int] = ()
 ) -> FoundImages:
-    """List the photographs of a folder with one folder per class, or of a CSV of `path,label` (header optional).
+    """Return the images of a folder with one folder per class, or of a CSV of `path,label` (header optional).
 
-    A CSV of `file,left,top,right,bottom,label` lists boxes. sizes: shorter sides in pixels of reduced copies, which are
-    listed beside each whole image.
+    A CSV of `file,left,top,right,bottom,label` lists boxes. Paths in a CSV are relative to it. sizes: shorter sides in
+    pixels of reduced copies, which are added to each whole image.
 
-    A class is named by its identifier or its English name; label_map: a CSV of `folder,label` for other names. Paths in
-    the CSV are relative to it. Without need_labels every image below the folder, or every path of the CSV, counts.
-    Unknown labels and other files are listed and stop nothing. Raises CalibrationError if nothing can be used.
+    Labels are identifiers or English names; label_map: a CSV of `folder,label` for other names. Without need_labels,
+    every image below the folder or in the CSV counts. Files with unknown labels and other files are skipped. Raises
+    CalibrationError if no image is left.
     """
     source = source.resolve()
     number_of = class_of(labels, label_map)
@@ -134,9 +134,9 @@ def labels_in(source: Path) -> list[str]:
 
 
 def class_names(source: Path) -> list[str]:
-    """Return the names of new classes, one for each folder in a folder, in their order.
+    """Return the names of new classes, one for each folder in `source`, sorted.
 
-    Raises CalibrationError, before an image is read, if there are none, two are the same or they are one level deeper.
+    Raises CalibrationError if there are none, if two are the same name, or if the classes are one level deeper.
     """
     by_name = defaultdict(list)
     for folder in labels_in(source):
@@ -156,12 +156,12 @@ def class_names(source: Path) -> list[str]:
 
 
 def check_level(source: Path, number_of: ClassOf | None = None) -> None:
-    """Raise CalibrationError if a folder holds its classes one level deeper, as in train/rose and val/rose.
+    """Raise CalibrationError if the classes are one level deeper, as in train/rose and val/rose.
 
-    number_of: tells the names of classes. If they are not known: no folder in it holds images itself, and two hold
-    folders of the same name, or there is but one. Dates and what cameras call their folders do not count.
+    number_of: recognizes class names. If it is None, classes are deeper if no folder in `source` holds images itself,
+    and two of them hold folders of the same name, or there is only one. Dates and cameras' folder names do not count.
     """
-    inner: dict[str, set[str]] = defaultdict(set)  # folder -> the folders in it that hold images, "" for itself
+    inner: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
     for path in images_below(source):
         outer, *deeper = path.relative_to(source).parts if isinstance(path, Path) else ("",)
         if deeper:
@@ -192,11 +192,11 @@ def _judge(path: Path, label: str | None, cut: Cut, number_of: ClassOf, need_lab
 
 
 Given = tuple[Path | LeftOut, str | None, Cut]
-"""An image, or why it is left out; its label; and what of it is shown."""
+"""An image or why it is skipped, its label, and the part of it that models get."""
 
 
 def _in_folder(source: Path) -> Iterator[Given]:
-    """Every image at any depth with the outermost folder that it lies in, and whatever is left out."""
+    """Yield each image at any depth with its outermost folder as the label, and each skipped file."""
     for path in images_below(source):
         folders = path.relative_to(source).parts[:-1] if isinstance(path, Path) else ()
         yield path, folders[0] if folders else None, WHOLE

@@ -1,4 +1,4 @@
-"""Which way of preparing images a model was made for: known ways, compared on a few labelled images."""
+"""Find the preprocessing that a model was trained with, by comparing known ways on a few labelled images."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from jetsel.zoo.conventions import CONVENTIONS, convention
 from jetsel.zoo.placing import rewrite
 
 LEAST_IMAGES, MOST_IMAGES = 10, 100
-MOST_WAYS = 6  # in a calibration, whose owner did not ask for the comparison
+MOST_WAYS = 6  # in a calibration, where the comparison was not requested
 USED = "as described"
-_RISK = 0.01  # of a test: 99 % sure
+_RISK = 0.01  # error probability of a test
 
 
 def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, InputSpec]:
-    """Return the ways to compare, by the option that chooses each: every convention if the one in use is not known.
+    """Return the ways to compare, by the option that chooses each: every convention if `used` is None.
 
-    Else that one, called USED, the conventions of other levels, and its own way with the other channels or resizing.
+    Otherwise these are `used`, conventions with other channels or levels, and `used` with other channels or resizing.
     """
     conventions = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
     if used is None:
@@ -62,7 +62,7 @@ def right_in(
     ways: Mapping[str, InputSpec],
     limits: image.Limits,
 ) -> list[bool] | None:
-    """Return in which ways a model is right on an image, None if the file cannot be used; raises EngineFailedError."""
+    """Return for each way whether the model is right, None if the file cannot be used; raises EngineFailedError."""
     decode_px = max(spec.shorter_px for spec in ways.values())
     try:
         photograph = show(image.read_file(one.path, limits), one.cut, limits, decode_px).photograph
@@ -74,14 +74,14 @@ def right_in(
 
 @dataclass(frozen=True, eq=False)
 class WaysCompared:
-    """On which images a model is right, (n,), by way. classes: the number of images of each."""
+    """Result of a comparison. right: way -> whether the model is right, (n,). classes: class -> number of images."""
 
     right: Mapping[str, NDArray[np.bool_]]
     classes: Mapping[int | None, int]
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> WaysCompared:
-        """Put the outcomes of `right_in` together; images that cannot be used are left out."""
+        """Collect the outcomes of `right_in`; images that cannot be used are skipped."""
         rows = [(one.class_number, right) for one, right in outcomes if right is not None]
         columns = zip(*(right for _, right in rows), strict=True) if rows else ()
         right = {way: np.array(column) for way, column in zip(ways, columns, strict=False)}
@@ -89,29 +89,29 @@ class WaysCompared:
 
     @property
     def images(self) -> int:
-        """How many images were used."""
+        """Number of images that were used."""
         return sum(self.classes.values())
 
     @property
     def is_enough(self) -> bool:
-        """Whether the images can tell one way from another."""
+        """Whether there are enough images and classes to compare the ways."""
         return self.images >= LEAST_IMAGES and len(self.classes) > 1
 
     def count(self, way: str) -> int:
-        """On how many images the model is right if they are prepared in this way."""
+        """Return the number of images on which the model is right with this way."""
         return int(self.right[way].sum())
 
     def is_proven(self, way: str) -> bool:
-        """Whether the model is surely right more often than one that answers every image with the same class."""
+        """Whether the model is significantly more accurate than always answering the most frequent class."""
         guess = max(self.classes.values()) / self.images
         return tail(self.images - self.count(way), self.images, 1 - guess) < _RISK
 
     @property
     def better(self) -> str | None:
-        """The best of the ways that are surely better than USED, None if none is.
+        """The best of the ways that are significantly better than USED, None if none is.
 
-        McNemar's exact test (Psychometrika 12, 1947), one-sided: of the images on which one of both ways alone is
-        right, so few would favour USED by chance. Each of several ways has its share of the risk (Bonferroni).
+        McNemar's exact test (Psychometrika 12, 1947), one-sided, on the images on which exactly one of the two ways is
+        right. The risk is divided by the number of ways (Bonferroni).
         """
         used, surely = self.right[USED], []
         for way, right in self.right.items():
@@ -122,7 +122,7 @@ class WaysCompared:
 
 
 def drawn(images: Iterable[Labelled]) -> list[Labelled]:
-    """Return up to MOST_IMAGES labelled images but for copies, drawn evenly over the classes: the same each time."""
+    """Return up to MOST_IMAGES labelled images, without reduced copies, drawn evenly over classes and repeatably."""
     by_class: dict[int, list[Labelled]] = defaultdict(list)
     for one in sorted(images, key=lambda one: drawn_order(f"{one.label}/{one.path.name}{one.cut.text}")):
         if one.class_number is not None and one.cut.shorter_px is None:
@@ -134,9 +134,9 @@ def drawn(images: Iterable[Labelled]) -> list[Labelled]:
 def check_models(
     models: Iterable[Model], images: Sequence[Labelled], examiner: Examiner, limits: image.Limits, workers: Workers
 ) -> None:
-    """Compare how models are prepared with other ways, and store in the recording which are surely worse.
+    """Compare each model's preprocessing with other ways, and store in the recording which is significantly worse.
 
-    Each is compared once: what passes is noted in its manifest too, if this user may write it.
+    Each model is compared once. If its preprocessing is proven, its manifest says so, if this user may write it.
     """
     shown = drawn(images)
     for model in models:

@@ -1,4 +1,4 @@
-"""Record: every model on every photograph into one file, once; what was interrupted goes on where it was."""
+"""Record every model on every image in one file; an interrupted recording resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from jetsel.zoo import Family, verify
 
 
 def time_models(bench: Bench, budget_s: float) -> bool:
-    """Time every model on the plan's images, those left out that were timed before; True unless stopped.
+    """Time every model on the plan's images that are not timed yet; return False if stopped.
 
-    Models are timed until the budget is spent, but on at least the plan's `least` images.
+    It ends when the budget is spent, but not before `plan.least` images are timed.
     """
     plan, stop_s = bench.options.plan, time.monotonic() + budget_s
     images = bench.photographs(plan.images)
@@ -59,7 +59,7 @@ def time_models(bench: Bench, budget_s: float) -> bool:
 
 
 def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...]) -> None:
-    """Time models, and the features with them, in place of the one look at these while recording."""
+    """Time models and features on one image; the features' time replaces the one taken while recording."""
     execute = bench.store.connection.execute
     runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, shown.photograph) for name in models}
     taken = run_by_turns({"": shown.extract, **runs}, bench.options.plan.repeats)
@@ -73,14 +73,14 @@ def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...])
 
 
 DEFAULTS = Config()
-ESTIMATED_BY = 3  # images, for each thread
+ESTIMATED_BY = 3  # images per thread that estimate how long the recording takes
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a run did. photographs: how many the recording has in all; recorded: how many were new or had new models.
+    """The result of a run. photographs: images in the recording. recorded: images that were new or had new models.
 
-    skipped: kind of reason -> files. finished: False if stopped. What stands in the file is read with `load`.
+    skipped: kind of reason -> number of files. finished: False if stopped.
     """
 
     photographs: int
@@ -90,7 +90,7 @@ class Recorded:
 
 
 class RecordingPlan(NamedTuple):
-    """What a run has to do: images that lack answers, models that lack them. estimated_s: of recording and timing."""
+    """The work of a run: numbers of images and models that lack predictions. estimated_s: of recording and timing."""
 
     images: int
     models: int
@@ -99,10 +99,9 @@ class RecordingPlan(NamedTuple):
 
 @contextmanager
 def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[str, Engine]]:
-    """Check, load and warm up every model of the family: name -> engine; closed at the end.
+    """Verify, load and warm up every model of the family; give name -> engine, and close them at the end.
 
-    Engines serve as many callers as there are cores.
-    Raises ManifestError, ConfigError or EngineFailedError.
+    Each engine serves one caller per core. Raises ManifestError, ConfigError or EngineFailedError.
     """
     engines: dict[str, Engine] = {}
     settings = config.models
@@ -134,16 +133,16 @@ def record(
     stop: Stop | None = None,
     announce: Callable[[RecordingPlan], None] | None = None,
 ) -> Recorded:
-    """Record the photographs under the family's models that `engines` holds, then time and meter the models.
+    """Run the models in `engines` on the images, record their outputs, then time and meter the models.
 
-    Whatever the file at `path` has is not done again; a kill at any moment loses at most a second's work. What cannot
-    be read is listed and stops nothing. Memory holds a few photographs at a time, and of each file its path.
-    announce: receives what is to be done, and how long it may take, before it begins.
+    Results that the file at `path` has are not repeated; a kill loses at most a second of work. Unreadable files are
+    skipped. Memory holds a few images at a time, and the path of every file. announce: receives the plan before the
+    work starts.
 
-    Raises CalibrationError if the file is refused or no photograph can be used, EngineFailedError if a model
-    fails; what was done until then stays.
+    Raises CalibrationError if the file is refused or no image can be used, EngineFailedError if a model fails; the work
+    done until then is kept.
     """
-    cv2.setNumThreads(1)  # photographs are worked on beside each other, as in the daemon: none shall take every core
+    cv2.setNumThreads(1)  # images are processed in parallel, as in the daemon, so each one uses one core
     halt, options = stop or threading.Event(), options or RecordOptions()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
@@ -175,7 +174,7 @@ def record(
 def _examine_first(
     tasks: list[Task], examiner: Examiner, options: RecordOptions, announce: Callable[[RecordingPlan], None]
 ) -> dict[str, Examined | str]:
-    """Examine a few images and announce how long all take by them; return what was seen of them, by key."""
+    """Examine a few images, announce how long all will take, and return the results of the few, by key."""
     threads = options.workers
     began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
@@ -197,9 +196,9 @@ def _examine_all(
     workers: Workers,
     always_recorded: Collection[str],
 ) -> int:
-    """Examine what lacks predictions until stopped, except for the `first`; return how many have them now.
+    """Examine and write all tasks until stopped; return the number of images written. first: results by key.
 
-    Models that a cheaper one makes superfluous are looked for when 300, 600, 1,200, ... images are recorded.
+    Dominated models are dropped when 300, 600, 1,200, ... images are recorded.
     """
 
     def examine(task: Task) -> Examined | str:
@@ -237,7 +236,7 @@ def _drop(store: Store, examiner: Examiner, always_recorded: Collection[str]) ->
 
 
 def _refuse_none(store: Store, images: FoundImages) -> None:
-    """Raise if not one of the photographs that were found is recorded."""
+    """Raise CalibrationError if none of the images is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
         path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()

@@ -1,4 +1,4 @@
-"""What every model of a family said of every photograph, and what each step cost."""
+"""A recording in memory: the outputs of every model on every image, and the cost of each step."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from jetsel.premodel import is_right
 from jetsel.runtime.model_queue import predict
 
 Objective = Literal["time", "energy"]
-"""What is to be saved: the cheapest model is the one that takes least of it."""
+"""The cost to minimize, by which models are ordered."""
 
-SMALLER = (0.5, 0.75)  # of the largest input's side: where a kind of size ends
+SMALLER = (0.5, 0.75)  # limits between the kinds of size, in sides of the largest input
 
 
 def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
-    """Return which images have a shorter side below half of the largest input (0), of three quarters (1), others (2).
+    """Return each image's kind: shorter side below half of the largest input (0), below three quarters (1), others (2).
 
-    features: (n, features), all of the table. decode_px: the side of the largest input. On images that are enlarged a
-    large model sees little that a small one does not, so that the order of the models may turn round: accuracy is kept
-    among each kind, not in the mean of all.
+    features: (n, features), all of the table. decode_px: the side of the largest input. A large model gains little from
+    an enlarged image, so the order of the models by accuracy may differ; accuracy must be kept within each kind.
     """
     width, height = (features[:, NAMES.index(name)] for name in ("width", "height"))
     return np.searchsorted(np.log2(decode_px * np.array(SMALLER)), np.minimum(width, height), side="right")
@@ -42,16 +41,15 @@ CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and rec
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """n photographs, m models cheapest first, c classes, f features.
+    """Outputs and costs of m models, cheapest first, on n images of c classes with f features.
 
-    logits: (m, n, c) float16 or float32. classes: (n,) the true class numbers. features: (n, f) float32, in the order
-    of feature_names. costs_ms: model -> mean latency of one photograph, its input made of the decoded photograph
-    included. embeddings: (n, width) float16 of the cheapest model, None if it has none. groups: (n,) photographs
-    that are nearly the same share a number, and are never held out apart; None: each is its own. paths: where each
-    photograph was read. energies_mj: model -> mean energy of the same run above idle power, None if it was not
-    measured. chooser_w: watts above idle while features are extracted, None if unknown. objective: which cost counts.
-    is_scaled: whether the logits are divided by calibrated temperatures already. sizes: (n,), how large the photographs
-    are beside the models' inputs, see `kinds_of_size`; None if that is not asked.
+    logits: (m, n, c) float16 or float32. classes: (n,) true class numbers. features: (n, f) float32, in the order of
+    feature_names. costs_ms: model -> latency of one decoded image, preprocessing included. embeddings: (n, width)
+    float16 of the cheapest model, None if it has none. groups: (n,), near-duplicates share a number and are held out
+    together; None: all images are independent. paths: of the images. energies_mj: model -> energy of the same run above
+    idle power, None if unknown. chooser_w: watts above idle while features are extracted, None if unknown. objective:
+    the cost that counts. is_scaled: whether logits are divided by temperatures already. sizes: (n,), see
+    `kinds_of_size`; None: kinds are not distinguished.
     """
 
     models: tuple[str, ...]
@@ -71,7 +69,7 @@ class Recording:
 
     @classmethod
     def of_answers(cls, answers: RecordedAnswers, decode_px: int) -> Recording:
-        """Return what shipped with a calibration as the recording that it was made of. decode_px: the family's."""
+        """Return the answers that ship with a calibration as a recording. decode_px: the family's."""
         return cls(
             models=answers.models,
             logits=answers.logits,
@@ -86,19 +84,19 @@ class Recording:
     def condensed(
         self, temperatures: Mapping[str, float], identities: Mapping[str, str] = MappingProxyType({})
     ) -> bytes:
-        """Return what ships of it with a calibration, the content of ANSWERS: see `condense`."""
+        """Return the content of ANSWERS, the file that ships with a calibration: see `condense`."""
         logits = dict(zip(self.models, self.logits, strict=True))
         return condense(logits, self.classes, self.features, self.groups, temperatures, identities)
 
     @property
     def knows_energy(self) -> bool:
-        """Whether the energy of models and chooser was measured."""
+        """Whether the energy of models and of the choice was measured."""
         return self.energies_mj is not None and self.chooser_w is not None
 
     def costs(self, objective: Objective | None = None) -> NDArray[np.float64]:
-        """What each model costs, (m,): ms or mJ, by the recording's own objective if none is named.
+        """Return each model's cost, (m,), in ms or mJ. objective: None for the recording's own.
 
-        Raises CalibrationError for energy that was not measured.
+        Raises CalibrationError if energy is requested but was not measured.
         """
         costs = self.costs_ms if (objective or self.objective) == "time" else self.energies_mj
         if costs is None:
@@ -106,36 +104,36 @@ class Recording:
         return np.array([costs[model] for model in self.models])
 
     def chooser_mj(self, chooser_ms: float) -> float:
-        """The energy of choosing for so long, features included. Raises CalibrationError if it was not measured.
+        """Return the energy of a choice of this duration; raises CalibrationError if energy was not measured.
 
-        A choice is taken to draw what extracting features does, which is metered: both keep one core busy.
+        A choice is assumed to draw the metered power of extracting features: both keep one core busy.
         """
         if self.chooser_w is None:
             raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
         return chooser_ms * self.chooser_w
 
     def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
-        """The named features of one photograph, (len(names),) float32, in the order of the names."""
+        """Return the named features of one image, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
 
     def feature(self, name: str) -> NDArray[np.float32]:
-        """One feature of every photograph, (n,)."""
+        """Return one feature of every image, (n,)."""
         return self.features[:, self.feature_names.index(name)]
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
-        """Which model was right on which photograph, (n, m): its first answer is the class."""
+        """Which model's first answer is the true class on which image, (n, m)."""
         return self.among(1)
 
     def among(self, first: int) -> NDArray[np.bool_]:
-        """Whether the class is among this number of each model's first answers, (n, m).
+        """Return whether the true class is among each model's `first` best answers, (n, m).
 
-        Of equal logits the lower class number stands first, as in answers.
+        The lower class number wins ties of logits, as in the daemon's answers.
         """
         return np.stack([is_right(logits, self.classes, first) for logits in self.logits], axis=1)
 
     def confidences(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
-        """Each model's confidence in each photograph, (n, m) float32; the driver's own formula, all at once."""
+        """Return each model's confidence on each image, (n, m) float32, by the same formula as the daemon's."""
         columns = []
         for model, logits in zip(self.models, self.logits, strict=True):
             scaled = logits.astype(np.float32) / np.float32(temperatures[model])
@@ -144,14 +142,14 @@ class Recording:
         return np.stack(columns, axis=1)
 
     def prediction(self, model: str, photograph: int, temperature: float) -> Prediction:
-        """What the model said of one photograph, as the driver would hand it to a policy."""
+        """Return the model's prediction for one image, as the daemon passes it to a policy."""
         logits = self.logits[self.models.index(model), photograph].astype(np.float32)
         cheapest = model == self.models[0] and self.embeddings is not None
         embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
         return predict(model, logits, temperature, embedding)
 
     def table(self, temperatures: Mapping[str, float]) -> Table:
-        """The same as what a policy is fitted on, or tried on."""
+        """Return the recording as a table that policies are fitted and tried on."""
         return Table(
             models=self.models,
             logits=tuple(self.logits),
@@ -166,7 +164,7 @@ class Recording:
         )
 
     def of_models(self, names: Iterable[str]) -> Recording:
-        """The same of some models, cheapest first; their embeddings are left out."""
+        """Return the recording of some models, cheapest first, without embeddings."""
         chosen = sorted(names, key=lambda name: (self.costs_ms[name], name))
         columns = [self.models.index(name) for name in chosen]
         costs_ms = {name: self.costs_ms[name] for name in chosen}
@@ -174,7 +172,7 @@ class Recording:
         return replace(self, models=tuple(chosen), logits=logits, costs_ms=costs_ms, embeddings=None)
 
     def take(self, rows: NDArray[np.int64]) -> Recording:
-        """The same of some photographs, in the order of `rows`."""
+        """Return the recording of some images, in the order of `rows`."""
         return replace(
             self,
             logits=self.logits[:, rows],
@@ -189,10 +187,10 @@ class Recording:
 
 @dataclass(frozen=True)
 class Energies:
-    """What one run takes above idle power.
+    """Energies of one run above idle power: means over the images on which every model and the features were metered.
 
-    Means over the photographs on which every model and the features were metered. mean_mj: model -> mean.
-    half_width_mj: model -> half of its 95 % interval. chooser_w: mean watts above idle while features were extracted.
+    mean_mj: model -> mean. half_width_mj: model -> half of the mean's 95 % interval. chooser_w: mean watts above idle
+    while features were extracted.
     """
 
     mean_mj: Mapping[str, float]
@@ -202,11 +200,10 @@ class Energies:
 
 @dataclass(frozen=True)
 class Times:
-    """What models and chooser cost, on which machine.
+    """Median times over the images on which every model was timed, and the conditions and energies.
 
-    Medians over the photographs on which every model was timed. costs_ms: model -> latency, its input included.
-    features_ms: of the whole table of features. conditions: of the last run that timed, in words. noisy: why the times
-    cannot be trusted. energies: None with its reason.
+    costs_ms: model -> latency, preprocessing included. features_ms: of all features. conditions: of the last run that
+    timed, in words. noisy: why the times are unreliable, if they are. energies: None for energy_reason.
     """
 
     costs_ms: Mapping[str, float]
@@ -219,13 +216,12 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class LoadedRecording:
-    """A recording of the complete photographs, in the order of their contents' paths, and what stands around it.
+    """The recording of all complete images, in the order of their paths, and the facts about it.
 
-    features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
-    left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
-    if they are the owner's labels. learned: share of the images that heads were trained on.
-    recording.costs_ms are the times'. dropped: models that were recorded no further, and why. doubts: models whose
-    preprocessing is surely wrong, and the repair.
+    skipped: kind of reason -> number of skipped files. left_out: path and whole reason of each skipped file.
+    features_px: largest number of pixels that features read. labels_from: the model whose answers are the classes, None
+    for the owner's labels. learned: share of the images that heads were trained on. dropped: model -> why its recording
+    was stopped. doubts: model -> why its preprocessing is wrong, with the repair.
     """
 
     recording: Recording
@@ -242,5 +238,5 @@ class LoadedRecording:
 
     @property
     def learned_share(self) -> str:
-        """How many of the images heads were trained on, in words."""
+        """The share of the images that heads were trained on, in words."""
         return f"{100 * self.learned:.0f} %" if self.learned >= 0.01 else "fewer than 1 %"

@@ -1,4 +1,4 @@
-"""Replays a policy's own generator against a recording: what it would have answered, run and cost."""
+"""Replay a policy's generator on a recording, to find its answers, the models that it runs, and its cost."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
-"""Names of features -> the milliseconds that extracting them takes on one photograph; the same at each call."""
+"""Names of features -> milliseconds to extract them from one image; repeated calls return the same value."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """One photograph under one policy. decision is None if the policy refused.
+    """The replay of one image. decision: None if the policy refused.
 
-    ran: the models that ran; models_ms: their time, as recorded. choice_ms: what the policy itself took just now.
-    score: of the decision, see `log_odds`. look: the same when a cascade went on to its second model, with the time
-    spent until then; None if it did not.
+    ran: the models that ran. models_ms: their recorded time. choice_ms: the policy's own time in this replay. score: of
+    the decision, see `log_odds`. look: a cascade's score after its first model and the models' time until then, None if
+    the cascade ended there.
     """
 
     decision: Decision | None
@@ -43,7 +43,7 @@ def replay(
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> Replayed:
-    """Run the policy on one recorded photograph; every model is available and time never runs out."""
+    """Replay the policy on one recorded image; every model is available and time never runs out."""
     features = recording.features_of(photograph, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
@@ -67,7 +67,7 @@ def replay(
 
 
 def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
-    """Let the policy go on: what it asks for, what it decided, or None if it refused."""
+    """Resume the policy, and return the models that it requests, its decision, or None if it refused."""
     try:
         return next(steps) if predictions is None else steps.send(predictions)
     except StopIteration as stop:
@@ -79,10 +79,10 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Dec
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """How sure n answers are, see `log_odds`. final: (n,), NaN if the policy refused.
+    """Scores of n answers, see `log_odds`. final: (n,), NaN if the policy refused.
 
-    look: (n,), after a cascade's first model, NaN for images that did not go on from there. look_ms: (n,), the time of
-    the model until then.
+    look: (n,), scores after a cascade's first model, NaN for images that ended there. look_ms: (n,), the models' time
+    until then.
     """
 
     final: NDArray[np.float64]
@@ -91,26 +91,25 @@ class Scores:
 
     @classmethod
     def of(cls, replayed: Sequence[Replayed]) -> Scores:
-        """Put together those of single images."""
+        """Return the scores of replayed images."""
         looks = [one.look or (np.nan, 0.0) for one in replayed]
         final = np.array([np.nan if one.score is None else one.score for one in replayed])
         return cls(final, np.array([look for look, _ in looks]), np.array([spent_ms for _, spent_ms in looks]))
 
     @classmethod
     def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
-        """Put together those of several sets of images, in another order."""
+        """Return the concatenated scores of several sets of images, sorted by `order`."""
         names = ("final", "look", "look_ms")
         return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyReplay:
-    """One policy over n photographs.
+    """The replay of one policy on n images.
 
-    answered: (n,) class numbers, -1 if it refused. is_top5: (n,), whether the true class is among the first five of
-    the answer. ran: (n, models). choice_ms: the median of the policy's own time; it is the same work each time, and the
-    rest is the machine's noise. features: those that must be extracted first, by name. scores: None if this is no
-    policy's.
+    answered: (n,) class numbers, -1 for a refusal. is_top5: (n,), whether the true class is among the first five. ran:
+    (n, models). choice_ms: median of the policy's own time, which is the same for every image except for noise.
+    features: names of the features that the policy needs. scores: None for bounds, which are no policies.
     """
 
     answered: NDArray[np.int64]
@@ -130,7 +129,7 @@ def replay_all(
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> PolicyReplay:
-    """Replay the policy on these photographs, in their order."""
+    """Replay the policy on these images, in their order."""
     rows = list(photographs)
     column = {model: i for i, model in enumerate(recording.models)}
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)

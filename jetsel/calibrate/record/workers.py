@@ -1,4 +1,4 @@
-"""Work on many photographs in threads, which reports its progress and holds few outcomes in memory."""
+"""Process many images in threads, with reports of progress and few outcomes in memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jetsel.calibrate.record.database import Store
 Phase = Literal["reading", "comparing", "recording", "timing", "metering"]
 
 Tell = Callable[[str, int, int], None]
-"""Told which phase it is, how many are done, and of how many."""
+"""Receives the phase, the number of items done, and their total."""
 Stop = threading.Event
-"""Set if the work shall end at the next photograph."""
+"""Set to end the work at the next image."""
 
 
 def progress(phase: Phase, total: int, tell: Tell | None) -> Callable[[int], None]:
-    """Tell that none of the total is done, and return what tells how many are."""
+    """Report that nothing is done yet, and return a function that reports how many items are."""
 
     def reach(done: int) -> None:
         if tell is not None:
@@ -37,7 +37,7 @@ PAGE = 256
 
 @dataclass(frozen=True)
 class Workers:
-    """A number of threads, which report their progress; what the taker wrote for an outcome is committed by the way."""
+    """Threads that process items and report progress. The store commits meanwhile what the caller wrote to it."""
 
     store: Store
     threads: int
@@ -47,9 +47,9 @@ class Workers:
     def work(
         self, phase: Phase, work: Callable[[Item], Outcome], items: Sequence[Item]
     ) -> Generator[tuple[Item, Outcome], None, None]:
-        """Yield each item with its outcome in the order given, until stopped; few are begun and not yet yielded.
+        """Yield each item with its outcome, in the order of the items, until stopped; at most PAGE wait in memory.
 
-        An exception of `work` is raised here. Closing the generator waits for what runs and drops what waits.
+        An exception of `work` is raised here. Closing the generator waits for running items and drops the others.
         """
         reach = progress(phase, len(items), self.tell)
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")

@@ -1,4 +1,4 @@
-"""The report of a calibration: what was found, as one HTML file that opens offline."""
+"""The report of a calibration: its findings as one HTML file that opens offline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_PAGE = f"the HTML report needs matplotlib and Jinja2: {pip_install('calibrate
 class Listing(NamedTuple):
     """A table for a page or a terminal. The first cell of a row is the row's header.
 
-    text: the columns that hold words. marks: header of a row that is highlighted -> why.
+    text: indices of columns that hold words. marks: header of a highlighted row -> why it is highlighted.
     """
 
     caption: str
@@ -28,10 +28,9 @@ class Listing(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Points over a logarithmic axis, by the name of their series; finding: what is to be seen, in words.
+    """Series of points with a logarithmic x axis. finding: one sentence about what the chart shows.
 
-    joined: the series whose points a line joins. labels: text -> the point that it names. highlights: those whose
-    points get a ring.
+    joined: series whose points a line joins. labels: text -> its point. highlights: labels whose points get a ring.
     """
 
     title: str
@@ -45,7 +44,7 @@ class Chart(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What stands under one heading of a page."""
+    """The charts and tables under one heading of a page."""
 
     heading: str
     charts: Sequence[Chart]
@@ -53,23 +52,23 @@ class Section(NamedTuple):
 
 
 def render(findings: Findings, limits: Limits) -> str | None:
-    """Return the report as the text of one HTML file, to be written as UTF-8; None if a library of it is missing.
+    """Return the report as the text of one HTML file, to be written as UTF-8; None if a library is missing.
 
-    It holds small copies of the images and stays under 5 MB. limits: of the image files, which are read now.
-    Nothing in the findings is read as markup; characters that a page cannot hold are replaced.
+    It contains small copies of the images, which are read within `limits`, and stays under 5 MB. Texts of the findings
+    are escaped; characters that a page cannot carry are replaced.
     """
     pages = _pages()
     return None if pages is None else pages.page(findings, limits)
 
 
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
-    """Return the report of another command: sentences, then charts and tables under their headings."""
+    """Return the report of another command as HTML text; None if a library is missing."""
     pages = _pages()
     return None if pages is None else pages.sections_page(command, title, sentences, sections)
 
 
 def _pages() -> Any:
-    """Return what fills the templates in, None if a library of it is missing."""
+    """Return the module that fills the templates, None if a library is missing."""
     try:
         return importlib.import_module("jetsel.calibrate.report.page")
     except ModuleNotFoundError as missing:

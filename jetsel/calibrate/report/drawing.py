@@ -22,19 +22,19 @@ from jetsel.calibrate.report import Chart
 
 Point: TypeAlias = "tuple[float, float]"
 
-WIDTH_PT, HEIGHT_PT = 360.0, 300.0  # as in figure.html; the page scales it, to about one pixel each on a phone
-POINT_PT, RING_PT = 5.0, 7.0  # from the middle of a point, and of its ring, to the edge
+WIDTH_PT, HEIGHT_PT = 360.0, 300.0  # as in figure.html; the page scales a point to about one pixel on a phone
+POINT_PT, RING_PT = 5.0, 7.0  # radius of a point, and of its ring
 LINE_PT = 14.0
-DISTANCES_PT, TURNS = (8, 12, 20, 30, 42, 56, 72, 90), 16  # where a label may stand around its point
-ACROSS, UPWARDS = 32, 42  # characters that fit beneath a chart, and beside it
+DISTANCES_PT, TURNS = (8, 12, 20, 30, 42, 56, 72, 90), 16  # distances and directions of a label from its point
+ACROSS, UPWARDS = 32, 42  # characters that fit along the x axis and the y axis
 INK, SOFT, RULE = "#111111", "#555555", "#dddddd"
 SERIES = ("#0072b2", "#c44e00", "#00805d", "#a0528a", "#7a6a00")
-MARKERS = "os^Dv"  # so that series are told apart without their colours
+MARKERS = "os^Dv"  # distinguish the series without colours
 _VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule"} | {colour: f"s{i}" for i, colour in enumerate(SERIES)}
 _STYLE: Any = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-    "font.family": "DejaVu Sans",  # by which texts are measured: the page's own is narrower
+    "font.family": "DejaVu Sans",  # measures the texts; the page's own font is narrower
     "font.size": 11,
     "text.color": INK,
     "axes.labelcolor": SOFT,
@@ -50,7 +50,7 @@ _STYLE: Any = {
 
 
 def draw(chart: Chart) -> Markup:
-    """Return what stands inside of an SVG element of WIDTH_PT by HEIGHT_PT."""
+    """Return the content of an SVG element of WIDTH_PT by HEIGHT_PT."""
     out = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser's fonts have what matplotlib's lack
@@ -78,13 +78,13 @@ def _plot(axes: Axes, chart: Chart) -> None:
     for colour, marker, (name, points) in zip(SERIES, MARKERS, chart.series.items(), strict=False):
         look: Any = {"linestyle": "-" if name in chart.joined else "", "zorder": 1 if name in chart.joined else 2}
         across, up = [point[0] for point in points], [point[1] for point in points]
-        label = clean(name) or "_"  # matplotlib leaves what begins so out of the legend
+        label = clean(name) or "_"  # matplotlib omits labels that begin with _ from the legend
         axes.plot(across, up, color=colour, marker=marker, markersize=4.5, linewidth=1.5, label=label, **look)
 
 
 def _name(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Write each label where it covers no point and no other label, highlights first; one without room is left out."""
-    figure.draw_without_rendering()  # the layout is known from here on
+    """Place each label where it covers no point and no other label, highlights first; omit labels without room."""
+    figure.draw_without_rendering()  # computes the layout
     figure.set_layout_engine("none")
     inside = Bbox.from_extents(axes.bbox.x0, axes.bbox.y0, figure.bbox.x1, axes.bbox.y1)
     at, labels, highlights = axes.transData.transform, chart.labels, chart.highlights
@@ -95,7 +95,7 @@ def _name(figure: Figure, axes: Axes, chart: Chart) -> None:
         look: Any = {"fontsize": 9.5, "fontweight": "bold" if text in highlights else "normal"}
         note = axes.annotate(text, labels[text], (0, 0), textcoords="offset points", ha="center", va="center", **look)
         ink = note.get_window_extent()
-        middle = (ink.y0 + ink.y1) / 2  # a browser gives each text the height of a line, whatever its letters
+        middle = (ink.y0 + ink.y1) / 2  # a browser gives each text the height of a line
         size = Bbox.from_extents(ink.x0, middle - LINE_PT / 2, ink.x1, middle + LINE_PT / 2)
         place = _free_place(size, inside, taken)
         if place is None:
@@ -111,7 +111,7 @@ def _name(figure: Figure, axes: Axes, chart: Chart) -> None:
 
 
 def _free_place(size: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> tuple[float, float, float] | None:
-    """How far to move a text from its point, across and up, and how far its edge is then; None without room."""
+    """Return how far to move a text from its point, across and up, and the distance of its edge; None without room."""
     for away, turn in itertools.product(DISTANCES_PT, range(TURNS)):
         angle = 2 * math.pi * turn / TURNS
         across, up = math.cos(angle) * (away + size.width / 2), math.sin(angle) * (away + size.height / 2)
@@ -123,7 +123,7 @@ def _free_place(size: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> tuple[float,
 
 
 def _embedded(svg: str) -> Markup:
-    """The content of matplotlib's SVG for the page: its style, and names that would stand there twice, left out."""
+    """Return the content of matplotlib's SVG without its style, and without ids, which must be unique in the page."""
     inside = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
     inside = re.sub(r"<style.*?</style>|<!--.*?-->", "", inside, flags=re.DOTALL)
     inside = re.sub(r'<g id="[^"]*"', "<g", inside)

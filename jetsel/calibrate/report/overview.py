@@ -1,4 +1,4 @@
-"""The first screen of a report: the table, which a terminal prints too, cards of what is in question, and the chart."""
+"""The first screen of a report: the overview table, which a terminal prints too, the cards and the chart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jetsel.calibrate.judge.words import change, half_width, percent, score, sho
 from jetsel.calibrate.report import Chart, Listing
 
 SINGLE = "single:"
-LONGEST = 26  # characters of a name
+LONGEST = 26  # characters that a name may have
 
 
 def statuses(findings: Findings) -> dict[str, str]:
-    """The policy that is in use, the winner, and what was in use before, each with what it is."""
+    """Return the status of the policy in use, the winner, and the policy in use before, by name."""
     current = {} if findings.current is None else {findings.current.name: "in use"}
     if findings.installed:
         return dict.fromkeys(current, "in use before") | {findings.winner: "in use now"}
@@ -22,7 +22,7 @@ def statuses(findings: Findings) -> dict[str, str]:
 
 
 def compared_results(findings: Findings) -> list[Result]:
-    """What is in use, the candidate, other policies, single models, the oracle; of each kind the fastest first."""
+    """Return the results: policy in use, candidate, other policies, single models, oracle; in each group by time."""
     comparison, marks = findings.comparison, statuses(findings)
     results = comparison.policies | {"oracle": comparison.bounds["oracle"]}
     if findings.current is not None:
@@ -39,7 +39,7 @@ def compared_results(findings: Findings) -> list[Result]:
 def overview(
     results: Sequence[Result], best_single: str, labels_from: str | None, marks: Mapping[str, str] = {}
 ) -> Listing:
-    """Return a row for each result, in their order. marks: the policies that are highlighted, and why."""
+    """Return the table with a row for each result. marks: policy to highlight -> why."""
     columns: dict[str, Callable[[Result], str]] = {
         f"{score(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(half_width(r.top1_interval))}",
         "Top-5, %": lambda r: percent(r.top5),
@@ -59,15 +59,15 @@ def overview(
 
 
 def _name(result: Result) -> str:
-    """The policy, and whether it does no more than one model."""
+    """Return the policy's name, with the model if it always runs the same one."""
     is_one = result.always is not None and not result.name.startswith(SINGLE)
     return short(f"{result.name} (always {result.always})" if is_one else result.name, LONGEST)
 
 
 def without_dominated(results: Sequence[Result], most: int, always_shown: Iterable[str]) -> list[Result]:
-    """Return at most this number of results: single models that another one dominates are left out.
+    """Return at most `most` results, if possible, by leaving out dominated single models, then the least accurate ones.
 
-    always_shown: names that stay. If it is not enough, the least accurate single models are left out, too.
+    always_shown: names that stay.
     """
     singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(always_shown)]
     room = most - (len(results) - len(singles))
@@ -79,11 +79,11 @@ def without_dominated(results: Sequence[Result], most: int, always_shown: Iterab
     return [one for one in results if one not in singles or one.name in shown]
 
 
-Point = tuple[float, float]  # mean time in ms, score in hundredths
+Point = tuple[float, float]  # mean time in ms, accuracy in percent
 
 
 def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
-    """What is in use, and the candidate or what was in use before: status, figures, and those to compare with."""
+    """Return status, result and the result to compare with (or None) of the policies that have a status."""
     marks, current = statuses(findings), findings.current
     is_other = current is not None and current.name != findings.winner
     return [
@@ -94,7 +94,7 @@ def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
 
 
 def trade_off(findings: Findings) -> Chart:
-    """Accuracy against time: every policy by its name, and the operating points that are offered as lines."""
+    """Return the chart of accuracy against time: a point for each policy, a line for offered operating points."""
     comparison, marks = findings.comparison, statuses(findings)
     series: dict[str, list[Point]] = {"Policies": [], "Single models": [], "Best possible choice": []}
     points, labels = {one.name: _point(one) for one in compared_results(findings)}, {}
@@ -125,7 +125,7 @@ def _point(result: Result) -> Point:
 
 
 def _label(name: str, mark: str | None, comparison: Comparison) -> str:
-    """A name as it stands in the chart, with what it is if that is worth a mark; what was fitted before has no name."""
+    """Return the label of a policy, with its status if it has one; a policy fitted earlier shows its status alone."""
     if mark is not None and name not in comparison.policies:
         return mark
     return f"{short(name.removeprefix(SINGLE))} ({mark})" if mark else short(name.removeprefix(SINGLE))

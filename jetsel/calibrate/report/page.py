@@ -1,4 +1,4 @@
-"""The page: one HTML file that asks nothing of the network and runs no script, filled in by Jinja2."""
+"""Fill in the report's page with Jinja2: one HTML file that needs no network and runs no script."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from jetsel.calibrate.report.drawing import draw
 from jetsel.calibrate.report.overview import cards, compared_results, overview, statuses, trade_off
 from jetsel.image import Limits
 
-SIDE_PX = 144  # of the longer side
-QUALITY = 70  # of JPEG: 3 KB for most images, and 10 KB for noise
-LONGEST_PATH, LONGEST = 80, 120  # characters of a path, and of a class in a table
+SIDE_PX = 144  # longer side of the small copies
+QUALITY = 70  # JPEG quality: most images take 3 KB, noise takes 10 KB
+LONGEST_PATH, LONGEST = 80, 120  # characters that a path and a class in a table may have
 
 
 class PageImage(Struct, frozen=True):
-    """One image of the page. jpeg: base64, or None, and then `missing` says why."""
+    """One image of the page. jpeg: in base64, None if `missing` says why there is none."""
 
     found: ImageFinding
     path: str
@@ -40,13 +40,13 @@ class PageImage(Struct, frozen=True):
 
     @property
     def policies(self) -> dict[str, list[str]]:
-        """The policies by their answer, the right one first."""
+        """Answer -> policies that gave it, the right answer first."""
         answers = dict.fromkeys(sorted(self.found.answers.values(), key=lambda answer: answer != self.found.label))
         return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
 
 
 def shown(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
-    """Read the images of a sample."""
+    """Return the images of a sample with small copies."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
         PageImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
@@ -55,7 +55,7 @@ def shown(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
 
 
 def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
-    """Return a small JPEG in base64, or None and why there is none."""
+    """Return a small JPEG in base64 and an empty text, or None and the reason why there is none."""
     try:
         if not path.is_file():
             return None, "This image is no longer on disk."
@@ -67,12 +67,12 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
 
 
 def _doubtful(doubtful: DoubtfulFindings, limits: image.Limits) -> dict[str, list[PageImage]]:
-    """Read the doubtful images, by their kind."""
+    """Return the doubtful images with small copies, by kind."""
     return {kind: shown(getattr(doubtful, kind), limits) for kind in ("contradicted", "near", "far")}
 
 
 def page(findings: Findings, limits: Limits) -> str:
-    """Return the page's text. limits: of the images that it shows."""
+    """Return the HTML text of a calibration's report. limits: for reading its images."""
     results, best_single = compared_results(findings), findings.comparison.best_single
     return rendered(
         "page.html",
@@ -91,7 +91,7 @@ def page(findings: Findings, limits: Limits) -> str:
 
 
 def _next_steps(findings: Findings) -> list[tuple[str, str]]:
-    """What the owner can do now, each with the command for it."""
+    """Return what the owner can do next, each with its command."""
     command = findings.command
     if findings.installed:
         return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.family)}")]
@@ -106,12 +106,12 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
 
 
 def sections_page(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return the text of a page of sentences, then of charts and tables under their headings."""
+    """Return the HTML text of a page with sentences, then charts and tables under headings."""
     return rendered("sections.html", command=command, title=title, sentences=sentences, sections=sections)
 
 
 def rendered(name: str, **values: Any) -> str:
-    """Fill in one of the templates of this folder."""
+    """Return the text of one of this folder's templates, filled in with the values."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jetsel.calibrate", "report"),
         autoescape=True,
@@ -126,12 +126,12 @@ def rendered(name: str, **values: Any) -> str:
 
 
 def _written(value: Any) -> Any:
-    """What Jinja2 writes of a value, before it escapes it."""
+    """Return the value for Jinja2 to escape and write, without characters that a page cannot carry."""
     return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _classes(findings: Findings) -> Listing | None:
-    """The classes of the winner, the worst first; None if there are none."""
+    """Return the table of the winner's classes, the least accurate first; None if there are none."""
     columns = ["Class", "Images", "Right, %", "Most frequent wrong answers"]
     refused_at = findings.refused_at
     columns += [] if refused_at is None else [f"Refused, % (at most {words.level(refused_at)} wrong)"]
@@ -143,11 +143,11 @@ def _classes(findings: Findings) -> Listing | None:
     return Listing(findings.winner, columns, rows, (3,)) if rows else None
 
 
-NOTHING = "\u2013"  # of a level that is not promised
+NOTHING = "\u2013"  # the cell of an unknown share
 
 
 def promises_heading(promises: Promises, shown: float | None) -> str:
-    """The heading. shown: the level that it names, None if none is promised."""
+    """Return the heading of the promises. shown: the level that it names, None if none is promised."""
     for one in promises.kept:
         if one.wrong_at_most == shown:
             return f"Promises: at most {level(shown)} wrong, {percent(one.answered)} % of the images answered"
@@ -155,7 +155,7 @@ def promises_heading(promises: Promises, shown: float | None) -> str:
 
 
 def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Listing:
-    """The levels of a policy, by rising level."""
+    """Return the table of a policy's levels, promised or not, in rising order."""
     columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
     columns += ["Unknown images refused, %"] if unknown_images else []
     cells = len(columns) - 1
