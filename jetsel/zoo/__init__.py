@@ -1,4 +1,4 @@
-"""Which models there are: what each says of itself, where it lives, and the starter family that ships with jetsel."""
+"""Models on disk: their manifests, labels and folders, and how they are added, changed and removed."""
 
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest

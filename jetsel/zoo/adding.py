@@ -1,4 +1,4 @@
-"""Adds one model to a folder, a head on a backbone that is there, or a model made of another; each is tried first."""
+"""Add a model, a head, or a derived model to a folder; each is tried first."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 Try = Callable[[Weights], TrialRun]
 """Runs a model."""
 Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
-"""Returns what the manifest is to say of its preprocessing; raises if it is wrong, or if there is no manifest yet."""
+"""Returns the preprocessing for the manifest; raises if it is wrong, or if there is no manifest yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription(FamilyRequest):
-    """What is known of a model beside its file; None is found out.
+    """A new model, except for its file; None values are read from the file.
 
-    spec: a convention, see zoo/conventions.py. weights: what the file is named after if several models share it.
-    exclusive: whether each image has exactly one class although the model gives each a probability by itself.
-    tensors_sha256, recipe, licence, precision_choice, preprocessing: see Manifest.
+    spec: a convention, see zoo/conventions.py. weights: base name of a weights file that several models share.
+    exclusive: each image has exactly one class, although the model ends in a sigmoid. tensors_sha256, recipe, licence,
+    precision_choice, preprocessing: see Manifest.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ModelDescription(FamilyRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """Where models are: the folders that the daemon reads, and where one is added unless `folder` says another."""
+    """The folders of models: those that the daemon reads, and the one to add to, which is `folder` or the default."""
 
     folders: Sequence[Path]
     default: Path
@@ -65,16 +65,13 @@ class Where:
 
     @property
     def is_read(self) -> bool:
-        """Whether the daemon reads the folder: one that it does not may hold models of the same names."""
+        """Whether the daemon reads the folder; another folder may hold models of the same names."""
         return self.folder is None or self.folder.resolve() in [folder.resolve() for folder in self.folders]
 
 
 @dataclass(frozen=True)
 class Added:
-    """The model as it was added, how many classes it has, and what its owner should know of its family.
-
-    changes: what was put right in its file, one line each.
-    """
+    """An added model and its number of classes. notes: about its family, for the owner. changes: made to its file."""
 
     model: Model
     classes: int
@@ -85,9 +82,9 @@ class Added:
 def add_model(
     onnx: Path, description: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
 ) -> Added:
-    """Add the model in the file `onnx`, or change nothing.
+    """Add the model in the file `onnx`.
 
-    check: proves the preprocessing. Raises ManifestError, or what `try_it` and `check` do, that names the repair.
+    check: proves the preprocessing. Raises ManifestError or the errors of `try_it` and `check`; then nothing is added.
     """
     folder = where.folder
     folders = [] if folder is None or not folder.is_dir() else [folder]
@@ -187,12 +184,11 @@ def derived(
     parameters: int,
     words: str,
 ) -> Manifest:
-    """Return the manifest of a file with this hash.
+    """Return the manifest of a model derived from `parent`. sha256: of its file. labels_sha256: of the labels file.
 
-    labels_sha256: of the family's labels. spec: what it takes. tried: what it was seen to do. parameters: numbers
-    in its weights. words: how it was made.
+    tried: the result of a trial run. parameters: number of weights. words: how it was made.
     """
-    is_same = sha256 == parent.sha256  # then only what it takes differs
+    is_same = sha256 == parent.sha256  # then only the input differs
     return manifest_of(
         msgspec.to_builtins(parent),
         name=name,
@@ -203,7 +199,7 @@ def derived(
         outputs=("logits",) if tried.embedding_width is None else ("logits", "embedding"),
         embedding_width=tried.embedding_width,
         latency_ms=tried.latency_ms,
-        multiply_accumulates=None,  # it has a latency
+        multiply_accumulates=None,  # not needed beside latency_ms
         parameters=parameters,
         tensors_sha256=parent.tensors_sha256 if is_same else None,
         recipe=parent.recipe if is_same else None,
@@ -216,10 +212,10 @@ def derived(
 def family_of_heads(
     zoo: Zoo, backbone: Family, name: str | None, photos: Path, labels: bytes, *, replace: bool
 ) -> tuple[NewFamily, dict[str, Model]]:
-    """Return the family of heads for a folder of images, and the models that they replace, by name.
+    """Return the family of new heads for a folder of images, and the models that the heads replace, by name.
 
-    name: the one that the owner names. labels: of the folder's classes; those returned have the family's own order.
-    Raises ManifestError, which names the repair, before anything is trained.
+    name: chosen by the owner, or None. labels: of the folder's classes; the returned family keeps an existing order.
+    Raises ManifestError if the heads cannot be added, so that nothing is trained in vain.
     """
     place, likely = path_text(photos.resolve()), plain_name(photos.resolve().name)
     request = FamilyRequest(family=name, likely_family=likely, labels=labels, labels_from=photos, origin=place)
@@ -246,11 +242,10 @@ def family_of_heads(
 def heads_beside(
     zoo: Zoo, name: str, kind: str, base: str | None, photos: Path, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
-    """Return the backbones of heads for another kind of images, their family, and the models that they replace by name.
+    """Return backbones named as the new models, the family of their heads, and the models that these replace by name.
 
-    The backbones have the names of the new models. name: of the family, whose labels stay. base: the one of its models
-    to build on, None for one on each backbone. Raises ManifestError, which names the repair, before anything is
-    trained.
+    The heads are for another kind of images in family `name`, whose labels stay. kind: ends the new names. base: the
+    model to build on, None for one head on each backbone. Raises ManifestError if the heads cannot be added.
     """
     family = zoo.families.get(name)
     if family is None:
@@ -262,7 +257,7 @@ def heads_beside(
         raise ManifestError(f"--backbone: family {name} has no model {base}{near}; it has {', '.join(by_name)}")
     able = {
         (model.manifest.sha256, model.manifest.input): model
-        for model in reversed(family.models)  # so that of heads on the same backbone the first one names it
+        for model in reversed(family.models)  # reversed: the first of several heads on one backbone counts
         if base in (None, model.manifest.name) and model.manifest.embedding_width is not None
     }
     if not able:
@@ -288,17 +283,17 @@ def heads_beside(
 
 
 def _named(base: Model, name: str) -> Model:
-    """Return the backbone of a model under another name."""
+    """Return a model's backbone under another name."""
     before = base.manifest
     source = f"the backbone of {before.name} ({before.source})"
     return with_(base, manifest=manifest_of(msgspec.to_builtins(before), name=name, source=source, derived_from=None))
 
 
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
-    """Put a headed model into a folder, or in the place of `old`; raises ManifestError.
+    """Add a model made of a backbone and a head to a folder, or replace `old`; raises ManifestError.
 
-    head: the content of its file. classes: of the backbone's family. The backbone's file is not copied if the folder
-    holds it already.
+    head: the content of its file. classes: number of the backbone's own classes. The backbone's file is copied unless
+    the folder holds it already.
     """
     labels = hashlib.sha256(family.labels).hexdigest()
     digest = hashlib.sha256(head).hexdigest()

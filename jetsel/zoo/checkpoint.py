@@ -1,4 +1,4 @@
-"""Read tensors from a checkpoint in torch's legacy format without torch: by an unpickler that knows tensors alone.
+"""Read tensors from a checkpoint in torch's legacy format without torch, by an unpickler that accepts only tensors.
 
 The format (torch.serialization._legacy_save): four pickles (a magic number, a version, facts of the machine, the
 tensors, which name their storages), a pickled list of those storages, and each storage's numbers, little-endian.
@@ -27,7 +27,7 @@ _DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError
 
 
 class _Storage:
-    """Numbers that tensors are views of; they come after all pickles."""
+    """Numbers that tensors are views of; the file holds them after all pickles."""
 
     def __init__(self, kind: np.dtype[Any], count: int) -> None:
         self.kind, self.count = kind, count
@@ -35,7 +35,7 @@ class _Storage:
 
 
 class _Tensor:
-    """A view of a storage, as torch._utils._rebuild_tensor_v2 is given it."""
+    """A view of a storage, with the arguments of torch._utils._rebuild_tensor_v2."""
 
     def __init__(
         self, storage: _Storage, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], *_: Any
@@ -43,7 +43,7 @@ class _Tensor:
         self.storage, self.offset, self.shape, self.stride = storage, offset, shape, stride
 
     def array(self) -> NDArray[Any]:
-        """Return a copy of the numbers; raises ValueError if they do not all lie in the storage."""
+        """Return a copy of the numbers; raises ValueError if the view exceeds its storage."""
         numbers, sides = self.storage.numbers, [*zip(self.shape, self.stride, strict=True)]
         last = self.offset + sum((side - 1) * step for side, step in sides)
         is_within = self.offset >= 0 and last < len(numbers) and math.prod(self.shape) <= len(numbers)
@@ -54,22 +54,22 @@ class _Tensor:
 
 
 class _Plain(pickle.Unpickler):
-    """Numbers, texts, lists and the like: no name is looked up."""
+    """Unpickles numbers, texts, lists and the like, and refuses every class and function."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
-        """Refuse every name."""
+        """Raise UnpicklingError."""
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
 
 
 class _Tensors(pickle.Unpickler):
-    """Tensors by name: what else a pickle may name is refused before it is looked up."""
+    """Unpickles tensors by name, and refuses every other class and function without importing it."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.storages: dict[str, _Storage] = {}
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for one of the names that tensors are made of."""
+        """Return the replacement for a name of torch that tensors need; raises UnpicklingError for any other."""
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
@@ -79,15 +79,15 @@ class _Tensors(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
 
     def persistent_load(self, pid: Any) -> _Storage:
-        """Return the storage of this key, the same one each time."""
+        """Return the storage with this key, the same object each time."""
         _, kind, key, _, count, _ = pid
         return self.storages.setdefault(key, _Storage(np.dtype(kind), count))
 
 
 def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
-    """Return the tensors by name, of float32 or int64; content: the file, called `name` in messages.
+    """Return the tensors, float32 or int64, by name. content: of the file. name: of the file, for messages.
 
-    What a file can have allocated is bounded by its own size. Raises ManifestError if it is not such a checkpoint.
+    The file's size bounds the memory that it can allocate. Raises ManifestError if it is not such a checkpoint.
     """
     file = io.BytesIO(content)
     try:
@@ -109,9 +109,9 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _load(unpickler: pickle.Unpickler, file: io.BytesIO) -> Any:
-    """Return the next pickle; raises ValueError if it numbers what it remembers beyond its bytes.
+    """Return the next pickle's object; raises ValueError if a memo index exceeds the pickle's bytes.
 
-    The unpickler allocates a table as long as the largest number.
+    The unpickler allocates a memo table as long as the largest index.
     """
     begin = file.tell()
     numbers = [int(arg or 0) for opcode, arg, _ in pickletools.genops(file) if opcode.name in _PUTS]

@@ -1,4 +1,4 @@
-"""Whether an ONNX file can be served as a classifier, and what is put right in the copy that is served."""
+"""Check whether an ONNX file can be served as a classifier, and adapt its input and output in the served copy."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 LOGITS, EMBEDDING = "logits", "embedding"
 _TYPES = {"float32": 1, "uint8": 2, "float16": 10, "double": 11}  # of TensorProto.DataType
-_GREY = [[[[0.299]], [[0.587]], [[0.114]]]]  # of red, green and blue: ITU-R BT.601, as Pillow and OpenCV have it
+_GREY = [[[[0.299]], [[0.587]], [[0.114]]]]  # weights of red, green and blue: ITU-R BT.601, as in Pillow and OpenCV
 _LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", constant=0.5), Step("Floor"))
 
 
 @dataclass(frozen=True)
 class GraphInput:
-    """What a graph takes.
+    """The input of a graph.
 
-    kind: of its numbers; uint8 are levels of 0 to 255. batch: images at a time, None for any number. channels: 3, or 1
-    for grey. is_cast: whether the graph itself begins with a cast.
+    kind: element type; uint8 means levels from 0 to 255. batch: number of images, None for any. channels: 3, or 1 for
+    grey. is_cast: whether the graph itself begins with a cast.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class GraphInput:
         return f"{' x '.join(map(str, sides))} {self.kind}"
 
     def steps(self) -> dict[str, tuple[Step, ...]]:
-        """Return the steps that make it of float32 images (n, 3, height, width), by what they do."""
+        """Return the steps that convert float32 images (n, 3, height, width) into this input, by description."""
         steps: dict[str, tuple[Step, ...]] = {}
         if self.channels == 1:
             steps["a conversion to grey"] = (Step("Conv", constant=_GREY),)
@@ -50,17 +50,17 @@ class GraphInput:
             steps["rounding"] = _LEVELS
         if self.is_channels_last:
             steps["a transpose"] = (Step("Transpose", {"perm": [0, 2, 3, 1]}),)
-        if self.kind != "float32" and not (self.kind == "uint8" and self.is_cast):  # TensorRT has no uint8 inside
+        if self.kind != "float32" and not (self.kind == "uint8" and self.is_cast):  # TensorRT cannot compute with uint8
             steps["a cast"] = (Step("Cast", {"to": _TYPES[self.kind]}),)
         return steps
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model, what it takes, which tensor its logits are, and what is put right in the copy that is served.
+    """A model with its input and its tensor of logits, and the changes for the served copy.
 
-    behind: the steps that make that tensor (n, classes) float32. changes: what was put right, one line each; empty if
-    the model takes float32 images (n, 3, height, width) and has the output `logits` already.
+    behind: the steps that convert the logits to (n, classes) float32. changes: one line for each change; empty if the
+    model already takes float32 images (n, 3, height, width) and has the output `logits`.
     """
 
     model: ModelProto
@@ -70,7 +70,7 @@ class Classifier:
     changes: tuple[str, ...]
 
     def served(self) -> bytes:
-        """Return the file of the copy."""
+        """Return the served copy as the content of an ONNX file."""
         from onnx import ModelProto
 
         changed = ModelProto()
@@ -88,9 +88,9 @@ class Classifier:
         return content
 
     def spec(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what InputSpec holds beside the size: as given, or what the type and the channels imply.
+        """Return the given values of InputSpec (without the size), changed as the graph's type and channels imply.
 
-        Raises ManifestError.
+        Raises ManifestError if a grey input has different means or deviations for the channels.
         """
         if self.image.kind == "uint8":
             given = {**given, **LEVELS}
@@ -110,11 +110,11 @@ def classifier_of(
     *,
     exclusive: bool = False,
 ) -> Classifier:
-    """Read both ends of a graph, and settle what the owner of the model did not say.
+    """Return the classifier in a graph: its input, its logits, and the changes that it needs.
 
-    name: what messages call it. classes: of the labels. input_px: width and height, needed if the file leaves them
-    open. output: the tensor that holds the logits, needed if several could. exclusive: see ModelDescription. Raises
-    ManifestError that names the repair.
+    name: for messages. classes: number of labels. input_px: width and height, needed if the file leaves them open.
+    output: the tensor of logits, needed if there are several candidates. exclusive: see ModelDescription. Raises
+    ManifestError if it is no classifier or needs an option.
     """
     image = _input(name, model, input_px)
     ends = GraphEnds(model, classes)
@@ -136,9 +136,9 @@ def classifier_of(
 
 
 def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
-    """Return what a graph takes; raises ManifestError unless that is images of one or three channels."""
+    """Return the graph's input; raises ManifestError unless it takes images with one or three channels."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in weights]  # older files name weights here, too
+    inputs = [value for value in model.graph.input if value.name not in weights]  # older files list weights here too
     if len(inputs) != 1:
         names = ", ".join(value.name for value in inputs[:5]) or "none"
         raise ManifestError(
@@ -163,7 +163,7 @@ def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> Gr
 
 
 def _layout(name: str, value: str, shape: list[int | None]) -> tuple[int, bool]:
-    """Return the number of channels, and whether they stand last; raises ManifestError."""
+    """Return the number of channels, and whether they are the last dimension; raises ManifestError for other shapes."""
     if len(shape) == 4:
         for channels, side in ((3, 1), (3, 3), (1, 1), (1, 3)):
             if shape[side] == channels:
@@ -177,9 +177,9 @@ def _layout(name: str, value: str, shape: list[int | None]) -> tuple[int, bool]:
 
 
 def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) -> tuple[int, int]:
-    """Return height and width; raises ManifestError.
+    """Return height and width; raises ManifestError if they contradict each other, are unknown or too large.
 
-    sides: those that the file fixes, None for an open one. input_px: what the owner said, width first.
+    sides: height and width in the file, None if open. input_px: the owner's width and height.
     """
     size = (None, None) if input_px is None else (input_px[1], input_px[0])
     for side, given in zip(sides, size, strict=True):
@@ -199,9 +199,9 @@ def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) 
 
 
 def _logits(name: str, ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
-    """Return the output that was chosen, the softmax or sigmoid that it is the result of, if any, and the logits.
+    """Return the chosen output, the softmax or sigmoid that it comes from ("" for none), and the tensor of logits.
 
-    Raises ManifestError, also if it is known to hold other numbers.
+    Raises ManifestError if no output can be chosen, or if the chosen one has no logits.
     """
     if output_name is not None and output_name not in ends.makers:
         raise ManifestError(f"{name}: computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")

@@ -1,4 +1,4 @@
-"""What can be done to a model's ONNX file alone: 8-bit numbers, 16-bit numbers."""
+"""Convert an ONNX model to 8-bit or 16-bit numbers without training."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from jetsel.zoo.onnx_model import input_of
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-MOST_SHOWN = 256  # photographs by which ranges are found
+MOST_SHOWN = 256  # images that determine the ranges
 NEEDS_CONVERTER = f"fp16 needs onnxconverter-common: {pip_install('export')}"
 
 
 def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:
-    """Quantise to 8 bits with the ranges that photographs give, weights channel by channel, as Q/DQ nodes.
+    """Return the model in 8 bits as Q/DQ nodes: weights per channel, activations by their ranges on images.
 
-    model: of one size. shown: (n, 3, height, width) as the model takes them. symmetric: activations around 0 and
-    signed, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError if an operator
+    model: with a fixed input size. shown: preprocessed images, (n, 3, height, width). symmetric: signed activations
+    around 0, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError if an operator
     cannot be quantised.
     """
     from onnx import load, save
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
-        """Hands out the photographs one by one."""
+        """Gives the quantiser one image at a time."""
 
         def __init__(self) -> None:
             name = input_of(model)
@@ -47,7 +47,7 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
     signs = {"ActivationSymmetric": symmetric, "WeightSymmetric": True}
     logging.getLogger().addFilter(_no_advice)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that older quantisers use what newer libraries will drop
+        warnings.simplefilter("ignore")  # deprecation warnings of older quantisers
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
         save(model, before)
         try:
@@ -61,7 +61,7 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
                 weight_type=QuantType.QInt8,
                 extra_options=signs,
             )
-        except Exception as error:  # onnxruntime's quantiser raises whatever it meets
+        except Exception as error:  # onnxruntime's quantiser raises many types
             raise CalibrationError(
                 f"it cannot be quantised: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
                 "export the model with plain convolutions and dense layers"
@@ -75,14 +75,14 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
 
 
 def fp16(model: ModelProto) -> ModelProto:
-    """Keep weights and compute in 16 bits; inputs and outputs stay of 32. Raises CalibrationError."""
+    """Return the model in 16 bits; inputs and outputs stay 32 bits wide. Raises CalibrationError if it cannot."""
     try:
         from onnxconverter_common import float16
     except ImportError as error:
         raise CalibrationError(NEEDS_CONVERTER) from error
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of each number that 16 bits cannot hold: the answers are compared later
+            warnings.simplefilter("ignore")  # about numbers out of range: answers are compared later
             made: ModelProto = float16.convert_float_to_float16(_outputs_apart(model), keep_io_types=True)
     except ValueError as error:
         raise CalibrationError(f"it cannot be converted to 16 bits: {error}; use another method") from error
@@ -90,7 +90,7 @@ def fp16(model: ModelProto) -> ModelProto:
 
 
 def _outputs_apart(model: ModelProto) -> ModelProto:
-    """Return a copy whose outputs nothing inside reads: the converter casts outputs, and their readers with them."""
+    """Return a copy in which no node reads an output: the converter casts outputs and would break their readers."""
     from onnx import ModelProto, helper
 
     made = ModelProto()
@@ -106,5 +106,5 @@ def _outputs_apart(model: ModelProto) -> ModelProto:
 
 
 def _no_advice(record: logging.LogRecord) -> bool:
-    """Whether a line of the log is no advice of the quantiser's on how to use it."""
+    """Whether to keep a log record, that is, unless it is the quantiser's advice to pre-process the model."""
     return "pre-process" not in record.getMessage()

@@ -1,7 +1,7 @@
-"""How the frameworks in which classifiers are trained prepare an image, by the names that `--like` takes.
+"""The preprocessing conventions of frameworks that train classifiers, by the names that `--like` takes.
 
-A convention is a dict of InputSpec, less the size, in which `crop_share` may stand for `resize_px`: the share of the
-shorter side that the crop keeps. The comment on each says where it comes from.
+A convention is a dict of InputSpec without the size. `crop_share`, the share of the shorter side that the crop keeps,
+may replace `resize_px`. The comment above each convention gives its source.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "mean": (103.939 / 255, 116.779 / 255, 123.68 / 255),
         "std": _LEVELS,
     },
-    # The same files: mode="tf" (MobileNet, Inception, Xception, NASNet).
+    # Keras, the files above: mode="tf" (MobileNet, Inception, Xception, NASNet).
     "keras-tf": {**STRETCHED, **SIGNED, "interpolation": "bilinear"},
-    # The same files: mode="torch" (DenseNet).
+    # Keras, the files above: mode="torch" (DenseNet).
     "keras-torch": {**STRETCHED, **STANDARDISED, "interpolation": "bilinear"},
-    # keras/src/applications/efficientnet.py, convnext.py, mobilenet_v3.py: the model has a Rescaling layer of its own.
+    # keras/src/applications/efficientnet.py, convnext.py, mobilenet_v3.py: the model contains a Rescaling layer.
     "keras-levels": {**STRETCHED, **LEVELS, "interpolation": "bilinear"},
-    # teachablemachine-community, snippets/markdown/image/tensorflow/keras.md: ImageOps.fit with Lanczos, to which
-    # bicubic comes nearest here; level / 127.5 - 1.
+    # teachablemachine-community, snippets/markdown/image/tensorflow/keras.md: ImageOps.fit with Lanczos (bicubic is
+    # the nearest here); level / 127.5 - 1.
     "teachable-machine": {**CROPPED, **SIGNED, "interpolation": "antialiased-bicubic"},
     # PaddleClas 2.5, deploy/configs/inference_cls.yaml: resize_short 256, size 224, OpenCV's bilinear.
     "paddle": {**CROPPED, **STANDARDISED, "interpolation": "bilinear", "crop_share": 224 / 256},
-    # OpenCV 4, cv2.imread and dnn.blobFromImage(scalefactor=1 / 255): swapRB and crop are False unless they are given.
+    # OpenCV 4, cv2.imread and dnn.blobFromImage(scalefactor=1 / 255): swapRB and crop are False by default.
     "opencv": {**STRETCHED, **SCALED, "interpolation": "bilinear", "channels": "bgr"},
 }
 
 
 def convention(name: str, width_px: int, height_px: int) -> InputSpec:
-    """Return how a framework prepares images for an input of this size; raises ManifestError for an unknown name."""
+    """Return a framework's preprocessing for an input of this size; raises ManifestError for an unknown name."""
     return msgspec.convert(sized(values_of(name), width_px, height_px), InputSpec)
 
 
@@ -75,7 +75,7 @@ def values_of(name: str) -> dict[str, Any]:
 
 
 def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
-    """Return an InputSpec's values of a convention's, for an input of this size."""
+    """Return the values of an InputSpec for a convention and an input of this size."""
     values = {**spec, "width_px": width_px, "height_px": height_px}
     share = values.pop("crop_share", None)
     if share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
@@ -85,9 +85,9 @@ def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]
 
 
 def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of an InputSpec, or of a convention for its size, with these in their place.
+    """Return the values of `spec` with `options` applied. like: a convention that replaces `spec` except for its size.
 
-    Raises ManifestError for an unknown name.
+    Raises ManifestError for an unknown convention.
     """
     before = spec if like is None else convention(like, spec.width_px, spec.height_px)
     resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}

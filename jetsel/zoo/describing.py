@@ -1,7 +1,7 @@
-"""What is said of a model by its owner, by its file's metadata, and by the files beside it; the first counts.
+"""Collect a model's description from the owner's options, its file's metadata, and the files beside it, in this order.
 
-What is said are the values of a convention (zoo/conventions.py), `labels`, a text, `input_px`, width and height, and
-`inexact`, how far the convention is not that of the source.
+The values are those of a convention (zoo/conventions.py), `labels` (a text), `input_px` (width and height), and
+`inexact` (how the convention differs from the source). The first source of a value counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _UINT8 = 2  # of TensorProto.DataType
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
-_GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of the first source that has `resize`, and options
+_GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of options and the first source with `resize`
 _JSON: dict[str, neighbours.Reader] = {
     "preprocessor_config.json": neighbours.of_hugging_face,
     "config.json": neighbours.of_config,
@@ -37,7 +37,7 @@ _TEXTS = ("labels.txt", "classes.txt", "imagenet_classes.txt")
 
 
 class Said(NamedTuple):
-    """What one source says."""
+    """The values that one source gives."""
 
     source: str
     values: dict[str, Any]
@@ -45,10 +45,10 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """What all sources say together.
+    """The values of all sources together.
 
-    labels: the content of a labels file. spec: a convention, without mean and std if nobody says them. input_px: None
-    to take the graph's. sources: of each value by its name, `labels` too. lines: the values by source, for the owner.
+    labels: the content of a labels file. spec: a convention, without mean and std if no source gives them. input_px:
+    None to use the graph's size. sources: name of a value -> its source. lines: the values by source, for the owner.
     """
 
     labels: bytes
@@ -59,7 +59,7 @@ class Description:
 
     @property
     def prepared_by(self) -> str:
-        """The sources of the preprocessing; raises ManifestError, which names the repair, if there is none."""
+        """The sources of the preprocessing; raises ManifestError if there is none."""
         if not {"mean", "std"} <= set(self.spec):
             raise ManifestError(
                 "neither the file nor one beside it says how the model's images are prepared: name what it was trained "
@@ -70,7 +70,7 @@ class Description:
 
 
 def onnx_in(path: Path) -> Path:
-    """Return the ONNX file that a path is, or that its folder holds; raises ManifestError if several may be meant."""
+    """Return the path, or the one ONNX file in it if it is a folder; raises ManifestError if the choice is unclear."""
     if not path.is_dir():
         return path
     usual = [path / name for name in ("model.onnx", "onnx/model.onnx") if (path / name).is_file()]
@@ -82,9 +82,9 @@ def onnx_in(path: Path) -> Path:
 
 
 def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -> Description:
-    """Return what is said of the model in a file, by its owner's options, its metadata, and the files beside it.
+    """Return the description of the model in a file, from options, metadata, and the files beside it.
 
-    tell: takes a line for the owner. Raises ManifestError if the file says that it is no classifier, or if nothing
+    tell: takes a line for the owner. Raises ManifestError if a source shows that it is no classifier, or if no source
     names the classes.
     """
     model = read_model(onnx)
@@ -128,13 +128,13 @@ def _input(model: ModelProto) -> Any:
 
 
 def _is_open(model: ModelProto) -> bool:
-    """Whether the file leaves a side of its input open."""
+    """Whether a dimension of the input, other than the batch, is not fixed in the file."""
     taken = _input(model)
     return taken is not None and not all(side.dim_value for side in taken.shape.dim[1:])
 
 
 def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:
-    """Yield what the metadata says, then the files beside a model, or above it if it lies in a folder `onnx`."""
+    """Yield the values of the metadata, then of files beside the model, or one level up if its folder is `onnx`."""
     taken, name = _input(model), path_text(Path(onnx.name))
     if taken is not None and taken.elem_type == _UINT8:
         yield Said(f"uint8 input of {name}", LEVELS)
@@ -150,7 +150,7 @@ def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iter
 
 
 def _said(source: str, content: dict[str, Any] | Path, read: neighbours.Reader, tell: Callable[[str], None]) -> Said:
-    """Return what a source says: nothing, and a line for the owner, if it cannot be read; raises ManifestError."""
+    """Return a source's values; if it cannot be read, none, and `tell` the reason. Raises ManifestError from `read`."""
     try:
         return Said(
             source, read(json.loads(read_bounded(content, MAX_BYTES)) if isinstance(content, Path) else content)

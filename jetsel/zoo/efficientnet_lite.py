@@ -1,8 +1,8 @@
-"""EfficientNet-Lite as an ONNX graph, made of its published tensors.
+"""Build EfficientNet-Lite as an ONNX graph from its published tensors.
 
-The architecture is that of EfficientNet (Tan and Le, ICML 2019, Table 1) as its Lite variants change it (TensorFlow's
-tpu repository, models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6 in place of swish, and a first and
-last stage that no variant widens or deepens.
+The architecture is EfficientNet (Tan and Le, ICML 2019, Table 1) with the changes of the Lite variants (TensorFlow's
+tpu repository, models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6 instead of swish, and first and
+last stages with fixed width and depth.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 RECIPE = "efficientnet-lite graph 1"
-"""Raise it whenever the graph answers differently for the same tensors."""
+"""Must be raised with each change after which the graph answers differently for the same tensors."""
 
-_EPSILON = 1e-3  # of batch normalisation, as the reference has it
-_IR_VERSION = 8  # ONNX Runtime 1.10, the last for Python 3.6, loads it
+_EPSILON = 1e-3  # of batch normalisation, as in the reference
+_IR_VERSION = 8  # the newest that ONNX Runtime 1.10, the last for Python 3.6, loads
 
 Tensors = Mapping[str, NDArray[Any]]
 
 
 class _Stage(NamedTuple):
-    """One row of Table 1: how many blocks, their kernel's side, the first one's stride."""
+    """One row of Table 1: number of blocks, side of their kernels, stride of the first block."""
 
     blocks: int
     kernel: int
@@ -48,7 +48,7 @@ _STAGES = (
     _Stage(1, 3, 1),
 )
 DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
-"""By variant, how many times as many blocks its stages have; widths show in the tensors."""
+"""Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
 
 
 def digest(tensors: Tensors) -> str:
@@ -62,10 +62,10 @@ def digest(tensors: Tensors) -> str:
 
 
 def graph_of(tensors: Tensors, variant: str) -> ModelProto:
-    """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for photographs of any size.
+    """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for images of any size.
 
-    Batch normalisations are folded into the convolutions. Padding is TensorFlow's SAME, which depends on the size, so
-    that one graph serves every size. Raises ManifestError if the tensors are of another network.
+    Batch normalisations are folded into the convolutions. Padding is SAME, which depends on the image's size, so one
+    graph serves every size. Raises ManifestError if the tensors are of another architecture.
     """
     try:
         return _Graph(tensors).model(DEPTHS[variant])
@@ -74,16 +74,16 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
 
 
 class _Graph:
-    """Nodes and constants, as they are added."""
+    """Collects the nodes and constants of a graph."""
 
     def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
-        self._channels: dict[str, int] = {}  # of each tensor that a block may add to another
+        self._channels: dict[str, int] = {}  # by tensor, to see whether a block can add its input
 
     def model(self, depth: float) -> ModelProto:
-        """Return the whole graph; depth: how many times as many blocks each stage has."""
+        """Return the whole graph. depth: factor of the number of blocks in each stage."""
         import onnx
         from onnx import TensorProto, helper
 
@@ -116,7 +116,7 @@ class _Graph:
         return made
 
     def _block(self, given: str, prefix: str, stride: int) -> str:
-        """Add an inverted residual block: widen, filter each channel, narrow; add what was given if shapes agree."""
+        """Add an inverted residual block: widen, filter each channel, narrow, and add the input if the shapes agree."""
         tensor, expand = given, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
             tensor = self._convolution(tensor, expand, f"{prefix}_bn0")

@@ -1,4 +1,4 @@
-"""Write a torch classifier as an ONNX file with two outputs: its logits, and the embedding that they are read from."""
+"""Export a torch classifier as an ONNX file with two outputs: the logits, and the embedding before the last layer."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     import torch
 
 OPSET = 13  # ONNX Runtime 1.10, the last for Python 3.6, loads it; so does TensorRT 8.2
-_BATCH = 2  # of the example: an embedding whose first side is not the batch shows
+_BATCH = 2  # of the example; reveals an embedding whose first dimension is not the batch
 
 
 class Example(NamedTuple):
-    """What torch answers. batch: (2, 3, height, width) float32; logits: (2, classes) float32."""
+    """An input and torch's answer. batch: (2, 3, height, width) float32. logits: (2, classes) float32."""
 
     batch: NDArray[np.float32]
     logits: NDArray[np.float32]
 
 
 def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> Example:
-    """Write the network for any batch size, batch normalisation folded in; return what it answers on a pattern.
+    """Export the network for any batch size, batch normalisation folded in, and return its answer to random numbers.
 
-    The embedding is what its last linear layer reads; a network that ends otherwise has none. Only torch is needed to
-    call it. Raises ManifestError if torch cannot export it.
+    The embedding is the input of the last linear layer; a network with another end has none. Raises ManifestError if
+    torch cannot export the network.
     """
     import torch
 
     generator = torch.Generator().manual_seed(0)
     batch = torch.randn(_BATCH, 3, height_px, width_px, generator=generator)
     net = net.eval()
-    exported: dict[str, torch.Tensor] = {}  # of the linear layer that ran last
+    exported: dict[str, torch.Tensor] = {}  # input and output of the linear layer that ran last
 
     def keep(_layer: torch.nn.Module, inputs: tuple[Any, ...], answer: torch.Tensor) -> None:
         exported.update(given=inputs[0], answer=answer)
@@ -56,13 +56,13 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
 
 
 def _write(net: torch.nn.Module, batch: torch.Tensor, path: Path, names: list[str]) -> None:
-    """Trace the network and write what it answers, under these names; raises ManifestError."""
+    """Trace the network and write it with these names of outputs; raises ManifestError if torch cannot."""
     import torch
 
     try:
-        # What cannot be exported is printed whole. torch deprecates this exporter; the one that it prefers cannot go
-        # below opset 18. Tracing warns of sizes that it takes for fixed: all but the batch are, and the daemon runs two
-        # sizes of batch.
+        # stdout: the exporter prints a whole graph that it cannot export. dynamo=False is deprecated, but the other
+        # exporter cannot go below opset 18. Tracing warns of fixed sizes, which are intended for all but the batch; a
+        # trial run tests two sizes of batch.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.onnx.export(

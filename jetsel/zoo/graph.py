@@ -1,4 +1,4 @@
-"""An ONNX graph made plain enough for others to read, and what one photograph costs it."""
+"""Simplify an ONNX graph so that other tools can read it, and count its operations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
-    """Return a copy for photographs of this size alone, which tells the shape of every tensor.
+    """Return a copy for images of this size, with the shape of every tensor inferred.
 
-    Weights that the file keeps in another precision are turned into float32, and padding that depends on the size
-    becomes numbers. Raises ManifestError if the graph does not work at this size.
+    Weights of other precision become float32, and padding that depends on the size becomes numbers. Raises
+    ManifestError if the graph does not work at this size.
     """
     import onnx
 
@@ -27,7 +27,7 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
     (value,) = (one for one in changed.graph.input if one.name == name)
     for side, size in zip(value.type.tensor_type.shape.dim[2:], (height_px, width_px), strict=True):
         side.dim_value = size
-    del changed.graph.value_info[:]  # what a file says of another size
+    del changed.graph.value_info[:]  # may be of another size
     try:
         inferred: ModelProto = onnx.shape_inference.infer_shapes(changed, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
@@ -40,7 +40,7 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
 
 
 def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor that the graph tells, weights too; a side that is open counts as 1."""
+    """Return the known shapes by tensor, weights included; an open dimension counts as 1."""
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {
         value.name: tuple(side.dim_value or 1 for side in value.type.tensor_type.shape.dim)
@@ -51,9 +51,9 @@ def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def operations(model: ModelProto) -> int:
-    """Return the multiply-accumulates of convolutions and dense layers for one photograph.
+    """Return the multiply-accumulates of convolutions and dense layers for one image.
 
-    model: of one size, see `for_size`, its weights not quantised.
+    model: with a fixed size, see `for_size`, and not quantised.
     """
     shapes, total = shapes_of(model), 0
     for node in model.graph.node:
@@ -65,9 +65,9 @@ def operations(model: ModelProto) -> int:
 
 
 def _unpack(model: ModelProto) -> None:
-    """Put float32 weights in the place of those that the graph casts, or names again, before it uses them.
+    """Replace weights that pass through Cast or Identity nodes by float32 weights.
 
-    torch's exporter writes equal tensors once, and names the others by Identity.
+    torch's exporter writes equal tensors once, and adds an Identity for each copy.
     """
     import numpy as np
     from onnx import TensorProto, numpy_helper
@@ -88,7 +88,7 @@ def _unpack(model: ModelProto) -> None:
 
 
 def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Write a convolution's SAME padding as numbers: ceil(input / stride) outputs, what is odd at one end (ONNX)."""
+    """Replace a convolution's SAME padding by numbers, as ONNX defines it: the output is ceil(input / stride) wide."""
     from onnx import helper
 
     attributes = {attribute.name: attribute for attribute in node.attribute}

@@ -1,4 +1,4 @@
-"""Where the logits of a graph are: which operators make its outputs, and what stands before a softmax or sigmoid."""
+"""Find the logits of a graph: the operators that make its outputs, and the tensor before a softmax or sigmoid."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _ENDS = dict.fromkeys(("Sigmoid", "HardSigmoid"), _BY_ITSELF) | dict.fromkeys(("
 _ENDS |= dict.fromkeys(("Atan", "Erf", "LpNormalization", "Softsign", "Tanh"), "numbers in a fixed range, not logits")
 _CHOOSING = ("ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Less", "LessOrEqual", "Sign", "TopK")
 _ENDS |= dict.fromkeys(_CHOOSING, "what was chosen or sorted instead of a number for each class")
-"""Operators that give no logits, and what they give. Exp: of a softmax or a sigmoid that is written out."""
+"""Operator whose output is no logits -> what its output is. Exp: part of a softmax or sigmoid made of single nodes."""
 
 _KEPT_BY = """Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat DequantizeLinear Div Dropout
     DynamicQuantizeLinear Expand Flatten Floor Gather GatherElements GatherND Identity LeakyRelu Log Max Mean Min Mul
     Neg Not OneHot Or Pad Pow QuantizeLinear Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round
     Slice Split Sqrt Squeeze Sub Sum Tile Transpose Unsqueeze Where ZipMap"""
-_KEEPING = frozenset(_KEPT_BY.split())  # they make no logits of numbers that all come from ends, or are constant
+_KEEPING = frozenset(_KEPT_BY.split())  # if all their inputs come from _ENDS or are constant, their output is no logits
 
-_REORDERING = ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")  # or they may turn the scale round
+_REORDERING = ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")  # or they may reverse the scale
 _PLAIN = ("Cast", "Clip", "DequantizeLinear", "Dropout", "Flatten", "Identity", "QuantizeLinear", "Reshape", "Squeeze")
 _WHOLE = {("Softmax",): "Softmax", ("Exp", "share"): "Softmax", ("Sigmoid",): "Sigmoid"}
 _NEVER_NEGATIVE = ("Abs", "ReduceL1", "ReduceL2", "Relu", "Softplus", "Sqrt")
-_FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: onnx does not infer it
+_FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: onnx could not infer the type
 
 
 class GraphEnds:
-    """The tensors of a graph: which operators make each, and its type and shape as far as onnx infers them.
+    """The tensors of a graph: the operators that make them, and the types and shapes that onnx infers.
 
-    classes: of the labels.
+    classes: number of labels.
     """
 
     def __init__(self, model: ModelProto, classes: int) -> None:
@@ -48,7 +48,7 @@ class GraphEnds:
         self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
         self._ends: dict[str, str] = {}
         for node in model.graph.node:
-            kind = node.op_type.removeprefix("QLinear")  # as ONNX Runtime calls operators in 8 bits
+            kind = node.op_type.removeprefix("QLinear")  # ONNX Runtime's prefix for operators in 8 bits
             ends = [self._ends.get(name) for name in node.input if name not in self._constants]
             if not ends or kind in ("Shape", "Size"):
                 self._constants.update(node.output)
@@ -61,16 +61,16 @@ class GraphEnds:
         return self._known.get(tensor, ("undefined", None))
 
     def is_table(self, tensor: str) -> bool:
-        """Return whether a tensor is known to have rows of numbers for an image, as boxes and features do."""
+        """Return whether a tensor is known to have several large dimensions, as boxes and feature maps do."""
         return sum(side > 1 for side in self._type(tensor)[1] or ()) > 1
 
     def is_number(self, tensor: str) -> bool:
-        """Return whether a tensor is known to be one number for an image."""
+        """Return whether a tensor is known to hold one number for each image."""
         shape = self._type(tensor)[1]
         return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)
 
     def fault(self, tensor: str) -> str | None:
-        """Return why a tensor holds no logits of two or more classes, None if nothing shows that."""
+        """Return why a tensor cannot be the logits of the classes, None if nothing speaks against it."""
         kind, shape = self._type(tensor)
         if kind not in _FLOATS:
             return f"is of {kind}, not of float32"
@@ -87,15 +87,15 @@ class GraphEnds:
         return self.makers[tensor].op_type if tensor in self.makers else ""
 
     def logits_of(self, tensor: str) -> tuple[str | None, str]:
-        """Return the nearest tensor that can hold logits, from this one backwards; None if none can, or several.
+        """Return the nearest tensor before this one that can be the logits (None: no or several candidates), and how.
 
-        Also whether a Softmax or Sigmoid alone is on the way there, blank if neither is.
+        The second value is Softmax or Sigmoid if this alone lies between the two tensors, otherwise empty.
         """
         reached, passed = [tensor], set()
         for one in reached:
             node = self.makers[one] if one in self._ends else None
             if node and not node.op_type.startswith(_REORDERING):
-                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second turns it round
+                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second reverses the scale
                 reached += set(inputs).difference(self._constants, reached)
                 is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
                 passed.add("share" if is_share else node.op_type)
@@ -106,15 +106,15 @@ class GraphEnds:
         return candidates[0], "" if kind == "Softmax" and self.is_number(candidates[0]) else kind
 
     def unchanged(self, tensor: str) -> str:
-        """Return what a tensor was made of, if only the largest number was taken off, or perhaps the images' side."""
+        """Return the tensor before a subtracted maximum or a squeeze that may drop the batch, or else this tensor."""
         node, shape = self.makers[tensor], self._type(tensor)[1]
-        is_all = len(node.input) == 1 and not node.attribute  # not of the sides that it names, but of each that is 1
+        is_all = len(node.input) == 1 and not node.attribute  # squeezes every dimension of 1
         is_squeezed = node.op_type == "Squeeze" and (is_all if shape is None else len(shape) < 2)
         is_shifted = node.op_type == "Sub" and self._made_by(node.input[1]) == "ReduceMax"
         return str(node.input[0]) if is_squeezed or is_shifted else tensor
 
     def steps_behind(self, tensor: str) -> tuple[Step, ...]:
-        """Return the steps that make a tensor of floats (n, classes) float32, none if it is that already."""
+        """Return the steps that convert a tensor of floats to (n, classes) float32; none if it is that already."""
         kind, shape = self._type(tensor)
         steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": _FLOAT})]
         if shape is not None and (len(shape) != 2 or shape[0] > 1):
@@ -125,10 +125,10 @@ class GraphEnds:
 
 
 def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-    """Return types and shapes by tensor: 0 for a side that is open, None for a shape that is unknown."""
+    """Return type and shape by tensor: an open dimension is 0, an unknown shape None."""
     import onnx
 
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime says why
+    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
     types = {}

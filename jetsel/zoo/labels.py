@@ -1,6 +1,6 @@
-"""The labels of a family: a table of identifiers and English names, whose hash says which models answer alike.
+"""The labels of a family: a table of identifiers and English names.
 
-It is read here, and made of the files in which people have the names of classes.
+Models with equal tables, by hash, can share a family. Tables are also made from users' own lists of class names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADER = re.compile(rf"(?i:(?:(?:{_COLUMN}):?\s*(?:[,;\t]\s*|$))+)")
 _YAML = re.compile(
     r"""(?m)^names:[ \t]*(?:\[(?P<row>[^]"']*)\]|(?P<literal>[\[{][^]}]*[]}])|\n(?P<block>(?:[ \t-].*\n?)+))"""
 )
-_IDENTIFIED = re.compile(r"(n\d{8})[\s,:]+(\S.*)")  # by WordNet
+_IDENTIFIED = re.compile(r"(n\d{8})[\s,:]+(\S.*)")  # a WordNet identifier and names
 _NUMBERED = (
     re.compile(r"(?:(?i:class)[ _]|\()?(?P<number>[0-9]{1,7})(?P<mark> *(?:[):]|[-=]+>) *)(?P<name>[^\s>].*)"),
     re.compile(r"(?P<number>[0-9]{1,7})(?P<mark>\s*[,;:.)=\t]\s*|\s+(?:-\s+)?)(?P<name>\S.*)"),
@@ -36,15 +36,15 @@ _UNCLEAR = (
     "its numbers do not count the classes from 0 or 1, each once: correct them, as in 0: cat, or put names that have "
     "numbers in quotes"
 )
-_INSIDE = ("id2label", "label2id", "names", "labels", "classes", "categories", "class_to_idx")  # inside of objects
+_INSIDE = ("id2label", "label2id", "names", "labels", "classes", "categories", "class_to_idx")  # keys in objects
 
 
 def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
-    """Return the classes of a text in order, each a name, or an identifier, a tab and names.
+    """Return the classes in a text in order, each a name, or an identifier, a tab and names.
 
-    tell: takes a line for the owner. Raises ManifestError that calls the text `source`.
+    source: of the text, for messages. tell: takes a line for the owner. Raises ManifestError if the text is unclear.
     """
-    if yaml := _YAML.search(text.replace("\r\n", "\n")):  # `names` of a data set, with other keys around it
+    if yaml := _YAML.search(text.replace("\r\n", "\n")):  # `names` among the keys of a YAML data set
         text = yaml["literal"] or yaml["block"] or yaml["row"].replace(",", "\n")
     literal = re.sub(r"^\w+\s*[=:]\s*(?=[\[({])", "", text.strip())
     if re.match(r"""[\[{]|\(\s*["']""", literal):
@@ -58,7 +58,7 @@ def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
 def _of_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> list[str]:
     if len(lines) > 1 and _HEADER.fullmatch(_unquoted(lines[0])) and not _QUOTED.fullmatch(lines[0].strip()):
         tell(f"{source}: its first line, {lines.pop(0)}, is left out as a header: if it is a class, put it in quotes")
-    if all(line.lstrip().startswith("- ") for line in lines):  # as YAML has lists
+    if all(line.lstrip().startswith("- ") for line in lines):  # a YAML list
         lines = [line.lstrip()[2:] for line in lines]
     plain = [_unquoted(line) for line in lines]
     are_names = [_QUOTED.fullmatch(line.strip()) is not None for line in lines]
@@ -71,26 +71,26 @@ def _of_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> lis
 
 
 def _unquoted(line: str) -> str:
-    """Return a line without the quotes around its cells, as CSV and Python have them; a labels file's as it is."""
+    """Return a line without CSV's or Python's quotes around its cells; a labels file's line stays unchanged."""
     plain = _QUOTED.sub(lambda one: one[1] + re.sub(rf"\\(.)|{one[2]}({one[2]})", r"\1\2", one[3]), line.strip())
     return line if "\t" in line or plain == line.strip() else plain
 
 
 def _counted(lines: Sequence[str], source: str) -> list[str]:
-    """Return the names in the order of the numbers that count them, nothing if no numbers do."""
+    """Return the names sorted by the numbers on their lines, nothing if the lines are not numbered."""
     for form in _NUMBERED:
         matches = [one for line in lines if (one := form.fullmatch(line.strip().removesuffix(",")))]
         numbers, names = [int(one["number"]) for one in matches], [one["name"] for one in matches]
         alike, is_first = len(names) - len(set(names)), form is not _NUMBERED[-1]
-        if len(matches) < len(lines) or 2 * alike >= len(names):  # as in `gate 1`, `gate 2`
+        if len(matches) < len(lines) or 2 * alike >= len(names):  # such as `gate 1`, `gate 2`
             continue
-        if is_first and all(name[0].isdigit() for name in names):  # as in `1.5 mm`
+        if is_first and all(name[0].isdigit() for name in names):  # such as `1.5 mm`
             continue
         is_marked = all(one["mark"].strip(" ") for one in matches)
         is_clear = is_marked or (20 * alike <= len(names) and (min(numbers) == 0 or numbers == sorted(numbers)))
         in_order = _in_order(numbers, names)
         if is_first and in_order == names and all("\t" in line for line in lines):
-            return list(lines)  # a labels file, whose identifiers are numbers
+            return list(lines)  # a labels file with numbers as identifiers
         if in_order and is_clear:
             return [_unquoted(name) for name in in_order]
         if form is not _NUMBERED[0] and is_first + is_marked + (bool(in_order) or numbers[0] < 2) > 1:  # two of 3 signs
@@ -99,7 +99,7 @@ def _counted(lines: Sequence[str], source: str) -> list[str]:
 
 
 def _in_order(numbers: Sequence[int], names: Sequence[Any]) -> list[Any]:
-    """Return the names in the order of their numbers, nothing unless these count them from 0 or from 1."""
+    """Return the names sorted by their numbers, nothing unless the numbers count from 0 or 1 without gaps."""
     first = min(numbers, default=0)
     is_count = first in (0, 1) and sorted(numbers) == list(range(first, first + len(numbers)))
     return [name for _, name in sorted(zip(numbers, names, strict=True))] if is_count else []
@@ -121,7 +121,7 @@ def _object(source: str, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _of_value(value: Any, source: str) -> list[str]:
-    """Return the names of a list, or of an object that has names by number, numbers by name, or either inside."""
+    """Return the names in a list, or in an object of names by number or numbers by name, perhaps under a known key."""
     if value and isinstance(value, list) and all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in value):
         value = _object(source, [(str(one["id"]), one["name"]) for one in value])
     if isinstance(value, dict):
@@ -142,15 +142,15 @@ def _of_value(value: Any, source: str) -> list[str]:
 
 
 MAX_BYTES = 16 * 2**20
-"""Past this labels are refused unread: the 21,841 classes of all of ImageNet take under 2 MB."""
+"""A larger labels file is refused unread; the 21,841 classes of all of ImageNet take under 2 MB."""
 
 
 @dataclass(frozen=True)
 class Labels:
     """The classes, in the order of the models' outputs.
 
-    wnids: identifiers (WordNet's in the starter family). names: the first English name of each, for display.
-    synonyms: all English names of each as the file has them. sha256: of the file's bytes, in hexadecimal.
+    wnids: identifiers (WordNet's in the starter family). names: the first English name of each class, for display.
+    synonyms: all English names of each class, as in the file. sha256: of the file's bytes, in hexadecimal.
     """
 
     wnids: tuple[str, ...]
@@ -160,16 +160,15 @@ class Labels:
 
     @classmethod
     def read(cls, path: Path) -> Labels:
-        """Read a table of UTF-8 lines, each an identifier, a tab and English names parted by commas.
+        """Read a UTF-8 table whose lines are an identifier, a tab and English names separated by commas.
 
-        If the names are the identifier again, they are one name with commas in it. Raises ManifestError that names the
-        file and the line.
+        Names that equal the identifier are one name, which may contain commas. Raises ManifestError for invalid lines.
         """
         return cls.parse(_content(path), path)
 
     @classmethod
     def parse(cls, content: bytes, path: Path) -> Labels:
-        """Read a file's bytes as `read` does; path: what messages call it."""
+        """Parse a file's content, see `read`. path: for messages."""
         rows = [_row(path, number, line) for number, line in enumerate(_text(content, path).splitlines(), 1)]
         if not rows:
             raise ManifestError(f"{path}: no labels; each line is an identifier, a tab and English names")
@@ -186,15 +185,15 @@ class Labels:
 
 
 def labels_text(path: Path) -> str:
-    """Return what a file with the names of classes holds; raises ManifestError if it cannot be read."""
-    return _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
+    """Return the text of a file with class names; raises ManifestError if it cannot be read."""
+    return _text(_content(path), path).removeprefix("\ufeff")  # Windows' mark of UTF-8
 
 
 def labels_file(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> bytes:
-    """Return a labels file (see Labels.read) of a text, in the order of the model's outputs.
+    """Return the content of a labels file (see Labels.read) for a text with classes in the order of the outputs.
 
-    It may be a labels file itself, whose bytes stay, or any list of names that `listed` reads. tell: takes
-    a line for the owner. Raises ManifestError that calls the text `source`, with the line if there is one.
+    The text is a labels file, which stays unchanged, or a list that `listed` reads. source: of the text, for messages.
+    tell: takes a line for the owner. Raises ManifestError if the text is unclear.
     """
     names = listed(text, source, tell)
     if names and all("\t" in name.strip() for name in names):
@@ -209,11 +208,11 @@ def labels_file(text: str, source: str, tell: Callable[[str], None] = lambda _li
 
 
 def table_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> bytes:
-    """Return the labels file of classes that have names alone.
+    """Return the content of a labels file for classes that have only names.
 
-    synonyms: a name is several, parted by commas, of which the first is the identifier too. If classes share an
-    identifier (ImageNet has two kinds of crane), the class's number, from 0, is added. Raises ManifestError that calls
-    the classes those of `source`.
+    synonyms: whether commas separate several names of one class; the first name is then the identifier. If classes
+    share an identifier (ImageNet has two kinds of crane), the class's number, from 0, is added. source: for messages.
+    Raises ManifestError for invalid names.
     """
     first = [(name.split(",")[0] if synonyms else name).strip() for name in names]
     spellings: dict[str, str] = {}
@@ -231,7 +230,7 @@ def table_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> by
     rows = []
     for number, (name, shown) in enumerate(zip(names, first, strict=True)):
         wnid = shown if times[shown] == 1 else f"{shown} ({number})"
-        rows.append(f"{wnid}\t{wnid if ',' in shown else name.strip()}\n")  # see Labels.read on commas
+        rows.append(f"{wnid}\t{wnid if ',' in shown else name.strip()}\n")  # commas: see Labels.read
     return "".join(rows).encode()
 
 

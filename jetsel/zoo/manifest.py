@@ -1,4 +1,4 @@
-"""What one model says of itself: a JSON manifest beside its weights, checked as it is read."""
+"""The manifest of a model: a JSON file beside its weights, validated when it is read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jetsel.base.files import read_bounded
 from jetsel.image import InputSpec
 
 MAX_BYTES = 65_536
-"""Past this a manifest is refused unread: those that jetsel writes are under 2 KB."""
+"""A larger manifest is refused unread; those that jetsel writes are under 2 KB."""
 
 _OPERATIONS_PER_MS = 20e6
-"""Multiply-accumulates that one core of a desktop processor does: 20 to 40 million with the starter family."""
+"""Multiply-accumulates per ms on one core of a desktop processor: 20 to 40 million with the starter family."""
 
 Name = Annotated[str, Meta(pattern=names.PATTERN, max_length=names.MAX_LENGTH)]
-FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # so no folder, up or down
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # no path to another folder
 Version = Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Count = Annotated[int, Meta(ge=1)]
@@ -29,7 +29,7 @@ Sentence = Annotated[str, Meta(min_length=1)]
 
 
 class ManifestHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A last layer of the model's own: its file, its hash, and how many classes the backbone in `Manifest.file` has."""
+    """A head that replaces the last layer. backbone_classes: number of classes of the backbone in `Manifest.file`."""
 
     file: FileName
     sha256: Sha256
@@ -37,7 +37,7 @@ class ManifestHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The model of the same family that this one was made of: its name, its `Manifest.identity`, how it was made."""
+    """The model of the same family that this one was derived from. recipe: how it was derived."""
 
     name: Name
     identity: Sha256
@@ -45,9 +45,9 @@ class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why `jetsel models pull` added this one of a float model and the same in 8 bits.
+    """Why `jetsel models pull` added this precision of a model.
 
-    float_ms, int8_ms: median time of one image; None: not timed. machine: the board or processor; None: unknown.
+    float_ms, int8_ms: median latency of one image, None if not timed. machine: board or processor, None if unknown.
     """
 
     float_ms: Annotated[float, Meta(gt=0)] | None = None
@@ -56,29 +56,27 @@ class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `Manifest.input` was read from, and whether labelled images showed that it is right."""
+    """The source of `Manifest.input`, and whether labelled images proved it."""
 
     source: Sentence
     is_checked: bool = False
 
     def checked(self, images: int) -> Preprocessing:
-        """Return the same of a preprocessing that this number of labelled images showed to be right."""
+        """Return a copy that is marked as proven on this number of labelled images."""
         return Preprocessing(source=f"{self.source}; checked on {images} images", is_checked=True)
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
+    """One model: its files, input, outputs, cost and source.
 
-    sha256: of the file with the weights, in hexadecimal; models may share it. tensors_sha256, recipe: of its tensors,
-    and how they became a graph, if the file's own bytes depend on what wrote it. latency_ms: of one photograph, on
-    the machine where the model was added.
-    multiply_accumulates: of one photograph, in manifests that have no latency. parameters: numbers in the weights.
-    outputs: what the weights name them; logits (n, classes) always, embedding (n, embedding_width) if there is one.
-    source: where the model came from; notice: what its users must know, None if there is nothing. licence: the
-    text that came with the weights. origin: the folder or collection that it came from, whose later models join its
-    family. head: None if the weights' own last layer answers. derived_from: None unless
-    `jetsel models optimize` made it. precision_choice: None unless it was pulled as the faster one of two precisions.
-    preprocessing: None if jetsel prepared the model itself, as it does those that it ships or pulls.
+    sha256: of the weights file, in hexadecimal; several models may share the file. tensors_sha256, recipe: hash of the
+    tensors, and how they become a graph, for files whose bytes depend on the library that wrote them. latency_ms: of
+    one image, on the machine where the model was added. multiply_accumulates: of one image, if there is no latency.
+    parameters: number of weights. outputs: logits (n, classes), and perhaps embedding (n, embedding_width). notice:
+    what users must know, None for nothing. licence: the text that came with the weights. origin: the folder or
+    collection that the model came from; later models of the same origin join its family. head: None if the weights' own
+    last layer answers. derived_from: None unless `jetsel models optimize` made the model. precision_choice: None unless
+    it was pulled as the faster of two precisions. preprocessing: None if jetsel ships or pulled the model.
     """
 
     name: Name
@@ -116,20 +114,19 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def others(self) -> dict[str, str]:
-        """What it needs beside weights and labels: the name of each file, and its SHA-256 in hexadecimal."""
+        """Name -> SHA-256, in hexadecimal, of each file that the model needs beside weights and labels."""
         return {} if self.head is None else {self.head.file: self.head.sha256}
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of all files beside it that it needs."""
+        """The names of all files that the model needs beside its manifest."""
         return (self.file, self.labels, *self.others)
 
     @property
     def identity(self) -> str:
-        """What recordings and calibrations bind to, in hexadecimal: what the model answers to a photograph.
+        """A hash, in hexadecimal, of what decides the model's answers; recordings and calibrations bind to it.
 
-        A hash of the tensors, how they are made a graph, the input's specification, and the head; of the file if
-        nothing is said of its tensors.
+        It covers the tensors (or the file, if their hash is unknown), the recipe, the input and the head.
         """
         items = sorted(msgspec.to_builtins(self.input).items())
         spec = {key: value for key, value in items if value is not None}
@@ -139,19 +136,19 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def is_unproven(self) -> bool:
-        """Whether its preprocessing was described and never checked."""
+        """Whether the preprocessing came from a description and was never checked."""
         return self.preprocessing is not None and not self.preprocessing.is_checked
 
     @property
     def cost_ms(self) -> float:
-        """What one photograph costs, to order a family by: the time that was measured, or else one by operations."""
+        """Cost of one image, by which a family is ordered: the measured latency, or an estimate from the operations."""
         if self.latency_ms is not None:
             return self.latency_ms
         return (self.multiply_accumulates or 0) / _OPERATIONS_PER_MS
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read one manifest; raises ManifestError that names the file, the key and what is wrong."""
+    """Read one manifest; raises ManifestError if it is unreadable or invalid."""
     try:
         content = read_bounded(path, MAX_BYTES)
     except OSError as error:
@@ -169,7 +166,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def manifest_of(plain: dict[str, Any], **changes: Any) -> Manifest:
-    """Return the manifest of these plain values, with changes; raises ManifestError with the key and what is wrong."""
+    """Return a manifest of plain values with changes; raises ManifestError if a value is invalid."""
     try:
         return msgspec.convert(plain | changes, Manifest)
     except msgspec.ValidationError as error:
@@ -177,7 +174,7 @@ def manifest_of(plain: dict[str, Any], **changes: Any) -> Manifest:
 
 
 def _in_words(error: msgspec.ValidationError) -> str:
-    """Return what is wrong, without msgspec's paths, and without the patterns of what people choose."""
+    """Return the fault in words, with a rule instead of msgspec's pattern for values that people choose."""
     what, _, key = str(error).rstrip("`").partition(" - at `$.")
     rules = {"name": names.RULE, "family": names.RULE, "version": "write three numbers, as in 1.0.0"}
     words = rules.get(key.rpartition(".")[2], what.replace("`int`", "a whole number"))

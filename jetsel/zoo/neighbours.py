@@ -1,7 +1,7 @@
-"""The files in which frameworks write how a classifier's images are prepared, each made values of a convention.
+"""Read preprocessing and labels from the files and metadata that frameworks write.
 
-Each reader takes a decoded file and returns the values that it holds (see zoo/describing.py), none if the file is
-another program's. It raises ManifestError if the file's model is no classifier.
+Each reader takes a decoded file and returns its values (see zoo/describing.py), or none if another program wrote the
+file. It raises ManifestError if the file's model is no classifier.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from jetsel.zoo.conventions import CONVENTIONS, CROPPED, STRETCHED
 
 Values = dict[str, Any]
 Reader = Callable[[Values], Values]
-_PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # as Image.Resampling numbers them
+_PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Image.Resampling
 _SERVED = {"bilinear": "antialiased-bilinear", "bicubic": "antialiased-bicubic", "box": "area"}
 _SQUEEZED = "there both sides are stretched before the crop"
-_LEVELS_FROM = 8.0  # in units of 0 to 1 no mean is over 1, and no deviation near this
+_LEVELS_FROM = 8.0  # larger numbers are levels of 0 to 255; means and deviations of values of 0 to 1 are far smaller
 
 
 def of_ultralytics(props: Values) -> Values:
@@ -31,7 +31,7 @@ def of_ultralytics(props: Values) -> Values:
             "export a model of the task classify, such as yolo11n-cls.pt"
         )
     height_px, width_px = map(int, _numbers(props.get("imgsz", 224), 2))
-    geometry = STRETCHED if height_px != width_px else {}  # see classify_transforms
+    geometry = STRETCHED if height_px != width_px else {}  # as in classify_transforms
     return {**CONVENTIONS["ultralytics"], **geometry, "labels": props["names"], "input_px": (width_px, height_px)}
 
 
@@ -106,7 +106,7 @@ def of_hugging_face(content: Values) -> Values:
     std = _numbers(content["image_std"] if is_normalised else 1, 3)
     kind = str(content.get("image_processor_type") or content.get("feature_extractor_type"))
     if kind.startswith("EfficientNet") and content.get("include_top", True):
-        std = [one * one for one in std]  # it divides twice
+        std = [one * one for one in std]  # transformers divides by std twice
     if content.get("rescale_offset"):
         mean = [one + 1 for one in mean]
     factor = content.get("rescale_factor", 1 / 255) if content.get("do_rescale", True) else 1
@@ -119,7 +119,7 @@ def of_hugging_face(content: Values) -> Values:
 
 
 def _sides(content: Values, kind: str) -> Values:
-    """Return resize, crop and size of a preprocessor_config.json, where `size` has one of three forms."""
+    """Return resize, crop and size in a preprocessor_config.json; its `size` has one of three forms."""
     size, crop = content.get("size", 224), content.get("crop_size")
     is_cropped = crop is not None and content.get("do_center_crop", True)
     is_convnext = kind.startswith("ConvNext") or content.get("crop_pct") is not None
@@ -138,7 +138,7 @@ def _sides(content: Values, kind: str) -> Values:
 
 
 def _interpolation(kind: str | int) -> Values:
-    """Return the interpolation that is served for one of Pillow's, by name or number, and that it is another."""
+    """Return the nearest supported interpolation, and `inexact` if it differs. kind: Pillow's name or number."""
     name = _PILLOW[kind] if isinstance(kind, int) else kind
     if name in _SERVED:
         return {"interpolation": _SERVED[name]}
@@ -147,14 +147,14 @@ def _interpolation(kind: str | int) -> Values:
 
 
 def _scaled(mean: Any, std: Any, factor: float) -> Values:
-    """Return mean and std in units of 0 to 1; they hold for levels times `factor`."""
+    """Return mean and std for values of 0 to 1. mean, std: for levels of 0 to 255 times `factor`."""
     unit = 1 if abs(255 * factor - 1) < 1e-6 else 255 * factor
     both = ([float(f"{one / unit:.9g}") for one in _numbers(numbers, 3)] for numbers in (mean, std))
     return dict(zip(("mean", "std"), map(tuple, both), strict=True))
 
 
 def _numbers(value: Any, count: int) -> list[float]:
-    """Return `count` numbers of a list, a text or a number, which then stands for each; raises ValueError."""
+    """Return `count` numbers from a list or a text; a single number is repeated. Raises ValueError for other counts."""
     parts = value.strip("[]() ").replace(",", " ").split() if isinstance(value, str) else value
     numbers = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
     if len(numbers) not in (1, count):

@@ -1,6 +1,6 @@
-"""Read an ONNX file with the onnx package, take in weights from beside it, count them; put nodes at its two ends.
+"""Read ONNX files with their external weights, count the weights, and add nodes at both ends of a graph.
 
-Only the commands that add or verify a model do so: no process that serves imports the onnx package.
+Only commands that add or verify models use this module: no process that serves imports the onnx package.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-_ORT_FORMAT = b"ORTM"  # ONNX Runtime reads a file with this mark (its ort.fbs) by other rules, whatever its name says
+_ORT_FORMAT = b"ORTM"  # marks ONNX Runtime's own format (ort.fbs), whatever the file's name
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
 _TORCH = "export its network there with torch.onnx.export"
 _TF2ONNX = "convert it: python3 -m tf2onnx.convert {} --output model.onnx"
-_NESTED = rb"(\x08[\1-\x0f]\x12|\n)[\x80-\xff]*[\0-\x7f]\n"  # protobuf that begins with a message in a message
+_NESTED = rb"(\x08[\1-\x0f]\x12|\n)[\x80-\xff]*[\0-\x7f]\n"  # protobuf that begins with a nested message
 _KINDS = (
     (rb".{4}ORTM", "one of ONNX Runtime's own format", "export the model again"),
     (rb".{4}TFL3", "a TensorFlow Lite model", _TF2ONNX.format("--tflite FILE")),
@@ -38,20 +38,20 @@ _KINDS = (
     (rb"\x08|\Z", "a damaged or incomplete one", "copy or download it again"),
     (rb"", "one of an unknown kind", "export the model as ONNX"),
 )
-"""What a file that is no ONNX file may be, by its first bytes, and the repair."""
+"""First bytes of files in other formats -> what the file is, and the repair."""
 
-_WHOLE_NUMBERS = {4, 5, 6, 7, 8, 9, 12, 13}  # of TensorProto.DataType: shapes, indices and texts, no weights
+_WHOLE_NUMBERS = {4, 5, 6, 7, 8, 9, 12, 13}  # TensorProto.DataType of shapes, indices and texts, which are no weights
 
 
 def read_model(path: Path) -> ModelProto:
-    """Return the model in an ONNX file, with its weights; see read_whole."""
+    """Return the model in an ONNX file, with external weights; raises ManifestError."""
     return read_whole(path)[0]
 
 
 def read_whole(path: Path) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return the model in an ONNX file, and the names of the files beside it whose weights were taken in.
+    """Return the model in an ONNX file, and the names of the files beside it whose weights were included.
 
-    Raises ManifestError.
+    Raises ManifestError if a file is unreadable or no ONNX file.
     """
     try:
         content = read_bounded(path, MAX_WEIGHTS_BYTES)
@@ -62,10 +62,10 @@ def read_whole(path: Path) -> tuple[ModelProto, tuple[str, ...]]:
 
 
 def model_in(content: bytes, name: str) -> ModelProto:
-    """Return the model that a file's bytes are, called `name` in messages.
+    """Return the model in the content of an ONNX file. name: for messages.
 
-    Raises ManifestError if they are no ONNX file, or refer to another file: sha256 would say nothing of the weights
-    there, and ONNX Runtime would open whatever path the file names.
+    Raises ManifestError if it is no ONNX file, or refers to another file: sha256 would not cover the weights there, and
+    ONNX Runtime would open any path.
     """
     model = _parsed(content, name)
     _take_in(model, name, None, 0)
@@ -89,10 +89,10 @@ def _parsed(content: bytes, name: str) -> ModelProto:
 
 
 def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
-    """Put numbers that are in other files into their tensors; return the names of the files.
+    """Copy external weights into their tensors, and return the names of their files.
 
-    folder: which holds all of them, None if none may be read. most_bytes: of all the numbers. Raises ManifestError,
-    also for a link, which may lead out of the folder.
+    folder: the one that holds the files, None if none may be read. most_bytes: limit of all weights. Raises
+    ManifestError, also for a link, which may lead out of the folder.
     """
     from onnx import TensorProto
 
@@ -125,9 +125,9 @@ def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int)
 
 
 def parameters(model: ModelProto) -> int:
-    """Return how many numbers the weights of the main graph have; shapes and indices, which are whole, are none.
+    """Return the number of weights in the main graph, without integers, which are shapes and indices.
 
-    Operators of ai.onnx.ml, such as LinearClassifier, have theirs in attributes.
+    Operators of ai.onnx.ml, such as LinearClassifier, have weights in attributes.
     """
     constants = [node.attribute[0].t for node in model.graph.node if node.op_type == "Constant" and node.attribute]
     weights = [*model.graph.initializer, *(tensor for tensor in constants if tensor.dims)]
@@ -137,7 +137,7 @@ def parameters(model: ModelProto) -> int:
 
 
 class Step(NamedTuple):
-    """A node to put in: its operator, its attributes, and its second input if that is constant, float32."""
+    """A node to insert. constant: its second input, float32, if it has one."""
 
     kind: str
     attributes: Mapping[str, Any] = {}
@@ -145,7 +145,7 @@ class Step(NamedTuple):
 
 
 def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
-    """Return the nodes that make the tensor `last` of the tensor `first`, one behind the other."""
+    """Return nodes that apply the steps in order and turn the tensor `first` into the tensor `last`."""
     import numpy as np
     from onnx import helper, numpy_helper
 
@@ -162,7 +162,7 @@ def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
 
 
 def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str | int]) -> None:
-    """Have a model take float32 images of these sides; the steps make of them what it takes now."""
+    """Replace the model's input by float32 images of shape `sides`, which the steps convert to the old input."""
     from onnx import TensorProto, helper
 
     name = input_of(model)
@@ -173,12 +173,12 @@ def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str |
 
 
 def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step]) -> None:
-    """Give a model another output, called `name`, (n, classes) float32, which the steps make of `tensor`."""
+    """Add the output `name`, (n, classes) float32, to the model: the steps applied to `tensor`."""
     from onnx import TensorProto, helper
 
     if steps or tensor != name:
         for names in (names for node in model.graph.node for names in (node.input, node.output)):
-            names[:] = [f"{name}.before" if one == name else one for one in names]  # another tensor may have the name
+            names[:] = [f"{name}.before" if one == name else one for one in names]  # frees the name
         for value in [value for value in model.graph.output if value.name == name]:
             model.graph.output.remove(value)
         model.graph.ClearField("value_info")
@@ -188,7 +188,7 @@ def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step])
 
 
 def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
-    """Take away a model's other outputs, and the nodes that nothing needs then: TensorRT refuses many."""
+    """Remove all other outputs, and the nodes that only these need, as TensorRT may refuse them."""
     from onnx import NodeProto
 
     outputs = [value for value in model.graph.output if value.name in names]
@@ -198,18 +198,18 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
     for node in reversed(list(model.graph.node)):
         if used.isdisjoint(node.output):
             model.graph.node.remove(node)
-        else:  # those of its subgraphs read tensors of this graph, too
+        else:  # nodes of its subgraphs read tensors of this graph too
             used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
 
 
 def input_of(model: ModelProto) -> str:
     """Return the name of the model's first input."""
-    weights = {tensor.name for tensor in model.graph.initializer}  # which older files list among the inputs
+    weights = {tensor.name for tensor in model.graph.initializer}  # older files list weights as inputs too
     return str(next(one.name for one in model.graph.input if one.name not in weights))
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """Yield a message and all inside it, so tensors of subgraphs, functions and attributes too (100 deep at most)."""
+    """Yield a message and all messages inside it, such as tensors of subgraphs (protobuf nests at most 100 deep)."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:

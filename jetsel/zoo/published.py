@@ -1,4 +1,4 @@
-"""Fetch a classifier's published weights through torchvision, with all that was said of them, as an ONNX file."""
+"""Fetch a classifier's published weights and metadata through torchvision, and export them as an ONNX file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_i
 from jetsel.zoo.export import Example, export
 from jetsel.zoo.pretrained import NAME
 
-_HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: of the file's sha256
+_HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: starts the file's sha256
 EXAMPLE = "torchvision:mobilenet_v3_small"
 NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')}, or pull on another machine"
 
 
 @dataclass(frozen=True)
 class Published:
-    """A model as it was exported. spec: of InputSpec, less the size, which is `input_px`, width and height.
+    """An exported model. spec: values of InputSpec without the size. input_px: width and height.
 
-    trained_on: the data set, as a name for the family. example: what torch answers, to compare with.
+    trained_on: the data set, used as the family's name. example: torch's answer, to compare with.
     """
 
     onnx: Path
@@ -37,11 +37,10 @@ class Published:
 
 
 def published(reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]) -> Published:
-    """Download the weights of `torchvision:MODEL` into `folder` and export them there.
+    """Download the weights of `torchvision:MODEL` into `folder`, and export them there.
 
-    weights: the name of one of the model's published weights, or DEFAULT. mirror: a URL under which the same files lie.
-    tell: called with what is done next, since it may take minutes.
-    Raises ManifestError that names the repair.
+    weights: a name of torchvision's enumeration, or DEFAULT. mirror: a URL with the same files. tell: receives each
+    next step, since steps may take minutes. Raises ManifestError or DownloadError.
     """
     kind, _, name = reference.partition(":")
     if kind != "torchvision" or not name:
@@ -76,7 +75,7 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
 def import_torchvision() -> Any:
     """Import torchvision; raises ManifestError if it, or torch, is not installed."""
     try:
-        import torch  # noqa: F401  # which torchvision cannot do without
+        import torch  # noqa: F401  # torchvision needs torch
         import torchvision
     except ImportError as error:
         raise ManifestError(NEEDS_TORCH) from error
@@ -84,7 +83,7 @@ def import_torchvision() -> Any:
 
 
 def _chosen(torchvision: Any, name: str, weights: str) -> Any:
-    """Return the member of the model's enumeration of weights."""
+    """Return the member of the model's enumeration of weights; raises ManifestError for unknown names."""
     classifiers = torchvision.models.list_models(module=torchvision.models)
     if name not in classifiers:
         near = did_you_mean(name, classifiers)
@@ -96,7 +95,7 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
 
 
 def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
-    """Download a checkpoint to where torch looks for it; its hash shows that it is the one published."""
+    """Download a checkpoint to the place where torch looks for it, verify its hash, and return its path."""
     import torch
 
     file = url.rpartition("/")[2]
@@ -115,10 +114,10 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
 
 
 def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
-    """Return the network with the weights that were fetched, as torchvision itself puts them together.
+    """Return torchvision's network with the downloaded weights.
 
-    Its loader would run whatever code a checkpoint holds: the hash in the name is too short to rule another file out,
-    so that torch's careful loader reads it first, which knows tensors alone.
+    torchvision's loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forged file.
+    So torch's safe loader, which accepts only tensors, reads the checkpoint first.
     """
     import pickle
 
@@ -127,7 +126,7 @@ def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
     path = folder / "checkpoints" / chosen.url.rpartition("/")[2]
     try:
         torch.load(path, map_location="cpu", weights_only=True)
-        torch.hub.set_dir(str(folder))  # where torch then finds what it would download
+        torch.hub.set_dir(str(folder))  # torch finds the checkpoint there
         return torchvision.models.get_model(name, weights=chosen, progress=False)
     except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -135,7 +134,7 @@ def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
 
 
 def spec_of(preset: Any) -> dict[str, Any]:
-    """Say torchvision's preset for evaluation as an InputSpec: resize the shorter side, crop, normalise."""
+    """Return torchvision's evaluation preset as values of InputSpec: resize the shorter side, crop, normalise."""
     kind = preset.interpolation.value
     return {
         "resize": "shorter-side",

@@ -1,8 +1,8 @@
-"""Quantise a graph to 8 bits with activation ranges that are known: in seconds, without images.
+"""Quantise a graph to 8 bits with known activation ranges, in seconds and without images.
 
-The scheme is that of Jacob et al. (CVPR 2018, section 2): activations by a scale and a zero point for each tensor,
-weights symmetric and by a scale for each output channel, biases of 32 bits, written as QuantizeLinear and
-DequantizeLinear nodes, which ONNX Runtime and TensorRT fuse into 8-bit operators.
+The scheme is that of Jacob et al. (CVPR 2018, section 2): a scale and a zero point for each activation tensor, a scale
+for each output channel of symmetric weights, and biases of 32 bits. QuantizeLinear and DequantizeLinear nodes express
+it, which ONNX Runtime and TensorRT fuse into 8-bit operators.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 RECIPE = "8 bits 1"
-"""Raise it whenever the same graph and ranges give other numbers."""
+"""Must be raised with each change after which the same graph and ranges give other numbers."""
 
 Ranges = Mapping[str, tuple[float, float]]
-"""Tensor -> the least and the largest value that it takes."""
+"""Tensor -> its least and largest value."""
 
 _WITH_WEIGHTS = ("Conv", "Gemm")
 _BOUNDS = ("Clip", "Relu")
 
 
 def tensors(model: ModelProto) -> list[str]:
-    """Return the tensors that `quantised` needs ranges of, in the graph's order.
+    """Return the tensors whose ranges `quantised` needs, in the graph's order.
 
-    That is the input, what convolutions and dense layers read, and what convolutions and sums give, after their bounds.
+    These are the input, inputs of convolutions and dense layers, and outputs of convolutions and sums after clipping.
     """
     nodes = model.graph.node
     bounded = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
@@ -46,9 +46,9 @@ def tensors(model: ModelProto) -> list[str]:
 def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
     """Return the model with its convolutions and dense layers in 8 bits.
 
-    model: its Conv and Gemm nodes have constant weights, output channels first, and a bias. ranges: of each tensor that
-    is quantised. symmetric: signed activations around 0 and biases as they are, which TensorRT demands; ONNX Runtime is
-    faster with unsigned activations. Raises KeyError if an input of Conv or Gemm has no range.
+    model: its Conv and Gemm nodes have constant weights, output channels first, and a bias. ranges: of each quantised
+    tensor. symmetric: signed activations around 0 and float biases, which TensorRT demands; ONNX Runtime is faster with
+    unsigned activations. Raises KeyError if an input of Conv or Gemm has no range.
     """
     from onnx import ModelProto
 
@@ -60,7 +60,7 @@ def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelPro
 
 
 class _Quantiser:
-    """Moves a model's nodes and constants to another one, with Q/DQ nodes between them."""
+    """Copies a model's nodes and constants to another model, with Q/DQ nodes between them."""
 
     def __init__(self, model: ModelProto, made: ModelProto, ranges: Ranges, *, symmetric: bool) -> None:
         from onnx import numpy_helper
@@ -70,7 +70,7 @@ class _Quantiser:
         self._scales = {name: _scale_of(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
     def quantised(self) -> ModelProto:
-        """Return the other model, complete."""
+        """Return the complete quantised model."""
         for value in self._model.graph.input:
             self._split(value.name)
         for node in self._model.graph.node:
@@ -94,11 +94,11 @@ class _Quantiser:
             self._split(name)
 
     def _weights(self, given: str, weight: str, bias: str) -> list[str]:
-        """Add 8-bit weights and the 32-bit bias of a node; return what it reads."""
+        """Add a node's 8-bit weights and its bias, and return the names of the tensors that the node then reads."""
         kernel, offset = self._constants[weight], self._constants[bias]
         largest = np.abs(kernel.reshape(len(kernel), -1)).max(axis=1)
         scale = (np.maximum(largest, np.finfo(np.float32).tiny) / 127).astype(np.float32)
-        if not self._symmetric:  # a bias in steps of both scales leaves room in 32 bits for the products added to it
+        if not self._symmetric:  # scales keep the bias below 2**30, so that sums fit 32 bits
             least = np.abs(offset).astype(np.float64) / 2**30 / self._scales[given][0]
             scale = np.maximum(scale, least).astype(np.float32)
         spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
@@ -112,7 +112,7 @@ class _Quantiser:
         return [_after(weight), _after(bias)]
 
     def _split(self, name: str) -> None:
-        """Quantise a tensor that has a range, and dequantise it for those who read it."""
+        """Add nodes that quantise a tensor and dequantise it for its readers, if the tensor has a range."""
         if name not in self._scales:
             return
         for part, value in zip(("scale", "zero"), self._scales[name], strict=True):
@@ -142,12 +142,12 @@ class _Quantiser:
 
 
 def _after(name: str) -> str:
-    """The tensor that stands for this one once it went through 8 bits."""
+    """Return the name of the dequantised tensor."""
     return f"{name}.dequantised"
 
 
 def _scale_of(least: float, largest: float, *, symmetric: bool) -> tuple[np.float32, Any]:
-    """Return the scale and the zero point of a tensor with these values; 0 is always exact."""
+    """Return the scale and zero point for values between `least` and `largest`; 0 is always exact."""
     least, largest = min(float(least), 0.0), max(float(largest), 0.0)
     if symmetric:
         return np.float32(max(-least, largest, 1e-30) / 127), np.int8(0)

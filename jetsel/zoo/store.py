@@ -1,4 +1,4 @@
-"""Finds the models on this device: which folders are read, and the families that their manifests name."""
+"""Find the models on this device: the folders to read, and the families that their manifests form."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from jetsel.base.weights import HeadFile, Weights
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 
-MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's own limit: a larger file is no ONNX file
+MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's limit: a larger file is no ONNX file
 
 STARTER = Path(__file__).parent / "starter"
 """The family that ships with jetsel."""
 
 PULLED = Path(__file__).parent / "imagenet"
-"""What ships of the family that `jetsel models pull efficientnet-lite` adds."""
+"""The shipped files of the family that `jetsel models pull efficientnet-lite` adds."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model: what its manifest says, and the file that it was read from, in whose folder the weights lie."""
+    """One model: its manifest, and the manifest's path; the model's other files are in the same folder."""
 
     manifest: Manifest
     manifest_path: Path
 
     @property
     def directory(self) -> Path:
-        """The folder that manifest, labels and weights lie in."""
+        """The folder of manifest, labels and weights."""
         return self.manifest_path.parent
 
     @property
     def path(self) -> Path:
-        """The weights; `verify` before opening them."""
+        """Path of the weights; call `verify` before opening them."""
         return self.directory / self.manifest.file
 
     def others(self) -> dict[str, bytes]:
-        """Return the content of each of `Manifest.others`, by its name."""
+        """Return the content of the files in `Manifest.others`, by name."""
         return {name: (self.directory / name).read_bytes() for name in self.manifest.others}
 
     def weights(self, classes: int) -> Weights:
-        """Return what a backend needs to load the model; classes: of its family's labels."""
+        """Return the weights for a backend to load. classes: number of the family's labels."""
         manifest = self.manifest
         height_px, width_px = manifest.input.height_px, manifest.input.width_px
         head = manifest.head
@@ -63,7 +63,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Family:
-    """Models that answer alike at several costs, cheapest first by Manifest.cost_ms."""
+    """Models with the same labels, cheapest first by Manifest.cost_ms."""
 
     name: str
     labels: Labels
@@ -71,19 +71,19 @@ class Family:
 
     @property
     def calibration(self) -> Path:
-        """The folder of the calibration that came with the models: beside them, or in jetsel for a pulled family."""
+        """The folder of the shipped calibration: beside the models, or inside jetsel for the pulled family."""
         is_pulled = any((model.manifest.recipe or "").startswith("efficientnet-lite ") for model in self.models)
         return (PULLED if is_pulled else self.models[0].directory) / "calibration"
 
     @property
     def decode_px(self) -> int:
-        """The shorter side below which no photograph of this family is decoded: the largest that a model takes."""
+        """The smallest allowed shorter side of a decoded image: the largest that a model of the family takes."""
         return max(model.manifest.input.shorter_px for model in self.models)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A manifest or a folder that is not used, and why; the reason does not begin with the path again."""
+    """A manifest or folder that cannot be used, and the reason, which does not repeat the path."""
 
     path: Path
     reason: str
@@ -91,15 +91,15 @@ class Broken:
 
 @dataclass(frozen=True)
 class Zoo:
-    """Every family that was found, by name, and what was refused."""
+    """All families on this device, by name, and the manifests and folders that cannot be used."""
 
     families: dict[str, Family]
     broken: tuple[Broken, ...]
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the one model of this name, in this family or in any.
+        """Return the only model of this name and its family; raises UnknownModelError if there is none or several.
 
-        Raises UnknownModelError for none or several.
+        family: the one to search, None for all.
         """
         owners = [
             (names, model)
@@ -119,11 +119,11 @@ class Zoo:
 
 
 def scan(directories: Iterable[Path]) -> Zoo:
-    """Read every `*.json` of these folders, in the order given and then by file name.
+    """Read every `*.json` in these folders, in the given order and then by file name.
 
-    What cannot be used is listed as broken and hides nothing else. If two manifests contradict each other (one model
-    name twice in a family, or one family name for two lists of labels) the one read first stands: list the folders
-    that you trust first.
+    A manifest or folder that cannot be used is listed as broken and does not affect the others. If two manifests
+    contradict each other (same model name in a family, or different labels), the first one wins, so trusted folders
+    come first.
     """
     labels: dict[str, Labels] = {}
     models: dict[str, list[Model]] = {}
@@ -138,7 +138,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
         for path in paths:
             try:
                 _take_in(path, labels, models)
-            except ManifestError as error:  # noqa: PERF203  # what is wrong with one hides no other
+            except ManifestError as error:  # noqa: PERF203  # a broken manifest must not hide the others
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
     families = {
         name: Family(name, labels[name], tuple(sorted(family_models, key=_cost)))
@@ -148,9 +148,9 @@ def scan(directories: Iterable[Path]) -> Zoo:
 
 
 def verify(model: Model) -> bytes:
-    """Return the weights, read once; raises ManifestError unless they are those that the manifest means, by their hash.
+    """Return the content of the weights file; raises ManifestError if a hash of the model's files does not match.
 
-    Whether they are all in this file was seen when the model was added, see zoo.onnx_model.
+    zoo.onnx_model checks, when a model is added, that no weights are in other files.
     """
     try:
         content = read_bounded(model.path, MAX_WEIGHTS_BYTES)
@@ -169,9 +169,9 @@ def verify(model: Model) -> bytes:
 
 
 def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model]]) -> None:
-    """Add the model of one manifest to those of its family, the first of which brought the labels.
+    """Add one manifest's model to its family; the family's first model sets the labels.
 
-    Raises ManifestError, and then nothing was added.
+    Raises ManifestError if the manifest cannot be used; then nothing is added.
     """
     _refuse_a_way_out(path, "manifest", path.name)
     manifest = read_manifest(path)
@@ -198,7 +198,7 @@ def _cost(model: Model) -> tuple[float, str]:
 
 
 def _beside(manifest: Path, key: str, name: str) -> Path:
-    """Return the file in the manifest's folder; raises ManifestError if there is none, or a link out of there."""
+    """Return a file in the manifest's folder; raises ManifestError if it is missing or a link out of the folder."""
     path = _refuse_a_way_out(manifest, key, name)
     if not path.is_file():
         raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
@@ -206,7 +206,7 @@ def _beside(manifest: Path, key: str, name: str) -> Path:
 
 
 def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
-    """Return what stands in the manifest's folder; raises ManifestError if it is a link out of there."""
+    """Return a path in the manifest's folder; raises ManifestError if it is a link out of the folder."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
         raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
@@ -214,10 +214,9 @@ def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
 
 
 def model_folders(models: Models, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders to scan, those that are trusted first: the starter family's, models.paths, the owner's own.
+    """Return the folders to scan, most trusted first: the starter family's, models.paths, `own_folder` if it exists.
 
-    The owner's own (see `own_folder`) is left out if it is not there. If a fleet's plan is installed, its folders
-    stand in the place of the starter family's and of the owner's own: the plan says which models there are.
+    If a fleet's plan is installed, the plan's folders replace the starter family's and the owner's.
     """
     planned = planned_folders(environment)
     if planned:
@@ -230,7 +229,7 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folder of each family that `jetsel agent` has installed, in the plan's order; see planned_name."""
+    """Return the folders of the families that `jetsel agent` installed, in the plan's order; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
@@ -242,22 +241,22 @@ def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
 
 
 def planned_name(place: int, family: str) -> str:
-    """Return what the folder of a plan's family is called, which keeps the order."""
+    """Return the name of the folder of a plan's family; its number keeps the plan's order."""
     return f"{place:03d}-{family}"
 
 
 def planned_families(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return the families of the plan in use, in its order."""
+    """Return the families of the installed plan, in the plan's order."""
     return [path.name.partition("-")[2] for path in planned_folders(environment)]
 
 
 def own_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return where models are added unless the configuration names a folder: `models`, see state.state_folder."""
+    """Return the default folder for added models: `models`, see state.state_folder."""
     return state_folder("models", environment)
 
 
 def _stands(folder: Path) -> bool:
-    """Whether it is there; one that this user may not enter is, so that the scan says so."""
+    """Whether the folder exists. One that this user may not enter counts, so that the scan reports it."""
     try:
         folder.lstat()
     except PermissionError:
