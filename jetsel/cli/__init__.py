@@ -1,1 +1,1 @@
-"""The command line: one file for each group of commands; what is heavy is imported by the command that needs it."""
+"""The command line: one file for each group of commands. Each command imports heavy modules only when it runs."""

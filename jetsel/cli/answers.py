@@ -1,4 +1,4 @@
-"""Answers as they are printed: one JSON object, one row of a table, or all there is to say about one photograph."""
+"""Print answers: as a JSON object each, as rows of a table, or with all details of one image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jetsel.wire import Answer, Ran
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one image; `latency_ms` is the client's own wall time for it, reading the file included."""
+    """The answer or error for one image. latency_ms: the client's wall time, reading the file included."""
 
     path: str
     latency_ms: float
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def as_plain(outcome: Outcome) -> dict[str, Any]:
-    """Return the object that --json prints on its own line: the path, and the reply (docs/protocol.md) or its error."""
+    """Return the object that --json prints for an image: its path, and the answer (docs/protocol.md) or the error."""
     answer = outcome.result
     if isinstance(answer, Answer):
         times = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
@@ -34,12 +34,12 @@ def as_plain(outcome: Outcome) -> dict[str, Any]:
 
 
 def reason(error: JetselError | OSError) -> str:
-    """Return why there is no answer, on one line."""
+    """Return the error's message on one line."""
     return " ".join(str((error.strerror if isinstance(error, OSError) else None) or error).split())
 
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
-    """Print a row for each image, where a failed one says why, and below them why energies are not known."""
+    """Print a row for each image, with the answer or the error, and below the table why energies are unknown."""
     shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms of work", ">mJ")
     unknown: dict[str, None] = {}
     for outcome in outcomes:
@@ -61,7 +61,7 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
 
 
 def details(outcome: Outcome) -> list[str]:
-    """Return all that is to be said about one answered photograph."""
+    """Return lines with all details of one answer."""
     answer = outcome.result
     assert isinstance(answer, Answer)
     stages = answer.stages_ms
@@ -83,7 +83,7 @@ def details(outcome: Outcome) -> list[str]:
     energy = "not known"
     if answer.energy_mj is not None:
         energy = f"{answer.energy_mj:.1f} mJ (estimated from the calibration's means of the models that ran)"
-    elif answer.energy_reason is not None:  # its beginning, without repairs: --json has all of it
+    elif answer.energy_reason is not None:  # shortened: --json has the whole reason
         energy += f": {answer.energy_reason.partition(':')[0].partition(' (')[0]}"
     lines.append(f"  energy: {energy}")
     lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
@@ -91,7 +91,7 @@ def details(outcome: Outcome) -> list[str]:
 
 
 def _work_ms(answer: Answer) -> float:
-    """The time without waiting, and of a batch the image's share: images that are sent together wait for each other."""
+    """Return the image's working time: without waiting, and with its share of the time of each batch."""
     stages, runs = answer.stages_ms, [run.latency_ms / run.batch for run in answer.ran]
     return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *runs)))
 

@@ -1,4 +1,4 @@
-"""The `jetsel` command: its subcommands, its version, and the one place that prints errors and chooses exit codes."""
+"""The `jetsel` command: its subcommands and version, and the printing of errors and choice of exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jetsel.cli.serve import serve
 from jetsel.cli.status import reload, status, top
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2  # as typer itself exits on wrong options
+EXIT_USAGE = 2  # typer's own exit code for wrong options
 EXIT_INTERRUPTED = 130
 
 HELP = """For each image, the cheapest classifier that is likely to be right.
@@ -40,21 +40,21 @@ Exit status: 0 if everything was done and every image answered; 1 if something f
 """
 
 
-UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or the one of the click that typer itself brings
-_JSON = "jetsel.json"  # in the context: whether --json was given
-_ARGUMENTS = "jetsel.arguments"  # in the context: all that was typed
+UsageError: Any = typer.BadParameter.__mro__[1]  # from click, or from typer's own copy of click
+_JSON = "jetsel.json"  # key in the context: whether --json was given
+_ARGUMENTS = "jetsel.arguments"  # key in the context: the whole command line
 
 
 class Commands(TyperGroup):
-    """The subcommands, whose errors end as one line and an exit code."""
+    """The group of subcommands, which turns their errors into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Remember whether an error is to be JSON, before typer finds one."""
+        """Parse the arguments, and remember first whether errors must be printed as JSON."""
         ctx.meta[_JSON], ctx.meta[_ARGUMENTS] = "--json" in args, list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand that was asked for."""
+        """Run the subcommand; print a JetselError and exit."""
         try:
             check_values(self, ctx.meta[_ARGUMENTS])
             return super().invoke(ctx)
@@ -63,7 +63,7 @@ class Commands(TyperGroup):
             raise typer.Exit(EXIT_USAGE if isinstance(error, ConfigError) else EXIT_FAILED) from None
         except UsageError as error:
             if not ctx.meta[_JSON]:
-                raise  # the usage line of the subcommand is part of what typer prints
+                raise  # typer prints the subcommand's usage line too
             _print_error(ctx, "usage", error.format_message())
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
@@ -73,8 +73,8 @@ class Commands(TyperGroup):
 
 
 def check_values(command: Any, arguments: list[str]) -> None:
-    """Raise UsageError for a value that is empty, and for an option that would take the next one for its value."""
-    option = None  # the one whose value comes next
+    """Raise UsageError for an empty value, and for an option whose value would be the next option."""
+    option = None  # the option whose value is next
     for text in itertools.takewhile(lambda text: text != "--", arguments):
         inner = getattr(command, "commands", {})
         all_options = [
@@ -91,7 +91,7 @@ def check_values(command: Any, arguments: list[str]) -> None:
 
 
 def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> None:
-    """Print one error: for people one line on standard error, with --json one object on standard output."""
+    """Print an error as one line on standard error, or with --json as one object on standard output."""
     text = " ".join(message.split()).encode(errors="backslashreplace").decode()  # a path may not be UTF-8
     if ctx.meta[_JSON]:
         print_json({"error": code, "message": text, "retry": retry})
@@ -136,7 +136,7 @@ app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")
 
 ADDONS = ("jetsel.addons.cameras.commands", "jetsel.addons.fleet.commands")
-"""The add-ons' commands: each module has `add_to`, which takes the application."""
+"""Modules with the add-ons' commands; each has a function `add_to`, which takes the application."""
 
 for addon in ADDONS:
     importlib.import_module(addon).add_to(app)

@@ -1,4 +1,4 @@
-"""`jetsel calibrate`: from the owner's images to a chooser that is worth installing, its report, and a way back."""
+"""`jetsel calibrate`: fit a calibration to the owner's images, report it, and install it if it is better."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def calibrate(
     more accurate and costs no more. A family without a calibration gets the best one in any case. To go back: jetsel
     calibration rollback.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported; on small arrays threads only wait
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported; small arrays need no threads
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
@@ -199,7 +199,7 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
-    """Fit the calibration that came with the models to this machine, install it, reload the daemon and print both.
+    """Fit the shipped calibration to this machine, install it, reload the daemon, and print the outcome.
 
     Raises CalibrationError or EngineFailedError.
     """
@@ -232,7 +232,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
 
 
 def _written(page: str, report: Path, entry: Installed | None) -> Path:
-    """Write the report, and return where it is."""
+    """Write the report and return its path. entry: the installed calibration. Raises CalibrationError."""
     from jetsel.base.errors import CalibrationError
 
     try:
@@ -246,7 +246,7 @@ def _written(page: str, report: Path, entry: Installed | None) -> Path:
 def _outcome(
     findings: Findings, entry: Installed | None, daemon: ReloadOutcome | None, report: Path | None
 ) -> dict[str, Any]:
-    """Return what was done, for --json, which prints the findings as well."""
+    """Return the outcome for --json, which prints the findings too."""
     return {
         "best_single": findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
@@ -257,7 +257,7 @@ def _outcome(
 
 
 def _said(findings: Findings, outcome: dict[str, Any]) -> str:
-    """What was installed, and what that changes."""
+    """Return one sentence about the installed calibration and its effect."""
     winner, rival = findings.winner, findings.rival
     if outcome["installed"] is not None:
         changed = f": its default policy is {winner}"
@@ -275,7 +275,7 @@ def _said(findings: Findings, outcome: dict[str, Any]) -> str:
 
 
 def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
-    """Yield the gist of the report for a terminal: lines and tables."""
+    """Yield a summary of the report for a terminal, as lines and tables."""
     from jetsel.calibrate.report import NO_PAGE
     from jetsel.cli.terminal import in_words, outcome_table
 

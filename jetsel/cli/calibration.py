@@ -1,4 +1,4 @@
-"""`jetsel calibration`: a family's calibrations, what each says, the way back, and the reload of a daemon after it."""
+"""`jetsel calibration`: list a family's calibrations, show one, and go back to one; reload the daemon afterwards."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def show(
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:
-    """Return each field for printing and comparing, as JSON's kinds; an array as dtype, shape and a hash of its values.
+    """Return the calibration as plain values, with arrays as dtype, shape and hash.
 
-    Two calibrations are the same if this is.
+    Two calibrations are equal if their plain values are.
     """
     import msgspec
 
@@ -116,7 +116,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
 
 
 def gist(usable: Calibration) -> dict[str, str]:
-    """Return what a person wants to know of a calibration first."""
+    """Return the main facts of a calibration in words, by name."""
     from jetsel.cli.terminal import milliseconds
 
     costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in usable.costs_ms.items())
@@ -177,7 +177,7 @@ def rollback(
 
 
 def summary(entry: Installed) -> dict[str, Any]:
-    """Return one line of the history as plain values; what cannot be read is None, with the reason."""
+    """Return one entry of the history as plain values; those of an unreadable calibration are None, with the reason."""
     usable = entry.calibration
     return {
         "number": entry.number,
@@ -193,12 +193,12 @@ def summary(entry: Installed) -> dict[str, Any]:
 
 
 def _mark(entry: Installed) -> str:
-    """Whether requests are answered by it: the one installed last is not used if it is refused."""
+    """Return whether requests use this calibration, in words: the current one is not used if it is refused."""
     return "" if not entry.is_current else "in use" if entry.reason is None else "not used"
 
 
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
-    """Return the history, the newest first."""
+    """Return a table of the installed calibrations, the newest first."""
     from jetsel.cli.terminal import table
     from jetsel.site.site import named
 
@@ -214,14 +214,14 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
     return shown
 
 
-RELOAD_MS = 60_000.0  # a reload waits for the requests that are under way
+RELOAD_MS = 60_000.0  # a reload waits for the requests in progress
 
 
 @dataclass(frozen=True)
 class ReloadOutcome:
-    """What a running daemon made of a change. `reloaded` is None if no daemon listens: no failure.
+    """The result of a reload. reloaded: None if no daemon is listening, which is no failure.
 
-    is_served: whether the daemon answers by the calibration that was chosen.
+    is_served: whether the daemon now uses the chosen calibration.
     """
 
     reloaded: bool | None
@@ -230,11 +230,10 @@ class ReloadOutcome:
 
 
 def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> ReloadOutcome:
-    """Have the daemon read its files again, and return what it serves the family with then.
+    """Reload the daemon, and return whether it now serves the family with the chosen calibration.
 
-    chosen: what it should use, None for no calibration. endpoint: where it listens; None for $JETSEL_ENDPOINT, the
-    configuration's, or the one that the other commands find. If the daemon refuses, the outcome
-    says so; nothing is raised.
+    chosen: None for no calibration. endpoint: of the daemon; None for $JETSEL_ENDPOINT, the configured or the default
+    one. A refused reload is part of the outcome and raises nothing.
     """
     from jetsel.client import Client
 

@@ -1,4 +1,4 @@
-"""What `jetsel doctor` looks at: one function for each section of the installation."""
+"""The checks of `jetsel doctor`: one function for each section of the installation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ State = Literal["ok", "info", "warning", "failed"]
 
 
 class Finding(NamedTuple):
-    """One line. info: neither good nor bad. repair: what helps; None if all is well, or what is said tells it."""
+    """One result of a check. repair: None if none is needed, or if `said` contains it."""
 
     name: str
     state: State
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Subject:
-    """The installation. fault: why its configuration cannot be read; the defaults stand in for it then."""
+    """The installation to check. fault: why its configuration cannot be read; `config` then has the defaults."""
 
     path: Path | None
     config: Config
@@ -46,12 +46,12 @@ class Subject:
 
     @property
     def used(self) -> set[str]:
-        """The backends that the configuration names, as it names them."""
+        """The names of the configured backends."""
         return {self.config.models.backend, *self.config.models.backends.values()}
 
     @cached_property
     def tensorrt(self) -> dict[str, Any] | JetselError:
-        """What the engine host says of its TensorRT and its GPU, or what it lacks and what brings that."""
+        """The engine host's report about TensorRT and the GPU, or the error that says what is missing."""
         from jetsel.engines.hosting.interpreters import default
         from jetsel.engines.hosting.process import HostStart, ask_about
 
@@ -72,18 +72,18 @@ class Subject:
 
     @cached_property
     def served(self) -> ServedFamilies:
-        """What a daemon would serve; raises JetselError if it would not start."""
-        logging.getLogger("jetsel").addHandler(logging.NullHandler())  # the findings have what it logs
+        """The families that a daemon would serve; raises JetselError if it would not start."""
+        logging.getLogger("jetsel").addHandler(logging.NullHandler())  # hides log lines, which the findings repeat
         return self.site.served()
 
 
-LIBRARIES = ("numpy", "cv2", "PIL", "onnxruntime", "zmq", "msgspec")  # the modules that the daemon cannot do without
+LIBRARIES = ("numpy", "cv2", "PIL", "onnxruntime", "zmq", "msgspec")  # modules that the daemon needs
 
-STATUS_MS = 5000.0  # a daemon under load answers late
+STATUS_MS = 5000.0  # a busy daemon replies late
 
 
 def installation(subject: Subject) -> Iterator[Finding]:
-    """Look which configuration applies and whether it can be read, and import what the daemon imports."""
+    """Check the configuration file, and import the daemon's libraries."""
     repair = "correct it (`jetsel config` prints a complete one); the checks below use the defaults"
     fault = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
     yield Finding("configuration", "failed" if subject.fault else "ok", fault, repair if subject.fault else None)
@@ -92,21 +92,21 @@ def installation(subject: Subject) -> Iterator[Finding]:
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 versions.append(f"{name} {importlib.import_module(name).__version__}")
-        except (ImportError, OSError) as error:  # noqa: PERF203  # six libraries
+        except (ImportError, OSError) as error:  # noqa: PERF203  # only six libraries
             repair = f"{sys.executable} -m pip install --force-reinstall jetsel"
             yield Finding(name, "failed", f"does not import: {error}", repair)
     yield Finding("jetsel", "ok", ", ".join([*versions, platform.platform()]))
 
 
 def daemon(subject: Subject) -> Iterator[Finding]:
-    """Look whose the socket is, and whether a daemon answers at it."""
+    """Check the socket's owner and mode, and whether a daemon answers on it."""
     from jetsel.base.endpoint import VARIABLE, find
     from jetsel.client import Client
 
     try:
         endpoint = find(None if VARIABLE in os.environ else subject.config.server.endpoint)
         path = Path(endpoint.removeprefix("ipc://"))
-        with contextlib.suppress(OSError, KeyError):  # what may not be seen, connecting says more about
+        with contextlib.suppress(OSError, KeyError):  # connecting reports the cause
             mode = f"{path.stat().st_mode & 0o777:o}"
             yield Finding("socket", "ok", f"{path}: owner {path.owner()}, group {path.group()}, mode {mode}")
         with Client(endpoint, timeout_ms=STATUS_MS) as client:
@@ -126,7 +126,7 @@ def daemon(subject: Subject) -> Iterator[Finding]:
 
 
 def board(subject: Subject) -> Iterator[Finding]:
-    """Ask the kernel, nvpmodel and jetson-stats for the state of the board, and open the sensors."""
+    """Check the board's state as the kernel, nvpmodel and jetson-stats report it, and the power sensors."""
     from jetsel.power.machine import look, throttled
 
     settings = subject.config.power
@@ -148,7 +148,7 @@ def board(subject: Subject) -> Iterator[Finding]:
 
 
 def _sensors(settings: Power) -> Iterator[Finding]:
-    """Read each rail, and look for what `jetsel power calibrate` measured here in the power mode of now."""
+    """Read each rail, and look for an idle power that was measured on this board in the current power mode."""
     from jetsel.base.config import power_folder
     from jetsel.power.finding import check, find
     from jetsel.power.idle import REPAIR
@@ -162,9 +162,7 @@ def _sensors(settings: Power) -> Iterator[Finding]:
     yield Finding("sensors", "ok" if found_rails.rails else "info", f"{table}: {rails}")
     for rail in found_rails.dropped:
         yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
-    if (
-        found_rails.reason is not None
-    ):  # on a machine without a sensor whose configuration asks for none, that is no fault
+    if found_rails.reason is not None:  # a missing sensor is no fault if the configuration requires none
         is_wanted = bool(found_rails.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
         yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found_rails.reason}")
         return
@@ -182,7 +180,7 @@ def _sensors(settings: Power) -> Iterator[Finding]:
 
 
 def models(subject: Subject) -> Iterator[Finding]:
-    """Read and run every model that is to be served, and look at the calibration of each family."""
+    """Read and run every served model, and check the calibration of each family."""
     from jetsel.cli.terminal import milliseconds
     from jetsel.engines import BACKENDS
     from jetsel.engines.trying import try_run
@@ -198,7 +196,7 @@ def models(subject: Subject) -> Iterator[Finding]:
             try:
                 model_in(verify(model), str(model.path))
                 latency_ms = try_run(model.weights(classes), subject.config.models.threads).latency_ms
-            except JetselError as error:  # noqa: PERF203  # running takes longer
+            except JetselError as error:  # noqa: PERF203  # running a model takes far longer
                 yield Finding(model.manifest.name, "failed", str(error).removeprefix(f"{model.manifest.name} "))
             else:
                 description = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
@@ -212,7 +210,7 @@ def models(subject: Subject) -> Iterator[Finding]:
 
 
 def tensorrt(subject: Subject) -> Iterator[Finding]:
-    """Look which Python runs TensorRT, or what it lacks, and for the engine of each model that runs on it."""
+    """Check the Python that runs TensorRT, and the engine of each model on TensorRT."""
     report = subject.tensorrt
     if isinstance(report, JetselError):
         description, _, repair = str(report).partition("; ")
@@ -226,7 +224,7 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
-    """about: what the engine host tells of its TensorRT and its GPU."""
+    """Check the engine of each model on TensorRT. about: the engine host's report about TensorRT and the GPU."""
     from jetsel.cli.models.candidates import on_tensorrt
     from jetsel.engines.building.plans import find
 

@@ -1,4 +1,4 @@
-"""`jetsel classify`: ask a running daemon about image files, several at a time, in the order given."""
+"""`jetsel classify`: classify image files with a running daemon, several at a time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def classify(
 
     A single image is shown with all details of its answer. The exit status is 0 only if every image was answered.
     """
-    import asyncio  # here, for every command imports this file, and the daemon needs none of it
+    import asyncio  # here, because every command imports this file, and the daemon does not need asyncio
 
     from jetsel.client import AsyncClient
 
@@ -82,7 +82,7 @@ def classify(
         settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit}
     images = _files(images)
     rows: list[Outcome] = []
-    show = rows.append  # many are gathered into a table
+    show = rows.append  # several outcomes become a table
     if json or explain or (len(images) == 1 and len(box or ()) < 2):
         show = _print_json if json else _print_details
     client = AsyncClient(endpoint_of(endpoint, config), timeout_ms=timeout_ms, max_image_mb=max_image_mb)
@@ -104,9 +104,9 @@ def _box(text: str) -> list[float]:
 
 
 def _files(images: list[Path]) -> list[Path]:
-    """Return the files, and the images of the folders, at any depth; print what of these is left out."""
+    """Return the files, and the images in the folders at any depth; print which files are skipped."""
     from jetsel.base.names import LeftOut
-    from jetsel.calibrate.listing import images_below, left_out_lines  # as above: it loads OpenCV
+    from jetsel.calibrate.listing import images_below, left_out_lines  # here, because it loads OpenCV
 
     paths: list[Path] = []
     left_out: list[LeftOut] = []
@@ -126,7 +126,7 @@ def _files(images: list[Path]) -> list[Path]:
 async def _all(
     client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome], None]
 ) -> int:
-    """Show every image's outcome in the order given, `jobs` of them under way at once; return how many failed."""
+    """Show every image's outcome in the order given, with `jobs` images in parallel; return how many failed."""
     import asyncio
 
     room = asyncio.Semaphore(jobs)
@@ -137,7 +137,7 @@ async def _all(
 
     failed = 0
     async with client:
-        daemon = await client.status()  # if nobody listens, one line says so rather than one for each image
+        daemon = await client.status()  # fails once, rather than for each image, if no daemon is listening
         if daemon.state == "loading":
             typer.echo("the daemon is loading its models: waiting for it, which counts in the time here", err=True)
         tasks = [asyncio.create_task(one(path)) for path in images]
@@ -153,7 +153,7 @@ async def _all(
 
 
 async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -> list[Outcome]:
-    """Return the outcome of an image, or of each of its boxes."""
+    """Return the outcomes of an image, one for each box if there are boxes."""
     from jetsel.calibrate.listing import printable
     from jetsel.cli.answers import Outcome
 

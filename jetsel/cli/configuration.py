@@ -1,4 +1,4 @@
-"""`jetsel config`: the effective configuration, each setting explained, as a jetsel.toml that could be read back."""
+"""`jetsel config`: print the effective configuration as a jetsel.toml with every setting explained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jetsel.base.sections import Sections
 
-WIDTH = 100  # of a comment
+WIDTH = 100  # columns of a comment
 
 
 def config(
@@ -65,7 +65,7 @@ def automatic_values(core: Any) -> dict[str, object]:
 
 
 def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, object]) -> str:
-    """Return sections as TOML; what is unset stands as a comment with an example. automatic: see automatic_values."""
+    """Return sections as TOML, with unset keys as commented examples. automatic: see automatic_values."""
     from jetsel.base.sections import effective
 
     text = ""
@@ -86,7 +86,7 @@ def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, obj
 
 
 def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) -> str:
-    """Return an array of tables as TOML, below a comment with an example of all that one may have."""
+    """Return an array of tables as TOML, below a commented example with every key."""
     import tomli_w
 
     (kind,) = get_args(get_args(get_type_hints(sections.kind, include_extras=True)[section])[0])
@@ -97,7 +97,7 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
 
 
 def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
-    """Return what a section is about, and what each of its keys means, by its docstring."""
+    """Return a section's heading and the meaning of each key, from its docstring."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
     return heading, {one[1]: one[2] for one in matches if one}
@@ -112,7 +112,7 @@ def _setting(section: str, key: str, value: Any, example: str) -> str:
 
 
 def _ranges(kind: type[Struct]) -> dict[str, str]:
-    """Return which values each key of a section may have, and its default, as far as its type says."""
+    """Return the range and default of each key of a section, as far as its type gives them."""
     import msgspec
 
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]

@@ -1,4 +1,4 @@
-"""`jetsel demo`: the product at work on a temporary daemon, on photographs if they are installed, else on drawings."""
+"""`jetsel demo`: classify a few images with a temporary daemon, and show how the policy chooses models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOW_TO_GET_PHOTOGRAPHS = (
 
 
 class DemoImage(NamedTuple):
-    """A photograph of scikit-image, and the classes of ImageNet that name it rightly, by their identifiers."""
+    """An image of scikit-image, and the identifiers of the ImageNet classes that are right for it."""
 
     text: str
     file: str
@@ -43,7 +43,7 @@ PHOTOGRAPHS = (
 
 
 class DemoAnswer(NamedTuple):
-    """What was answered about one picture: by the default policy, and by the most expensive model alone."""
+    """The answers to one image: `chosen` by the policy, `beside` by the most expensive model alone."""
 
     text: str
     wnids: frozenset[str]
@@ -96,11 +96,11 @@ def demo(
 
 SHOWN_AT_NIGHT = "a cup of coffee"
 MOST_ACCURATE = "chain:1"
-"""The premodel's operating point of the most right answers; the default saves more time."""
+"""The premodel's most accurate operating point; the default one saves more time."""
 
 
 def _day_and_night(client: Client) -> tuple[Table, str]:
-    """Show one thing by day and at night to the starter family, whose premodel knows which models are for the dark."""
+    """Classify one object by day and at night; the starter family's premodel finds the models for dark images."""
     import cv2
     import numpy as np
 
@@ -114,7 +114,7 @@ def _day_and_night(client: Client) -> tuple[Table, str]:
         day = np.asarray(cv2.imread(str(path)), np.uint8)
     shown = table("image", "answer", ">prob.", "models run", ">ms in models", ">features", "why")
     for name, picture in ((text, day), (f"{text}, at night", at_night(day))):
-        for _ in range(2):  # the first run of a model is never its usual time
+        for _ in range(2):  # the first run of a model is slower than usual
             answer = client.classify(picture, family="starter", policy=MOST_ACCURATE)
         ran = ", ".join(run.model for run in answer.ran)
         times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
@@ -126,14 +126,14 @@ def _day_and_night(client: Client) -> tuple[Table, str]:
 
 
 def photographs() -> dict[str, Path]:
-    """Return the photographs that scikit-image ships, by description; none if it is not installed."""
+    """Return the paths of scikit-image's images, by description; none if scikit-image is not installed."""
     package = importlib.util.find_spec("skimage")
     folder = Path(package.origin).parent / "data" if package and package.origin else None
     return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
 def _pulled(folder: Path) -> Path | None:
-    """Return the folder with the family of ImageNet in it, or None, and say why, if it cannot be had."""
+    """Return the folder, with the ImageNet family downloaded into it; print why and return None if that fails."""
     from jetsel.base.config import Config, Models
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.family import Pull, pull_family
@@ -143,7 +143,7 @@ def _pulled(folder: Path) -> Path | None:
         return folder
     typer.echo("fetching the family of ImageNet (40 MB), once ...")
     try:
-        values = Config(models=Models(paths=[str(folder)], default_family="imagenet"))  # as the demo's daemon reads it
+        values = Config(models=Models(paths=[str(folder)], default_family="imagenet"))  # as the demo's daemon
         pull_family(Pull(values=values, family=None, folder=folder), None, json=False)
     except JetselError as error:
         typer.echo(f"the ImageNet family cannot be downloaded, so the starter family is used: {error}")
@@ -152,16 +152,16 @@ def _pulled(folder: Path) -> Path | None:
 
 
 def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[DemoAnswer]:
-    """Ask about each picture by the policy, and by the most expensive model alone.
+    """Classify each image by the policy, and by the most expensive model alone.
 
-    All is asked twice and the second answers are returned: the first run of a model is never its usual time.
+    Each request is sent twice and the second answer returned, because the first run of a model is slower than usual.
     """
     from jetsel.cli.drawn import pictures
 
     images = photographs()
     shown_photographs = (
         PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]
-    )  # the starter family has no other of them
+    )  # the starter family has only these classes
     right = {one.text: one.wnids for one in shown_photographs}
     drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
     shown: dict[str, Photograph] = {text: images[text] for text in right if text in images} or dict(drawings)
@@ -180,7 +180,7 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
 
 
 def _table(demo_answers: list[DemoAnswer]) -> Table:
-    """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
+    """Return a table with two rows for each image: the policy's answer, and the most expensive model's."""
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
@@ -195,7 +195,7 @@ def _table(demo_answers: list[DemoAnswer]) -> Table:
 
 
 def _summary(demo_answers: list[DemoAnswer]) -> str:
-    """Say which of the two was right, and which was cheaper, on all pictures together."""
+    """Return a summary of accuracy and time over all images, for the policy and the most expensive model."""
     from jetsel.cli.terminal import milliseconds
 
     lines = []

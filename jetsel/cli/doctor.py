@@ -1,4 +1,4 @@
-"""`jetsel doctor`: look at all that serving needs, and say of each thing whether it is well, and what helps if not."""
+"""`jetsel doctor`: check everything that serving needs, and print how to repair what fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
     checks = {"installation": installation, "board": board, "models": models, "TensorRT": tensorrt, "daemon": daemon}
     findings = examine(subject_of(config), checks)
     if json:
-        with contextlib.redirect_stdout(sys.stderr):  # if a library prints, the JSON stays JSON
+        with contextlib.redirect_stdout(sys.stderr):  # keeps a library's output out of the JSON
             printed = list(findings)
         print_json([{"section": section, **finding._asdict()} for section, finding in printed])
     else:
@@ -42,7 +42,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
 
 
 def subject_of(given: Path | None) -> Subject:
-    """Return what is looked at; a configuration that cannot be read is a finding, not the end."""
+    """Return the installation to check; an unreadable configuration becomes a finding and raises nothing."""
     from jetsel.base.config import Config
     from jetsel.base.errors import ConfigError
     from jetsel.cli.checks import Subject
@@ -56,7 +56,7 @@ def subject_of(given: Path | None) -> Subject:
 
 
 def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str, Finding]]:
-    """Yield what each check finds, with its section; a check that cannot be made is a finding of its own."""
+    """Yield the findings of each check, with its section; a check that fails becomes a finding too."""
     from jetsel.base.errors import JetselError
     from jetsel.cli.checks import Finding
 
@@ -64,12 +64,12 @@ def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str
         try:
             for finding in look(subject):
                 yield section, finding
-        except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # five checks
+        except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # only five checks
             yield section, Finding("check", "failed", str(error), "first repair this error, or the failures above it")
 
 
 def _printed(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
-    """Print each as it is found: the checks after it may take their time, or not come back."""
+    """Print and yield each finding at once, because later checks may be slow or hang."""
     from rich.text import Text
 
     from jetsel.cli.terminal import console

@@ -1,4 +1,4 @@
-"""`jetsel evaluate`: what the calibration in use gives on other photographs, with the real engines."""
+"""`jetsel evaluate`: test the calibration in use on other images, with the real engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def evaluate(
 
     calibrations = read_site(config).calibrations(family)
     path = recording or recording_path(calibrations, photos)
-    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # each is compared
+    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # all are compared
     with ProgressOutput(quiet=json) as output:
         in_use = calibrations.incumbent()
         calibration = in_use.calibration

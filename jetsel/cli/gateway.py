@@ -1,4 +1,4 @@
-"""`jetsel gateway`: HTTP beside the daemon, in a process of its own; and what each command that serves HTTP shares."""
+"""`jetsel gateway`: an HTTP server in front of the daemon, and the code that all commands with an HTTP server share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ServedAtOnce = Annotated[
 
 
 def needs(command: str, missing: ModuleNotFoundError) -> ConfigError:
-    """Return the error for a library that a server needs and that is not installed."""
+    """Return the error for a missing library that a command needs."""
     if missing.name == "_ssl":
         return ConfigError(f"{command} needs _ssl: this Python was built without OpenSSL: use another")
     return ConfigError(f"{command} needs {missing.name}: {pip_install('gateway')}")
@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and print its address once it listens; raises ConfigError.
 
-    application: makes it, given the token that requests must bear, None for none.
+    application: makes the application. It receives the token that requests must carry, or None.
     """
     from jetsel.base.notify import Notifier
     from jetsel.gateway.server import listening, run

@@ -1,4 +1,4 @@
-"""`jetsel install-service`: have systemd run the daemon, for the whole machine or one user, and see that it works."""
+"""`jetsel install-service`: install a systemd service for the machine or a user, and check that the daemon answers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jetsel.base.errors import ConfigError, JetselError
 
 ROOT = Path("/")
 BOOTED = Path("/run/systemd/system")  # sd_booted(3)
-PACKAGED = Path("/lib/systemd/system/jetsel.service")  # the Debian package's
+PACKAGED = Path("/lib/systemd/system/jetsel.service")  # installed by the Debian package
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
-HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, see systemd.exec(5)
+HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp= of systemd.exec(5)
 IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
 BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
-"""Units that their owner enables: a new version restarts those that run."""
-STATUS_MS = 30_000.0  # a daemon that loads its models answers late
+"""Units that the owner enables; if they run, a new version restarts them."""
+STATUS_MS = 30_000.0  # a daemon that is loading models replies late
 
 
 class ServiceError(JetselError):
-    """The service could not be put in place; the message names the step and what helps."""
+    """The service could not be installed; the message names the step and the repair."""
 
 
 def install_service(
@@ -66,7 +66,7 @@ def install_service(
 
 
 def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
-    """Yield what is in the way of changing the service, with what helps; in an image, what it would not see."""
+    """Yield what prevents a change of the service, with the repair. is_image: for a disk image, only what it hides."""
     if not is_image and not BOOTED.is_dir():
         yield f"systemd is not running here ({BOOTED} is missing): start `jetsel serve` yourself, or use --prefix"
     if not is_image and not user and os.geteuid() != 0:
@@ -78,17 +78,17 @@ def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iter
 
 
 def hidden(command: Path) -> Iterator[str]:
-    """Yield what of this installation the service does not see."""
+    """Yield the paths of this installation that the service cannot read."""
     for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
         if place := next((place for place in HIDDEN if path.is_relative_to(place)), None):
             yield f"{path}: the service cannot read {place}: {IN_OPT}"
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
-    """Return what is run after the files are in place; what may fail begins with -, as in a unit.
+    """Return the commands to run after the files are written; a command that may fail starts with -, as in a unit.
 
-    The service is started again, not only reloaded: systemd 237 kills a running one that gains a watchdog (systemd
-    issue 9467). The socket is left alone, and keeps what clients ask for meanwhile, unless its own unit has changed.
+    The service is restarted, not only reloaded, because systemd 237 kills a running service that gains a watchdog
+    (systemd issue 9467). The socket keeps running and holds requests meanwhile, unless its own unit has changed.
     """
     systemctl = "systemctl --user" if user else "systemctl"
     prepared = ["systemd-sysusers jetsel.conf", "systemd-tmpfiles --create jetsel.conf"]
@@ -99,7 +99,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
         f"{systemctl} daemon-reload",
         f"{systemctl} enable jetsel.socket jetsel.service",
         *stopped,
-        f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # it may be down for its start limit
+        f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # the service may have reached its start limit
         f"{systemctl} start jetsel.socket",
         f"{systemctl} restart jetsel.service",
         *([] if user else [f"-{systemctl} try-restart {unit}" for unit in BY_HAND]),
@@ -107,7 +107,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
 
 
 def answers(*, user: bool) -> str:
-    """Return what the daemon says of itself; raises JetselError if it does not answer."""
+    """Return the headline of the daemon's status; raises JetselError if it does not answer."""
     from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
     from jetsel.client import Client
@@ -117,7 +117,7 @@ def answers(*, user: bool) -> str:
 
 
 def write_files(files: dict[Path, str], dry_run: bool) -> bool:
-    """Write what is not there just so; return whether a socket's unit was another one before."""
+    """Write the files that differ; return whether an existing socket unit has changed."""
     from jetsel.base.files import replace
 
     before = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
@@ -144,7 +144,7 @@ def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
 
 
 def run_commands(commands: list[str], runs: bool) -> None:
-    """Print each command, and run it; raises ServiceError if one fails that may not."""
+    """Print each command and, if `runs`, run it; raises ServiceError if one fails that must not."""
     for line in commands:
         command = line.removeprefix("-")
         typer.echo(f"{'run   ' if runs else 'to run'} {command}")
@@ -169,11 +169,11 @@ PLACES = {
     "udev": Path("/etc/udev/rules.d"),
     "grafana": Path("/usr/local/share/jetsel/grafana"),
 }
-"""Where the other files go, by their folder: the administrator's places of sysusers.d(5), tmpfiles.d(5), udev(7)."""
+"""Folder of the other files -> its target, the administrator's folder of sysusers.d(5), tmpfiles.d(5) or udev(7)."""
 
 
 def system_files(executable: Path) -> dict[Path, str]:
-    """Return the text of each file of the system's service by its path; raises ConfigError as `units` does."""
+    """Return the text of each file of the system's service, by path; raises ConfigError, see `units`."""
     files = units(TEMPLATES, SYSTEM_UNITS, executable)
     for name, place in PLACES.items():
         files |= {place / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
@@ -181,9 +181,9 @@ def system_files(executable: Path) -> dict[Path, str]:
 
 
 def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
-    """Return the units of a folder with the command's path filled in, by the path that each is put at.
+    """Return the text of a folder's units with the command's path filled in, by target path in `place`.
 
-    Raises ConfigError if a unit cannot hold the command's path.
+    Raises ConfigError if a unit cannot contain the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")

@@ -1,4 +1,4 @@
-"""The options that several commands share, each described once, and how commands print what they found."""
+"""The options that several commands share, and functions that print results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Endpoint = Annotated[
 
 
 def served_models(incomplete: str) -> list[str]:
-    """Return the models of the running daemon that begin so, for a shell's completion; none if no daemon answers."""
+    """Return the running daemon's models that complete a name in a shell; none if no daemon answers."""
     from jetsel.client import Client
 
     try:
@@ -59,9 +59,9 @@ TimeoutMs = Annotated[float, typer.Option(min=1, help="Time limit of a call in m
 
 
 def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:
-    """Print what a command found: `result` as JSON for programs, else the text `show`, or what `show` prints itself.
+    """Print a command's result: `result` as JSON, or else the text `show`, or call `show` to print it.
 
-    result: as `print_json` takes it.
+    result: see `print_json`.
     """
     if as_json:
         print_json(result)
@@ -72,7 +72,7 @@ def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print what --json asks for on one line, at once. value: plain values, structs or dataclasses."""
+    """Print a value as one line of JSON, unbuffered. value: plain values, structs or dataclasses."""
     import msgspec
 
     print(msgspec.json.encode(value).decode(), flush=True)

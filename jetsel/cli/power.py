@@ -1,4 +1,4 @@
-"""`jetsel power`: what the board's sensors say now, and its idle power."""
+"""`jetsel power`: read the board's power sensors, and measure its idle power."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sysfs = Annotated[
 
 
 def section(config: Path | None, sysfs: Path | None) -> Power:
-    """Return the file's [power] section, with the tree of --sysfs in its place; raises ConfigError."""
+    """Return the [power] section of the configuration, with --sysfs applied; raises ConfigError."""
     import msgspec
 
     from jetsel.site import config_file
@@ -33,7 +33,7 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 
 
 def sensors(power: Power) -> FoundRails:
-    """Return what can be read; raises PowerError if there is not one rail, ConfigError for a wrong [power] key."""
+    """Return the readable rails; raises PowerError if there is none, ConfigError for a wrong [power] key."""
     from jetsel.base.errors import PowerError
     from jetsel.power.finding import check, find
 
@@ -72,7 +72,7 @@ def _show_rails(snapshot: PowerReading) -> None:
 
 
 def rails_table(snapshot: PowerReading) -> Table:
-    """Return a row for each rail, and one for the total if it is known."""
+    """Return a table with a row for each rail, and one for the total if it is known."""
     from jetsel.cli.terminal import table
 
     shown = table("rail", ">watts", ">volts", ">amps")
@@ -105,7 +105,7 @@ def calibrate(
     from jetsel.power.idle import measure_here, save
 
     power = section(config, sysfs)
-    sensors(power).close()  # what is wrong with them is reported before a minute has gone by
+    sensors(power).close()  # reports faults before the measurement starts
     if not json:
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
@@ -115,7 +115,7 @@ def calibrate(
 
 
 def idle_lines(idle: Idle) -> list[str]:
-    """Return what was measured, in words."""
+    """Return lines about the measured idle power."""
     return [
         f"idle power: {idle.mean_w:.3f} W ± {idle.half_width_w * 1e3:.1f} mW (95 %)",
         f"samples: {idle.samples} of {' + '.join(idle.rails)} in {idle.seconds:.0f} s",

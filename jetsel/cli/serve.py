@@ -18,11 +18,11 @@ def serve(config: ConfigFile = None) -> None:
     """
     from jetsel.daemon.signals import Signals
 
-    signals = Signals()  # at once: what is imported below takes a while, in which a signal may come
-    # The neighbours of one photograph are too few to share among threads, each of which would hold memory.
+    signals = Signals()  # first, because a signal may arrive during the slow imports below
+    # The neighbours of one image are too few for several threads, each of which would take memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported, which is below
-    # The header of each photograph is checked. This bounds what a decoder allocates if it finds more than the header
-    # says: OpenCV reads it once, when it is imported, so it is the most that max_image_megapixels may be.
+    # The daemon checks each image's header. This limit bounds the decoder's memory if the image is larger than its
+    # header says. OpenCV reads it once, at import, so it is the maximum of max_image_megapixels.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
     from jetsel.base.logs import begin, cannot_start
     from jetsel.daemon.run import run
@@ -32,11 +32,11 @@ def serve(config: ConfigFile = None) -> None:
     try:
         file = config_file.read(path)
     except ConfigError as error:
-        begin("error")  # people look for it in the journal
+        begin("error")  # so that the error is in the journal too
         raise SystemExit(cannot_start(error)) from None
     status = 1
     try:
-        # Located anew for a reload: the system's file may come while the daemon runs.
+        # A reload locates the file again: the system's file may appear while the daemon runs.
         status = run(file, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
     except Exception:  # a defect
         sys.excepthook(*sys.exc_info())

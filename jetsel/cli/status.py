@@ -1,4 +1,4 @@
-"""`jetsel status`, `top` and `reload`: see the state of a running daemon, and have it read its files again."""
+"""`jetsel status`, `top` and `reload`: show the state of a running daemon, and reload its files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def top(
     """
     from jetsel.client import Client
 
-    client = Client(endpoint_of(endpoint, config), timeout_ms=5000.0, retry=False)  # a busy daemon answers late
+    client = Client(endpoint_of(endpoint, config), timeout_ms=5000.0, retry=False)  # a busy daemon replies late
     before, now, gone = None, client.status(), ""
     with contextlib.suppress(KeyboardInterrupt), _screen() as show:
         seen_at = datetime.now()
@@ -55,7 +55,7 @@ def top(
 
 @contextlib.contextmanager
 def _screen() -> Iterator[Callable[[Group], None]]:
-    """Give the function that shows a page: on the whole screen of a terminal, else one below the other."""
+    """Give a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
     from rich.live import Live
 
     from jetsel.cli.terminal import console
@@ -64,16 +64,16 @@ def _screen() -> Iterator[Callable[[Group], None]]:
     if not out.is_terminal or out.is_dumb_terminal:
         yield out.print
         return
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as an exception, so that the terminal is restored
+    for number in (signal.SIGTERM, signal.SIGHUP):  # raise an exception, so that the terminal is restored
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with Live(console=out, screen=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
         yield lambda shown: live.update(shown, refresh=True)
 
 
 def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
-    """Return what is shown: the last reply, and what happened since the one before it.
+    """Return the page with the last reply, and the load since the reply `before`.
 
-    when: a note for the first line. gone: why the newest look had no answer, empty if it had.
+    when: a note for the first line. gone: why the newest request failed, empty if it did not.
     """
     from rich.console import Group
     from rich.text import Text
@@ -81,13 +81,13 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     from jetsel.cli.status_text import details, headline
 
     if before is not None and before.instance != now.instance:
-        before = None  # another daemon: load since its start
+        before = None  # another daemon: show the load since its start
     lines = [Text(f"{headline(now)}; {when}", "bold")]
     lines += [Text(f"the daemon does not reply; this is its last status: {gone}", "bold red")] if gone else []
     return Group(*lines, *map(Text, details(now, before)))
 
 
-LOOK_S = 0.1  # between two looks whether the daemon is still there
+LOOK_S = 0.1  # between two checks whether the daemon still runs
 
 
 def status(
@@ -139,10 +139,10 @@ def reload(
 
 
 def _end_with(process: int) -> None:
-    """End this command once that process is gone.
+    """Exit when the process has ended.
 
-    If the daemon dies during ExecReload=, systemd starts the next one only when that command has ended; and a client
-    would wait for the next one, in the socket that systemd holds.
+    If the daemon dies during ExecReload=, this command would wait on systemd's socket for the next daemon, and systemd
+    would wait for this command before it starts the next daemon.
     """
     while True:
         try:
@@ -150,7 +150,7 @@ def _end_with(process: int) -> None:
         except ProcessLookupError:
             break
         except PermissionError:
-            pass  # it is there, and somebody else's
+            pass  # the process runs as another user
         time.sleep(LOOK_S)
     typer.echo("jetsel: the daemon ended during the reload; the next one reads everything as it starts", err=True)
-    os._exit(1)  # from any thread, and without the client's goodbye
+    os._exit(1)  # works in any thread, and does not wait for the client

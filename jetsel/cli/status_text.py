@@ -1,4 +1,4 @@
-"""A daemon's status as lines: what an operator acts on. `jetsel status` prints them once, `jetsel top` repeatedly."""
+"""A daemon's status as lines, which `jetsel status` prints once and `jetsel top` repeatedly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jetsel.wire.status import EdgeServerStatus, EdgeStatus, FamilyStatus, FrontStatus, ModelStatus, QueueStatus
 
 STAGES = ("queue", "decode", "features", "choice", "waiting", "input", "inference")  # in the order of a request
-SHARES = (0.5, 0.95, 0.99)  # of the answers, of which the slowest is reported
+SHARES = (0.5, 0.95, 0.99)  # percentiles of the latency
 
 
 def headline(reply: StatusReply) -> str:
@@ -26,7 +26,7 @@ def headline(reply: StatusReply) -> str:
 
 
 def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[str]:
-    """Yield the lines below the headline. before: an earlier status of this daemon, since which load is reported."""
+    """Yield the lines below the headline. before: an earlier status of this daemon, from which load is counted."""
     if reply.endpoints:
         yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
     yield from load_lines(reply, before)
@@ -39,7 +39,7 @@ def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[s
 
 
 def load_lines(reply: StatusReply, before: StatusReply | None = None) -> list[str]:
-    """Return requests, their rate, the queue and latencies; rate and latencies since `before`, or since the start."""
+    """Return requests, rate, queue and latencies; rate and latencies are since `before`, or since the start."""
     lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
     lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate(reply, before), _queue(reply.queue)]
     return [*lines, *_latency(reply.answers, {} if before is None else before.answers.stages)]
@@ -62,7 +62,7 @@ def _queue(queue: QueueStatus) -> str:
 
 
 def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
-    """Return how long answers took and in which stages; nothing without answers."""
+    """Return percentiles of the latency, and its means by stage; nothing without answers."""
     times = {stage: one.since(before.get(stage)) for stage, one in answers.stages.items()}
     number = sum(times["total"].counts) if "total" in times else 0
     if not number:
@@ -76,7 +76,7 @@ def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
 
 
 def family_lines(family: FamilyStatus) -> list[str]:
-    """Return what decides in a family, and the models that answer or do not."""
+    """Return a family's policy, fallback, calibration and models."""
     saves = "" if family.objective is None else f" (to save {family.objective})"
     deciding = f"policy: {family.default_policy} ({family.because})"
     lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
@@ -95,13 +95,13 @@ def family_lines(family: FamilyStatus) -> list[str]:
 
 
 def not_calibrated(models: Sequence[str], family: str) -> list[str]:
-    """Return a line that names models of a family that its calibration does not know, if there are some."""
+    """Return a line about the family's models without a calibration, or nothing if there are none."""
     repair = f"no policy uses them until `jetsel calibrate IMAGES --family {family}` finds that they pay"
     return [f"  not calibrated: {', '.join(models)}: {repair}"] if models else []
 
 
 def _point_in_use(front: FrontStatus) -> list[str]:
-    """Return the operating point that answered last, and how long the cheapest has been in use."""
+    """Return the last operating point in use, and how long the cheapest one has been in use."""
     if len(front.points) < 2:
         return []
     lasts = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
@@ -109,7 +109,7 @@ def _point_in_use(front: FrontStatus) -> list[str]:
 
 
 def _models(models: list[ModelStatus]) -> list[str]:
-    """Return one line for the models of each state and backend, and one for each that is unavailable."""
+    """Return one line for the models in each state and backend, and one for each unavailable model."""
     groups: dict[str, list[str]] = {}
     for one in models:
         if one.state != "unavailable":
@@ -120,7 +120,7 @@ def _models(models: list[ModelStatus]) -> list[str]:
 
 
 def edge_lines(edge: EdgeStatus) -> list[str]:
-    """Return how the edge fares: the server in use, the others, and the models that cannot be asked."""
+    """Return the state of the edge server in use and of the others, and the unavailable remote models."""
     lines = [f"edge: {_server(edge)}"]
     lines += [f"  not in use: {_server(one)}" for one in edge.servers if one.url != edge.url]
     return lines + [f"  {one.name} ({one.remote}): {one.reason}" for one in edge.models if one.reason is not None]
@@ -133,7 +133,7 @@ def _server(server: EdgeStatus | EdgeServerStatus) -> str:
 
 
 def power_lines(power: PowerStatus) -> list[str]:
-    """Return the board's power, and whether the estimates of energy hold."""
+    """Return the board's power, the power budget, and how good the energy estimates are."""
     lines = [_total(power), *(f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped)]
     if power.idle_reason not in (None, power.reason):
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
@@ -153,7 +153,7 @@ def _total(power: PowerStatus) -> str:
 
 
 def _judged(estimates: EstimatesJudged) -> list[str]:
-    """Return what the sensor measured beside what the estimates add up to."""
+    """Return the measured energy, compared with the sum of the estimates."""
     if estimates.measured_j is None and not estimates.answers:
         return []
     error = "" if estimates.measured_half_j is None else f" ± {figure(estimates.measured_half_j)}"
@@ -171,7 +171,7 @@ def _judged(estimates: EstimatesJudged) -> list[str]:
 
 
 def fault_lines(reply: StatusReply) -> list[str]:
-    """Return what failed: a reload that was rejected, engine hosts that ended, and models that were left out."""
+    """Return the faults: a rejected reload, engine hosts that ended, and skipped models."""
     lines, last = [], reply.last_reload
     if last is not None and last.refused is not None:
         lines.append(f"the last reload, {duration(last.ago_s)} ago, was rejected: {last.refused}")
@@ -185,21 +185,21 @@ def fault_lines(reply: StatusReply) -> list[str]:
 
 
 def outcomes(counts: dict[str, int]) -> str:
-    """Return how many ended well, and then in each error code, the most frequent first."""
+    """Return the number of successful requests, then of each error code, the most frequent first."""
     order = sorted(counts, key=lambda outcome: (outcome != "ok", -counts[outcome], outcome))
     return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in order) or "none yet"
 
 
 def count(value: int | None) -> str:
-    """Return a number, or a dash if it is not known."""
+    """Return a whole number, or a dash if it is unknown."""
     return "-" if value is None else f"{value:,}"
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time span in words: 93784 s -> 1 day, 2:03:04; a dash if it is not known."""
+    """Return a duration in words: 93784 s -> 1 day, 2:03:04; a dash if it is unknown."""
     return "-" if seconds is None else str(timedelta(seconds=int(seconds)))
 
 
 def figure(value: float | None) -> str:
-    """Return a number with three digits that mean something, or a dash if it is not known."""
+    """Return a number with three significant digits, or a dash if it is unknown."""
     return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""A daemon on a socket of its own for as long as a `with` lasts, of which nothing is left behind."""
+"""Run a daemon on a private socket for the duration of a `with` block, without leaving files behind."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from jetsel.base.errors import InternalError, NoDaemonError, NoReplyError
 from jetsel.base.process import python_command
 from jetsel.client import Client
 
-SILENCE_S = 60.0  # before its first word: a board reads Python and its libraries from a slow card for the first time
-STOP_S = 15.0  # the daemon itself gives accepted requests 10 s
+SILENCE_S = 60.0  # before its first reply: a board may read Python and its libraries from a slow card
+STOP_S = 15.0  # the daemon itself allows accepted requests 10 s
 LOOK_EVERY_S = 0.02
 
 
 @contextmanager
 def daemon(models: Path | None = None, calibrations: Path | None = None) -> Iterator[Client]:
-    """Start a daemon with the built-in defaults, and give a client of it once it is ready.
+    """Start a daemon with the built-in defaults, and give a client for it when the daemon is ready.
 
-    models: a folder of models that it serves beside those that it finds by itself. calibrations: the folder of those
-    that it uses, None for a new one.
+    models: a folder of further models to serve. calibrations: the folder of calibrations to use, None for a new one.
 
-    It is stopped, and its folder removed, with the calibrations that it makes, however the block is left: SIGTERM and
-    SIGHUP included.
-    Raises InternalError with the daemon's last words if it does not come up.
+    At the end of the block, also after SIGTERM or SIGHUP, the daemon is stopped and its temporary folder is removed.
+    Raises InternalError with the end of the daemon's output if the daemon does not start.
     """
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -47,7 +45,7 @@ def daemon(models: Path | None = None, calibrations: Path | None = None) -> Iter
 def _started(folder: Path, models: Path | None, calibrations: Path | None) -> Iterator[Client]:
     endpoint = f"ipc://{folder / 'jetsel.sock'}"
     config = folder / "jetsel.toml"
-    # A first start fits the shipped calibration to this machine's times: that is not left in the owner's folder.
+    # A first start fits the shipped calibration to this machine, which must not change the owner's folder.
     calibrations = calibrations or folder / "calibrations"
     lines = ["[server]", f'endpoint = "{endpoint}"', "[models]", f'calibrations = "{calibrations}"']
     lines += [] if models is None else [f'paths = ["{models.resolve()}"]']
@@ -70,9 +68,9 @@ def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Pat
         try:
             if client.status(timeout_ms=1000).state == "ready":
                 return
-            answered_s = time.monotonic()  # it loads: that takes what it takes
+            answered_s = time.monotonic()  # the daemon is loading, for which there is no limit
         except (NoDaemonError, NoReplyError):
-            pass  # its socket is not there yet
+            pass  # the socket does not exist yet
         time.sleep(LOOK_EVERY_S)
     status, lines = process.poll(), log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     what = f"ended with status {status}" if status is not None else f"has not answered for {SILENCE_S:g} s"

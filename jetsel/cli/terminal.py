@@ -1,4 +1,4 @@
-"""How tables, times, energies, progress and the gist of a report look in a terminal."""
+"""Tables, numbers, progress and the summary of a report for a terminal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from jetsel.calibrate.report import Listing
 
 
-WIDTH_IN_A_FILE = 100_000  # columns: what reads a pipe finds each line whole, however long its paths are
+WIDTH_IN_A_FILE = 100_000  # columns, so that lines with long paths stay whole in a pipe
 
 
 def console() -> Console:
-    """Return the standard output, which prints brackets as they are; of a fixed width if it is no terminal."""
+    """Return a console for standard output without markup, with a fixed width if it is no terminal."""
     out = Console(highlight=False, emoji=False, markup=False)
     return out if out.is_terminal else Console(highlight=False, emoji=False, markup=False, width=WIDTH_IN_A_FILE)
 
@@ -45,7 +45,7 @@ def table(*columns: str) -> Table:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a time with three digits that mean something, or a dash if it is not known."""
+    """Return a time with three significant digits, or a dash if it is unknown."""
     return (
         "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
     )
@@ -60,11 +60,11 @@ PHASES = {
 }
 
 
-LINE_EVERY_S = 10.0  # if the output is no terminal
+LINE_EVERY_S = 10.0  # between lines of progress if the output is no terminal
 
 
 class _Line(NamedTuple):
-    """The last line of progress. from_done: how many steps were done when the thing began."""
+    """The last line of progress. from_done: number of steps that were done when the phase `what` began."""
 
     what: str
     began_s: float
@@ -77,7 +77,7 @@ def _duration(seconds: float) -> str:
 
 
 class ProgressOutput:
-    """A bar, or lines, and words on standard error; quiet: none. A context manager."""
+    """Shows progress on standard error, as bars on a terminal or else as lines; a context manager. quiet: nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
         from rich.console import Console
@@ -105,14 +105,14 @@ class ProgressOutput:
         if kind is KeyboardInterrupt and self._bars.tasks:
             last = self._bars.tasks[-1]
             self._stopped = f"stopped: {last.description}, {last.completed:,.0f} of {last.total:,.0f}"
-        if self._tasks:  # stopping what was never started would print an empty line
+        if self._tasks:  # stopping bars that never started would print an empty line
             self._bars.stop()
         if kind is KeyboardInterrupt:
             self._console.print(f"{self._stopped}; run the same command again to continue")
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
-        """Give an event that Ctrl-C sets, so that what was recorded is written before the command ends."""
+        """Give an event that Ctrl-C sets, so that recorded results are written before the command ends."""
         stop = threading.Event()
         before = signal.signal(signal.SIGINT, lambda *_: stop.set())
         try:
@@ -121,7 +121,7 @@ class ProgressOutput:
             signal.signal(signal.SIGINT, before)
 
     def recorded(self, job: RecordingJob, loaded: LoadedRecording) -> None:
-        """Say what recording came to."""
+        """Print a summary of the recording, with warnings."""
         from jetsel.calibrate.listing import left_out_lines
         from jetsel.calibrate.record.classes import remarks
 
@@ -138,12 +138,12 @@ class ProgressOutput:
         self._console.print("\n".join(lines), soft_wrap=True)
 
     def plan(self, plan: RecordingPlan) -> None:
-        """Say what is to be done, and about how long it takes."""
+        """Print the size of the recording to make, and about how long it takes."""
         takes = _duration(plan.estimated_s)
         self._console.print(f"{plan.images} images, {plan.models} models: about {takes}; Ctrl-C stops, nothing is lost")
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Show how far one thing is: recording, and then fitting and comparing."""
+        """Show the progress of one phase. what: name of the phase."""
         if not self._console.is_terminal:
             self._print_step(PHASES.get(what, what), done, total)
             return
@@ -155,7 +155,7 @@ class ProgressOutput:
         self._bars.update(self._tasks[what], completed=done, total=total)
 
     def _print_step(self, what: str, done: int, total: int) -> None:
-        """Print a line when a thing begins, and each time that ten seconds have passed."""
+        """Print a line when a phase begins, and then every LINE_EVERY_S."""
         now_s = time.monotonic()
         if what != self._line.what:
             self._line = _Line(what, now_s, now_s, done)
@@ -166,16 +166,16 @@ class ProgressOutput:
             self._console.print(f"{what}: {done} of {total}, about {_duration(left_s)} left")
 
     def _complete(self) -> None:
-        """Fill the bars so far: one thing is done after the other."""
+        """Fill all bars: phases follow each other, so earlier ones are complete."""
         for task in self._bars.tasks:
             self._bars.update(task.id, completed=task.total)
 
 
-MOST_ROWS = 11  # of the table of a calibration, which has 15 lines with its title, heads and the note below it
+MOST_ROWS = 11  # of a calibration's table, which then takes 15 lines with title, heads and note
 
 
 def outcome_table(findings: Findings) -> list[Table | str]:
-    """Return the first table of the report, and how many single models are left out of it."""
+    """Return the first table of the report, and a note on how many single models it leaves out."""
     from jetsel.calibrate.report.overview import compared_results, overview, statuses, without_dominated
 
     results, marks = compared_results(findings), statuses(findings)
@@ -187,7 +187,7 @@ def outcome_table(findings: Findings) -> list[Table | str]:
 
 
 def listing_lines(listing: Listing) -> list[Table | str]:
-    """Return a table of the report for a terminal, below its caption; a marked row says why behind its name."""
+    """Return a caption and its table for a terminal; a highlighted row has the reason behind its name."""
     first, *others = listing.columns
     shown = table(first, *(f">{column}" for column in others))
     shown.show_edge = False
@@ -198,7 +198,7 @@ def listing_lines(listing: Listing) -> list[Table | str]:
 
 
 def in_words(findings: Findings) -> list[str]:
-    """Return what the premodel adds, what is promised, and how many labels are doubtful."""
+    """Return sentences about the premodel's gain, the promises, and the doubtful labels."""
     from jetsel.calibrate.judge.words import premodel_in_words, promises_in_words
 
     chain, doubtful = findings.comparison.chain, findings.doubtful
@@ -215,7 +215,7 @@ def in_words(findings: Findings) -> list[str]:
 
 
 def promises_table(checks: Sequence[PromiseCheck]) -> Table:
-    """Return a row for each promise of one policy on other images."""
+    """Return a table with a row for each checked promise."""
     shown = table(">wrong at most %", ">answered %", ">wrong %", ">95 % interval", "promise")
     for one in checks:
         ends = one.wrong_interval

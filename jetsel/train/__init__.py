@@ -1,1 +1,1 @@
-"""What is trained on the owner's machine, from the owner's photographs."""
+"""Training on the owner's machine, with the owner's images."""

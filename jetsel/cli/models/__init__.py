@@ -1,4 +1,4 @@
-"""`jetsel models`: see, add, check and remove the models on this device; one file for each subcommand."""
+"""`jetsel models`: list, add, change and remove the models on this device; one file for each subcommand."""
 
 from __future__ import annotations
 

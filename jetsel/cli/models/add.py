@@ -1,4 +1,4 @@
-"""`jetsel models add`: check an ONNX file by running it, and put it where the daemon finds it."""
+"""`jetsel models add`: check an ONNX file by running it, and add it to a folder that the daemon reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jetsel models build`: engines for this device's TensorRT and GPU, compared with ONNX Runtime before use."""
+"""`jetsel models build`: build engines for this device's TensorRT and GPU, and compare them with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jetsel.engines.building.plans import PlanRecord
 
 EXIT_FAILED = 1
-MOST_COMPARED = 500  # photographs: more change no figure that counts
+MOST_COMPARED = 500  # images; more would not change the figures noticeably
 
 
 def build(

@@ -1,4 +1,4 @@
-"""Which models are to run as engines, and what of each is handed to the builder."""
+"""Find the models that run as TensorRT engines, and make the builder's orders for them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.site.configured import served_models
 from jetsel.zoo import Model, model_folders, scan, verify
 
-BACKEND = "tensorrt"  # the one whose models are built
+BACKEND = "tensorrt"  # the backend whose models are built
 
 _QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 of NodeProto, 16 bytes long
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that is to run as an engine, and the family that it is of."""
+    """A model that will run as an engine. family: its name. classes: number of the family's classes."""
 
     family: str
     model: Model
@@ -34,12 +34,12 @@ class Candidate:
 
     @property
     def weights(self) -> Weights:
-        """What a backend is to load."""
+        """The weights of the model's backbone."""
         return self.model.weights(self.classes).backbone
 
 
 def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Config) -> list[Candidate]:
-    """Return those of a family's models that the configuration has run by TensorRT."""
+    """Return the models of a family that the configuration runs on TensorRT."""
     backends, default = config.models.backends, config.models.backend
     return [
         Candidate(family, model, classes) for model in models if backends.get(model.manifest.name, default) == BACKEND
@@ -47,9 +47,9 @@ def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Conf
 
 
 def asked_for(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
-    """Return the models of these names, all that run on TensorRT if there are none; family: None for all.
+    """Return the models with these names, or all that run on TensorRT if `names` is empty. family: None for all.
 
-    Raises UnknownFamilyError, UnknownModelError, and ConfigError if nothing is to be built.
+    Raises UnknownFamilyError, UnknownModelError, or ConfigError if there is nothing to build.
     """
     zoo = scan(model_folders(config.models))
     if family is not None and family not in zoo.families:
@@ -80,16 +80,16 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
 
 
 def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
-    """Return what is to be built, and compared on these photographs.
+    """Return the order to build an engine, and to compare it on these images.
 
-    Raises ManifestError if the weights are not those that the manifest means.
+    Raises ManifestError if the weights do not match the manifest.
     """
     content = verify(candidate.model)
     return EngineOrder(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
 
 
 class _Prepared:
-    """Photographs as one model takes them."""
+    """Images that are preprocessed for one model when they are read."""
 
     def __init__(self, photographs: Photographs[Photograph], spec: InputSpec) -> None:
         self.source = photographs.source

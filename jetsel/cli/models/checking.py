@@ -1,4 +1,4 @@
-"""`jetsel models add --check`: whether labelled images show that a model is prepared as it was trained."""
+"""`jetsel models add --check`: test on labelled images whether a model's preprocessing is the one of its training."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def proven(
     images: Path, values: Config, weights: Weights, labels: Labels, manifest: Manifest | None, *, quiet: bool
 ) -> Preprocessing | None:
-    """Compare how a model is prepared with other ways, and return what its manifest is to say of it.
+    """Compare a model's preprocessing with other ways, and return the description for the manifest.
 
-    manifest: None if nothing describes how it is prepared. quiet: print no row for each way. Raises ManifestError that
-    names the repair if another way is surely better or nothing describes it, CalibrationError, EngineFailedError.
+    manifest: None if the preprocessing is unknown. quiet: print no table. Raises ManifestError if another way is
+    significantly better or the preprocessing is unknown, CalibrationError or EngineFailedError.
     """
     from jetsel.calibrate.record.preprocessing import USED, ways
 
@@ -53,7 +53,7 @@ def proven(
 def _compared(
     images: Path, values: Config, weights: Weights, labels: Labels, tried: dict[str, InputSpec], *, quiet: bool
 ) -> WaysCompared:
-    """Run the model on the images in each way, and print the outcome; raises ManifestError if they are too few."""
+    """Run the model on the images with each way, print a table, and return the result; raises ManifestError."""
     from jetsel.calibrate.record.photographs import find
     from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, WaysCompared, drawn, right_in
     from jetsel.cli.terminal import console, table

@@ -1,4 +1,4 @@
-"""`jetsel models pull efficientnet-lite`: a whole family, each rung in the faster precision, compared and added."""
+"""`jetsel models pull efficientnet-lite`: add a whole family, each model in the precision that is faster here."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from jetsel.zoo.pretrained import PretrainedModel, RungPair, drawn
 
 @dataclass(frozen=True, kw_only=True)
 class Pull:
-    """What is wanted of a family. family: its name, None for its own. folder: None for any that the daemon reads.
+    """A request to pull a family. family: its name, None for the usual one. folder: None for the default.
 
-    both: whether each rung is added in both precisions. replace: whether what is there is written again.
+    both: add each model in both precisions. replace: write existing models again.
     """
 
     values: Config
@@ -48,7 +48,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Pulled:
-    """The family's models, and the names of those that were added, and of those whose place others took."""
+    """All models of the family, and the names of those added and of those removed for another precision."""
 
     models: list[Model] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
@@ -56,10 +56,9 @@ class Pulled:
 
 
 def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
-    """Add every rung that is not there yet, and print the family with how long each takes here.
+    """Add every missing model of the family, and print the family with the models' latencies on this machine.
 
-    Raises ManifestError or EngineFailedError that names the repair; what was added before stays, and the same command
-    goes on.
+    Raises ManifestError or EngineFailedError. Models that were added before the error stay, and the next run resumes.
     """
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
@@ -75,7 +74,7 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
 
 
 def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
-    """Add each rung in one precision, or in both, unless it is there already. Raises as `pull_family` does."""
+    """Add each missing model in one precision, or in both. Raises ManifestError or EngineFailedError."""
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
     families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
@@ -93,7 +92,7 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
 
 
 def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
-    """Add the rung that is faster here, unless it is there already, and remove the other one."""
+    """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _there(installed, pair.int8)
     rung, choice = choose_precision(
@@ -109,7 +108,7 @@ def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled:
 def _take(
     rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
-    """Add a rung, unless it is `there` already; one that was chosen on another machine is written again."""
+    """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
     before = None if there is None else there.manifest.precision_choice
     if there is None or pull.replace or _place_of(before) != _place_of(choice):
         tell(f"trying {rung.wanted.name}")
@@ -122,24 +121,24 @@ def _take(
 
 
 def _place_of(choice: PrecisionChoice | None) -> tuple[str | None] | None:
-    """Where a choice was made, None for no choice."""
+    """Return the machine of a choice as a tuple, None for no choice."""
     return None if choice is None else (choice.machine,)
 
 
 def tell(line: str) -> None:
-    """Print what is done next."""
+    """Print the next step if standard error is a terminal."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
 
 
 def _there(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
-    """The very same model, if it was added before."""
+    """Return the installed model with the same recipe, None if there is none."""
     model = _namesake(installed, rung)
     return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
 
 
 def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
-    """The model of this name and these weights, perhaps in 8 bits for another backend; one with a head is another."""
+    """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
     same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
     return next(
         (
@@ -153,9 +152,9 @@ def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None
 
 
 def _compare(values: Config, rung: PretrainedModel) -> None:
-    """Raise ManifestError if ONNX Runtime answers otherwise than the reference did."""
+    """Raise ManifestError if ONNX Runtime's answers differ from the reference's."""
     apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
-    if not apart <= rung.tolerance:  # nor if it is not finite
+    if not apart <= rung.tolerance:  # also true for NaN
         raise ManifestError(
             f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
             f"than {rung.tolerance:.0e}: install another version of onnxruntime"
@@ -197,19 +196,19 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
 
 
 CLEARLY_FASTER = 0.9
-"""Of the other one's time, at most: less may be noise, and 8 bits cost a little accuracy."""
-LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of one run of each model
+"""Largest ratio of times: a smaller gain may be noise, and 8 bits cost a little accuracy."""
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # a round runs each model once
 WARM_UPS = 3
-BUDGET_S = 15.0  # after which no further round begins; loading takes the rest of 20 s
+BUDGET_S = 15.0  # no round starts after this time; loading takes about 5 s more
 
 
 def choose_precision(
     pair: RungPair, values: Config, former: PrecisionChoice | None
 ) -> tuple[PretrainedModel, PrecisionChoice]:
-    """Return the rung to add, and why. former: why the model in 8 bits that is there was chosen, None if none is.
+    """Return the model to add, and the reason. former: reason for an installed model in 8 bits, None if there is none.
 
-    With TensorRT nothing is timed, since an engine takes minutes to build: the float model is built as FP16, and a
-    model in 8 bits can be built only as int8. Raises EngineFailedError.
+    With TensorRT nothing is timed, because building an engine takes minutes: float models are built as FP16, and models
+    in 8 bits can only be built as int8. Raises EngineFailedError.
     """
     machine = Machine(values.power.sysfs).facts().board.value
     if values.models.backend == BACKEND:
@@ -221,21 +220,21 @@ def choose_precision(
 
 
 def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
-    """Whether 8 bits are chosen by these times.
+    """Whether these times favour 8 bits.
 
-    is_there: whether they were chosen on this machine before. Then they stay until the float model is clearly faster: a
-    time near the limit would exchange the models each time otherwise.
+    is_there: whether this machine chose 8 bits before. Then they stay until the float model is clearly faster, so that
+    times near the limit do not swap the models at each run.
     """
     return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
 
 
 def _builds_int8(values: Config) -> bool:
-    """Whether TensorRT here is to build int8 engines, and the GPU is fast in them; raises EngineFailedError."""
+    """Whether int8 engines are configured and fast on this GPU; raises EngineFailedError."""
     return values.host.precision == "int8" and bool(Builder(values.host).about["gpu"].get("fast_int8"))
 
 
 def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
-    """Return the median time of one image with each, by turns, on the configured backend; raises EngineFailedError."""
+    """Return the median latency of one image in floats and in 8 bits, timed in turns; raises EngineFailedError."""
     backends, engines = Backends(values.host), []
     runs: dict[str, Callable[[], object]] = {}
     try:
@@ -254,5 +253,5 @@ def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
 
 
 def weights_of(rung: PretrainedModel) -> Weights:
-    """Return what a backend loads before the rung is added."""
+    """Return the weights of a model that is not added yet."""
     return Weights(rung.wanted.name, rung.onnx, rung.sha256, rung.side_px, rung.side_px, rung.expected.shape[1])

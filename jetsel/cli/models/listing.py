@@ -1,4 +1,4 @@
-"""`jetsel models list`: the models on this device, by what their manifests say."""
+"""`jetsel models list`: list the models on this device from their manifests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
 
 def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return everything that is known of the models as plain values. unknown: by family, what is not calibrated."""
+    """Return all facts about the models as plain values. unknown: family -> models without a calibration."""
     import msgspec
 
     return {
@@ -74,16 +74,13 @@ def _in_use(family: Family, config: Config) -> CalibrationInUse:
 
 
 def _measured_here(in_use: CalibrationInUse) -> Mapping[str, float]:
-    """Return the models' times in ms by the owner's calibration: one that ships has those of another machine."""
+    """Return the models' times in ms from the owner's calibration; a shipped one has another machine's times."""
     is_own = in_use.identity is not None and in_use.identity.number is not None
     return in_use.calibration.costs_ms if is_own and in_use.calibration is not None else {}
 
 
 def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
-    """Return a row for each model of a family; --json tells all that its manifest says.
-
-    costs_ms: of the models that a calibration of this machine knows.
-    """
+    """Return a table with a row for each model of a family. costs_ms: from a calibration of this machine."""
     from jetsel.cli.terminal import table
 
     shown = table("model", "version", ">time", "when pulled, ms", ">parameters", "input", "folder")
@@ -103,7 +100,7 @@ def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
 
 
 def described(choice: PrecisionChoice | None) -> str:
-    """Return the two times in words, nothing if none were taken."""
+    """Return the two times in words, nothing if the models were not timed."""
     from jetsel.cli.terminal import milliseconds
 
     if choice is None or choice.float_ms is None or choice.int8_ms is None:
@@ -112,7 +109,7 @@ def described(choice: PrecisionChoice | None) -> str:
 
 
 def _time(manifest: Manifest, calibrated_ms: float | None) -> str:
-    """The time of a run when the model was added or by the calibration; the operations if neither is known."""
+    """Return the latency from the manifest or the calibration, or the number of operations if neither is known."""
     from jetsel.cli.terminal import milliseconds
 
     known_ms = calibrated_ms if manifest.latency_ms is None else manifest.latency_ms
@@ -122,7 +119,7 @@ def _time(manifest: Manifest, calibrated_ms: float | None) -> str:
 
 
 def notices(family: Family) -> list[str]:
-    """Return each notice of the family's models once, with the models it is about if it is not about all."""
+    """Return each notice of the family once, with the models' names unless it applies to all of them."""
     about: dict[str, list[str]] = {}
     for model in family.models:
         if model.manifest.notice is not None:

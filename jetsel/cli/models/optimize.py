@@ -1,4 +1,4 @@
-"""`jetsel models optimize`: one cheaper model made of another by one method, compared with it, and added."""
+"""`jetsel models optimize`: make a cheaper model from another by one method, compare both, and add it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Method(str, Enum):
-    """How the model is made."""
+    """The method that makes the cheaper model."""
 
     int8 = "int8"
     fp16 = "fp16"
@@ -91,7 +91,7 @@ def optimize(
 
 
 def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
-    """Return the images with their classes; without, if they are in no folders of the family's classes."""
+    """Return the images with their classes, or with None if they are not in folders of the family's classes."""
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.record.photographs import find
 
@@ -105,7 +105,7 @@ def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Pa
 
 
 def _show(name: str, parent: str, comparison: ParentComparison) -> None:
-    """Print one row: the new model, and its parent's figures in brackets."""
+    """Print a table of the new model's figures, with its parent's in brackets."""
     from jetsel.cli.terminal import console, milliseconds, table
 
     def share(value: float | None, before: float | None) -> str:

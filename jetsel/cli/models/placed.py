@@ -1,4 +1,4 @@
-"""What commands that add a model share: their options, the folder it goes to, and what they print of it."""
+"""Shared by the commands that add a model: their options, the choice of the folder, and the printed result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def checked_name(text: str | None) -> str | None:
-    """Return the name that a person gives to a model or family; raises BadParameter if it cannot be one."""
+    """Return a name for a model or family; raises BadParameter if it is not allowed."""
     if text is None or is_plain(text):
         return text
     made = plain_name(text)
@@ -50,11 +50,11 @@ FamilyName = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the family's model of this name.")]
 
 
-MOST = 8.0  # in units of 0 to 1 no mean is over 1, and no deviation near this
+MOST = 8.0  # a larger mean or deviation is in levels of 0 to 255
 
 
 def triple(text: str) -> tuple[float, float, float]:
-    """Read `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
+    """Parse three numbers, as in `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
     try:
         first, second, third = (float(part) for part in text.split(","))
     except ValueError:
@@ -66,7 +66,7 @@ def triple(text: str) -> tuple[float, float, float]:
 
 
 def size(text: str) -> tuple[int, int]:
-    """Read `224x192` as width and height in pixels; raises BadParameter."""
+    """Parse width and height in pixels, as in `224x192`; raises BadParameter."""
     match = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
     if match is None:
         raise typer.BadParameter(f"{text!r} is not a width and height, as in 224x224")
@@ -82,7 +82,7 @@ def put(
     replace: bool,
     check: Check | None = None,
 ) -> Added:
-    """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError that names the repair."""
+    """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
     from jetsel.zoo.store import model_folders
@@ -102,7 +102,7 @@ def place(
     json: bool,
     check: Check | None = None,
 ) -> None:
-    """Add the model in a file as `put` does, and print what was added, how long it takes, and what is left to do."""
+    """Add the model in a file, see `put`, and print the model, its latency, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 
     added = put(onnx, description, values, folder, replace=replace, check=check)
@@ -136,7 +136,7 @@ def place(
 
 
 def first_writable(values: Config) -> Path:
-    """Return the configuration's first folder that this user may write to, or the owner's own."""
+    """Return the first folder in models.paths that this user can write to, or else `own_folder`."""
     from jetsel.zoo.store import own_folder
 
     given = [Path(path) for path in values.models.paths]
@@ -144,7 +144,7 @@ def first_writable(values: Config) -> Path:
 
 
 def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
-    """Say which settings keep a daemon of this configuration from serving these models, by default too."""
+    """Return notes about settings that keep the daemon from serving these models, or from serving them by default."""
     from jetsel.site.site import open_site
     from jetsel.zoo import model_folders
 

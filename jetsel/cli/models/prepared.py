@@ -1,4 +1,4 @@
-"""The options that say how images are prepared for a model, as `add` and `set` take them."""
+"""The options of `add` and `set` for a model's preprocessing."""
 
 from __future__ import annotations
 

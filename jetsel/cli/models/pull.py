@@ -1,4 +1,4 @@
-"""`jetsel models pull`: published weights, made ONNX files and added."""
+"""`jetsel models pull`: download published weights, convert them to ONNX, and add them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace
 from jetsel.cli.options import ConfigFile, Json
 
-TOLERANCE = 1e-4  # between torch and ONNX Runtime, of the largest logit
+TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a share of the largest logit
 
 
 def pull(

@@ -1,4 +1,4 @@
-"""`jetsel models remove`: take a model or a family away, after saying what was made with it."""
+"""`jetsel models remove`: remove a model or a family, after a warning about what depends on it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def remove(
 
 
 def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
-    """Return the one model of this name, or all of the family; raises UnknownModelError or UnknownFamilyError."""
+    """Return a family and its models to remove, one or all; raises UnknownModelError or UnknownFamilyError."""
     from jetsel.base.errors import UnknownFamilyError, UnknownModelError, did_you_mean
 
     if name is None:
@@ -86,7 +86,7 @@ def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tup
 
 
 def _named_in(values: Config, name: str) -> list[str]:
-    """Say which settings name the model: a reload is refused while they do."""
+    """Return a note if settings name the model, because a reload is then refused."""
     places = [
         *(["models.only"] if name in values.models.only else []),
         *(["policy.fallback"] if values.policy.fallback == name else []),

@@ -1,4 +1,4 @@
-"""The photographs that an engine is compared on: a folder's, or what jetsel draws and scikit-image ships."""
+"""The images to compare an engine on: a folder's, or drawn ones with those of scikit-image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BuiltInPhotographs:
-    """What jetsel draws, and scikit-image's photographs if that is installed."""
+    """The images that jetsel draws, and those of scikit-image if it is installed."""
 
     def __init__(self, limits: Limits, decode_px: int) -> None:
         from jetsel.cli.demo import photographs
@@ -40,10 +40,10 @@ class BuiltInPhotographs:
 
 
 class PhotographFolder:
-    """The photographs of a folder, at any depth; if there are more than `most`, some of all parts of it."""
+    """The images of a folder, at any depth; if there are more than `most`, an even selection."""
 
     def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
-        """Decode each once; raises BadImageError if the folder has none, or cannot be read."""
+        """Check each image by decoding it; raises BadImageError if the folder has none or cannot be read."""
         self._limits, self._decode_px = limits, decode_px
         listed = list(images_below(folder))
         paths = [path for path in listed if isinstance(path, Path)]
@@ -65,7 +65,7 @@ class PhotographFolder:
         for path in self._paths:
             try:
                 yield self._decoded(path)
-            except OSError as error:  # noqa: PERF203  # decoding takes a thousand times as long
+            except OSError as error:  # noqa: PERF203  # decoding takes a thousand times longer
                 raise BadImageError(f"{path}: cannot be read any more: {error.strerror}; put it back") from None
 
     def _readable(self, path: Path) -> Path | LeftOut:

@@ -1,4 +1,4 @@
-"""`jetsel models set`: correct how images are prepared for a model."""
+"""`jetsel models set`: correct a model's preprocessing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jetsel models train-head`: a family for the owner's own classes, on a backbone that is there."""
+"""`jetsel models train-head`: train a family for the owner's own classes on an installed backbone."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def train_head(
     images = find(photos, labels, None, need_labels=True)
     place = check_before(values, labels, images, folder)
     shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
-    decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
+    decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as in the daemon
     if not json:
         _print_notes(made.notes)
     with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
@@ -127,7 +127,7 @@ def _print_notes(notes: Sequence[str]) -> None:
 def _planned(
     zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
-    """Return the backbones, the family of their heads, and the models that these replace; all as the options say."""
+    """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
     from jetsel.zoo.adding import family_of_heads, heads_beside
@@ -146,7 +146,7 @@ def _planned(
 
 
 def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
-    """Raise CalibrationError that names what differs unless these class folders are the family's classes."""
+    """Raise CalibrationError unless the class folders are exactly the family's classes."""
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.record.photographs import class_of
 
@@ -161,9 +161,9 @@ def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
 
 
 def check_before(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
-    """Return the folder for the models; raises CalibrationError, before any image is read, if training must fail.
+    """Return the folder for the models; raises CalibrationError if training would fail, before it reads any image.
 
-    given: the folder that the owner names, None for the first that may be written.
+    given: the owner's folder, None for the first writable one.
     """
     import os
     from collections import Counter
@@ -183,7 +183,7 @@ def check_before(values: Config, labels: Labels, images: FoundImages, given: Pat
 
 
 def _backbone(zoo: Zoo, name: str) -> Family:
-    """Return the family that is meant; raises ManifestError that names the repair."""
+    """Return the backbones' family, by its name or the name to pull it by; raises ManifestError if there is none."""
     from jetsel.base.errors import ManifestError
     from jetsel.zoo import pretrained
 

@@ -1,1 +1,1 @@
-"""Cheaper rungs made from a model: pruned, factorised, quantised, or shown smaller photographs."""
+"""Make cheaper models from a model: pruned, factorised, or with 8-bit or 16-bit numbers."""

@@ -1,7 +1,7 @@
-"""Prune by activations: channels that are seldom above zero go, and with them what computes and what reads them.
+"""Prune by activations: remove channels that are seldom above zero, with the weights that compute and read them.
 
-Çallı (2017), sections 2.2.2 and 2.2.3, after Hu et al. 2016: train, lock the weights, count, prune, and again. The
-surgery is torch-pruning's, which follows a channel through sums, normalisations and flattening.
+Çallı (2017), sections 2.2.2 and 2.2.3, after Hu et al. 2016: train, lock the weights, count, prune, and repeat.
+torch-pruning removes the channels and follows them through sums, normalisations and flattening.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from jetsel.base.errors import CalibrationError
 Penalty = Callable[[nn.Module], Tensor]
 Train = Callable[[nn.Module, Penalty], None]
 Bound = tuple[nn.Module, Tensor]
-"""A layer, and how active each of its channels is, (channels,)."""
+"""A layer, and the score of each of its channels, (channels,)."""
 
 MOST_CYCLES = 40
-MOST_AT_ONCE = 0.2  # of the operations: what is left has to learn what went
-LEAST_LEFT = 1 / 8  # of a layer's channels, for a network that is to keep its depth
-TRIED = 12  # halvings of the bound's interval
+MOST_AT_ONCE = 0.2  # of the operations: the remaining channels must learn to replace the removed ones
+LEAST_LEFT = 1 / 8  # of a layer's channels, so that no layer vanishes
+TRIED = 12  # bisections of the bound
 TOGETHER, NARROW = (
     4,
     16,
-)  # channels stay in fours if there are more than 16: processors take several at a time
+)  # more than 16 channels stay a multiple of four, which processors handle faster
 
 
 class Rule:
-    """The plain rule: channels go that are above zero on at most `bound` of all places. Others change how they idle."""
+    """The plain rule removes channels that are above zero at no more than `bound` of all places; subclasses vary it."""
 
     bound = 0.0
 
     def penalty(self, net: nn.Module) -> Tensor:  # noqa: ARG002  # other rules look at the weights
-        """Return what training adds to the loss."""
+        """Return a term that training adds to the loss."""
         return torch.zeros(())
 
     def before_counting(self, net: nn.Module, draw: torch.Generator) -> None:
         """Change the weights before activations are counted."""
 
     def scores(self, shares: Tensor) -> Tensor:
-        """Return the scores of a layer's channels, of which those at most at the bound go. shares: (channels,)."""
+        """Return the scores of a layer's channels; channels with at most the bound are removed. shares: (channels,)."""
         return shares
 
 
@@ -63,12 +63,12 @@ def prune(
     least_left: float = LEAST_LEFT,
     seed: int = 0,
 ) -> int:
-    """Prune in place, in cycles, and return how many channels went.
+    """Prune the network in place, in cycles, and return the number of removed channels.
 
-    example: (n, ...) as the network takes it. train: trains the network with a penalty added to its loss. shown:
-    batches on which activations are counted. last: layers whose outputs stay. share: of the multiply-accumulates to
-    stay; the bound rises until so few do. None: the bound stands, and it ends when nothing goes. Raises
-    CalibrationError if nothing can go at all.
+    example: an input of the network, (n, ...). train: trains the network with a penalty added to its loss. shown:
+    batches on which activations are counted. last: layers whose outputs stay. share: of the multiply-accumulates that
+    stays; the bound rises until it is reached. None: the bound is fixed, and pruning ends when no channel is below it.
+    Raises CalibrationError if no channel can be removed.
     """
     draw = torch.Generator().manual_seed(seed)
     begun = operations(net, example)
@@ -99,10 +99,10 @@ def prune(
 def counted(
     net: nn.Module, example: Tensor, shown: Sequence[Tensor], last: Collection[nn.Module], rule: Rule
 ) -> list[Bound]:
-    """Return each group's first layer and its channels' scores, by which those below a bound go.
+    """Return the first layer of each group of layers with shared channels, and the channels' scores.
 
-    A score is the share of photographs and places at which a channel is above zero, of a normalisation if one
-    follows: what an activation lets pass. Channels that sums tie together have the mean of theirs.
+    A score is the share of images and places at which a channel is above zero, after a normalisation if one follows:
+    an activation lets these values pass. Channels that a sum ties together share their mean score.
     """
     net.eval()
     groups = list(_groups(net, example, last))
@@ -129,7 +129,8 @@ def counted(
 def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bool = True) -> list[list[int]]:
     """Return for each layer the channels whose score is at most the bound, the least active first.
 
-    `least_left` says how many stay, at least one; even: a multiple of four if there are more than 16.
+    least_left: smallest share of channels that stays; at least one does. even: keep a multiple of TOGETHER channels in
+    layers with more than NARROW.
     """
     units = []
     for _, score in scores:
@@ -142,7 +143,7 @@ def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bo
 
 
 def remove(net: nn.Module, example: Tensor, doomed: Sequence[tuple[nn.Module, Sequence[int]]]) -> None:
-    """Take channels out of layers, and of all that reads them."""
+    """Remove channels from layers, and from all layers that read them."""
     graph = _graph(net, example)
     for layer, rows in doomed:
         if rows:
@@ -151,14 +152,14 @@ def remove(net: nn.Module, example: Tensor, doomed: Sequence[tuple[nn.Module, Se
 
 
 def operations(net: nn.Module, example: Tensor) -> int:
-    """Return the multiply-accumulates of one input."""
+    """Return the multiply-accumulates for one input."""
     return int(tp.utils.count_ops_and_params(net, example[:1].to(next(net.parameters()).device))[0])
 
 
 def _risen(
     net: nn.Module, example: Tensor, scores: Sequence[Bound], least: float, least_left: float, due: float
 ) -> list[list[int]]:
-    """Return what goes under the lowest bound with which at most `due` operations stay, by halving."""
+    """Return the channels below the lowest bound that leaves at most `due` operations, which bisection finds."""
     low, high = least, max(float(score.max()) for _, score in scores)
     for _ in range(TRIED):
         middle = (low + high) / 2
@@ -176,7 +177,7 @@ def _graph(net: nn.Module, example: Tensor) -> tp.DependencyGraph:
 
 
 def _groups(net: nn.Module, example: Tensor, last: Collection[nn.Module]) -> Iterator[list[nn.Module]]:
-    """Yield the layers whose outputs are the same channels, the first of them first."""
+    """Yield groups of layers that share their output channels, each in the order of the network."""
     graph = _graph(net, example)
     for group in graph.get_all_groups(ignored_layers=list(last), root_module_types=[*MAKERS]):
         layers = [dep.target.module for dep, _ in group if graph.is_out_channel_pruning_fn(dep.handler)]
@@ -184,6 +185,6 @@ def _groups(net: nn.Module, example: Tensor, last: Collection[nn.Module]) -> Ite
 
 
 def _counted_in(group: Sequence[nn.Module]) -> list[nn.Module]:
-    """Return the layers of a group whose outputs tell: its normalisations, or if there are none all."""
+    """Return the layers of a group whose outputs are counted: its normalisations, or all if it has none."""
     norms = [layer for layer in group if isinstance(layer, NORMS)]
     return norms or list(group)

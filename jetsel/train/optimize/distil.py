@@ -1,6 +1,6 @@
-"""Fine-tune a changed network towards the answers of the one that it comes from; no labels are needed.
+"""Fine-tune a changed network towards the answers of the original one, without labels (Hinton et al. 2015, section 2).
 
-Hinton et al. 2015, section 2. A checkpoint is written after each epoch, so that a killed run goes on.
+A checkpoint is written after each epoch, so that a killed run can resume.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from torch.nn import functional as F  # noqa: N812  # as all torch code reads
 
 from jetsel.image import InputSpec
 
-TEMPERATURE = 2.0  # of both sides
-SMALLEST_AREA = 0.4  # of a random crop
+TEMPERATURE = 2.0  # of teacher and student
+SMALLEST_AREA = 0.4  # of a random crop, as a share of the image
 BATCH = 128
 LEARNING_RATE = 1e-3
 WEIGHT_DECAY = 1e-4
 WARM_UP_SHARE = 0.1
-LARGEST_NORM = 1.0  # of a step's gradient: no batch normalisation steadies it
+LARGEST_NORM = 1.0  # of a step's gradient: there is no batch normalisation to stabilise it
 
 Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What is learned from: levels (n, 3, height, width) uint8, how they are normalised, and who answers.
+    """What a network learns from. levels: images, (n, 3, height, width) uint8. spec: their normalisation.
 
-    most_s: seconds of training in all.
+    teacher: the original network. most_s: limit of the training time.
     """
 
     levels: NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Lesson:
 
 @dataclass
 class Progress:
-    """How far training came: epochs done, of how many, and the seconds that they took."""
+    """Progress of training: epochs done, epochs planned, and the time taken."""
 
     epochs: int = 0
     of: int = 0
@@ -55,10 +55,9 @@ class Progress:
 
 
 def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Progress:
-    """Fine-tune `net` in place, from its checkpoint if there is one; return how far it came.
+    """Fine-tune `net` in place, from its checkpoint if there is one, and return the progress.
 
-    Fewer epochs are trained if all would take longer than lesson.most_s, by the time of those that are done; one at
-    least.
+    If all epochs would take longer than lesson.most_s, estimated from those done, fewer are trained, but at least one.
     """
     net.to(trainer(), memory_format=torch.channels_last)
     lesson.teacher.to(trainer(), memory_format=torch.channels_last).eval()
@@ -84,12 +83,12 @@ def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Prog
 
 
 def trainer() -> torch.device:
-    """Return what networks are trained on: a GPU if torch finds one."""
+    """Return the device to train on: a GPU if torch finds one, otherwise the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def rate(passed: float) -> float:
-    """Return the learning rate after a share of the training: a linear rise, then a half cosine down to zero."""
+    """Return the learning rate: a linear rise, then a half cosine to zero. passed: share of the training, 0 to 1."""
     if passed < WARM_UP_SHARE:
         return LEARNING_RATE * passed / WARM_UP_SHARE
     return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * (passed - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
@@ -113,7 +112,7 @@ def _epoch(net: nn.Module, lesson: Lesson, optimiser: torch.optim.Optimizer, don
 
 
 def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
-    """Return how far the network's answers to a batch are from its teacher's."""
+    """Return the divergence of the network's answers from its teacher's on a batch."""
     with torch.autocast(batch.device.type, torch.bfloat16):
         with torch.no_grad():
             taught = teacher(batch).float()
@@ -123,13 +122,13 @@ def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
 
 
 def view(lesson: Lesson, rows: Tensor, draw: torch.Generator) -> Tensor:
-    """Return random crops of the photographs `rows`, mirrored by chance, as the model takes them."""
+    """Return random crops of the images `rows`, randomly mirrored and normalised."""
     mean, std = (torch.tensor(three).view(1, 3, 1, 1) for three in (lesson.spec.mean, lesson.spec.std))
     return cropped((torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, draw)
 
 
 def cropped(shown: Tensor, draw: torch.Generator) -> Tensor:
-    """Return a random crop of each photograph (n, 3, height, width), mirrored by chance, in the same size."""
+    """Return a random crop of each image (n, 3, height, width), randomly mirrored and resized to the same size."""
     n = len(shown)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * torch.rand(n, generator=draw)
     ratio = torch.exp((torch.rand(n, generator=draw) * 2 - 1) * math.log(4 / 3))

@@ -1,7 +1,8 @@
-"""Layers made of cheaper ones that nearly do the same: products of small matrices in the place of a large one.
+"""Replace layers by pairs of cheaper ones: a large matrix becomes a product of two small ones.
 
-Çallı, Optimizing Neural Networks for Mobile Devices (2017), sections 2.3.1 and 2.6. Each function changes a
-network in place, says how many layers it replaced, and leaves those if nothing is saved. share: of the operations.
+Çallı, Optimizing Neural Networks for Mobile Devices (2017), sections 2.3.1 and 2.6. `low_rank` and `one_d` change a
+network in place, leave layers that would not become cheaper, and return the number of replaced layers. share: of the
+operations that stays.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from torch import Tensor, nn
 
 
 def low_rank(net: nn.Module, share: float) -> int:
-    """Make two of each dense layer and each 1 x 1 convolution, by its singular values (section 2.6.1).
+    """Split each dense layer and 1 x 1 convolution in two, by its largest singular values (section 2.6.1).
 
-    A product with N x M weights takes NM multiplications, one with N x L and L x M takes L (N + M): L is such that
-    `share` of them stay. (The thesis writes NL (K + M) of the whole product, and means KL (N + M).)
+    N x M weights take NM multiplications; N x L and L x M weights take L (N + M). L is chosen so that `share` of the
+    multiplications stays. (The thesis writes NL (K + M) for the whole product, and means KL (N + M).)
     """
 
     def halves(layer: nn.Module) -> nn.Module | None:
@@ -30,7 +31,7 @@ def low_rank(net: nn.Module, share: float) -> int:
             second: nn.Module = nn.Linear(rank, wide_out)
         else:
             assert isinstance(layer, nn.Conv2d)
-            first = nn.Conv2d(wide_in, rank, 1, layer.stride, bias=False)  # the stride early: fewer places follow
+            first = nn.Conv2d(wide_in, rank, 1, layer.stride, bias=False)  # early stride: fewer places
             second = nn.Conv2d(rank, wide_out, 1)
             before, after = before[..., None, None], after[..., None, None]
         return filled((first, before, None), (second, after, bias_of(layer)))
@@ -39,10 +40,11 @@ def low_rank(net: nn.Module, share: float) -> int:
 
 
 def one_d(net: nn.Module, share: float) -> int:
-    """Make 1 x N and N x 1 of each N x N convolution, with P channels between them (section 2.3.1).
+    """Split each N x N convolution into 1 x N and N x 1, with P channels between them (section 2.3.1).
 
-    K channels in and L out take N^2 KL multiplications a place, the two NP (K + L): P = share x NKL / (K + L), and the
-    nearest such pair is that of the largest singular values of the weights, laid out as (L N) x (K N).
+    With K input and L output channels, the convolution takes N^2 KL multiplications per place, and the pair takes
+    NP (K + L), so P = share x NKL / (K + L). The nearest such pair comes from the largest singular values of the
+    weights as a matrix of (L N) x (K N).
     """
 
     def halves(layer: nn.Module) -> nn.Module | None:
@@ -66,14 +68,14 @@ def one_d(net: nn.Module, share: float) -> int:
 
 
 def product(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return (rank, m) and (n, rank), whose product is the nearest of this rank to `matrix`, (n, m)."""
+    """Return factors (rank, m) and (n, rank) whose product is the nearest to `matrix`, (n, m), of this rank."""
     left, values, right = torch.linalg.svd(matrix.detach(), full_matrices=False)
-    roots = values[:rank].sqrt()  # to each side alike, so that neither learns faster than the other
+    roots = values[:rank].sqrt()  # shared equally, so that both factors learn equally fast
     return roots[:, None] * right[:rank], left[:, :rank] * roots
 
 
 def is_plain(layer: nn.Module, side: int | None) -> bool:
-    """Whether it is a convolution of all channels; side: of its kernel, None for any above 1."""
+    """Whether a layer is an ungrouped, undilated convolution. side: of its kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
     return (
@@ -84,8 +86,8 @@ def is_plain(layer: nn.Module, side: int | None) -> bool:
 
 
 def padding_of(layer: nn.Conv2d) -> tuple[int, int]:
-    """Return the padding above and to the left, in places."""
-    if isinstance(layer.padding, str):  # "same" is for a stride of 1
+    """Return the padding at the top and at the left, in pixels."""
+    if isinstance(layer.padding, str):  # "same" requires a stride of 1
         return (0, 0) if layer.padding == "valid" else (layer.kernel_size[0] // 2, layer.kernel_size[1] // 2)
     return layer.padding[0], layer.padding[1]
 
@@ -102,7 +104,7 @@ def bias_of(layer: nn.Module) -> Tensor:
 
 
 def filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
-    """Return the layers one after the other, with these weights and biases."""
+    """Return the layers in sequence, with their weights and biases set; a bias of None is left out."""
     with torch.no_grad():
         for layer, weight, bias in layers:
             layer.weight.copy_(weight)
@@ -114,7 +116,7 @@ def filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
 def replace_layers(
     net: nn.Module, is_meant: Callable[[nn.Module], bool], made_of: Callable[[nn.Module], nn.Module | None]
 ) -> int:
-    """Put what `made_of` returns in the place of each layer that is meant; return how many there were."""
+    """Replace each layer that `is_meant` accepts by `made_of(layer)`, if that is smaller; return their number."""
     count = 0
     for name, layer in [(name, layer) for name, layer in net.named_modules() if is_meant(layer)]:
         made = made_of(layer)

@@ -1,4 +1,4 @@
-"""Makes one cheaper model of another, serves both once, compares them, and puts the new one into a folder."""
+"""Make a cheaper model from another one, run and compare both, and add the new one to a folder."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 TRAINED = ("prune", "factorise")
-SHARE = 0.5  # of the multiply-accumulates stay when a network is pruned or factorised
+SHARE = 0.5  # of the multiply-accumulates that stays after pruning or factorising
 EPOCHS = 16
 FEWEST_IMAGES = 100
-PARTS = 3  # of the images, of which one compares the models, and nothing is learned from it
-HASHED_PX = 64  # the shorter side at which near-duplicates are found
-LEAST_AGREEMENT = 0.2  # with the parent: a model that agrees less is broken
+PARTS = 3  # the images are split into this number of parts; one compares the models, the others train
+HASHED_PX = 64  # shorter side of images that are compared for near-duplicates
+LEAST_AGREEMENT = 0.2  # with the parent; a model below this is broken
 
 Tell = Callable[[str, int, int], None]
 Labelled = tuple[Path, int | None]
-"""An image, and its class if that is known."""
+"""An image, and its class if it is known."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """One model to make.
+    """A model to make.
 
-    images: each with its class, None if that is not known. symmetric: 8-bit numbers as TensorRT demands them. threads:
-    of one inference. most_s: of fine-tuning. work: folder where the steps of training are kept.
+    symmetric: 8-bit numbers as TensorRT demands them. threads: of one inference. most_s: limit of fine-tuning. work:
+    folder for the results of finished steps.
     """
 
     parent: Model
@@ -64,15 +64,16 @@ class Order:
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """Name of the new model."""
         return f"{self.parent.manifest.name}-{self.method}"
 
 
 @dataclass(frozen=True)
 class ParentComparison:
-    """The new model beside its parent. images: that compared them; the shares are None without.
+    """Comparison of the new model with its parent. images: number of images compared.
 
-    right, parent_right: shares of right answers, None if the classes are not known. agreement: share of equal answers.
+    right, parent_right: accuracy from 0 to 1, None without labels. agreement: share of equal answers, None without
+    images.
     """
 
     images: int
@@ -86,7 +87,7 @@ class ParentComparison:
 
 
 def check_method(family: Family, parent: Model, method: str) -> None:
-    """Raise CalibrationError, before any work, if this method cannot be used here, or its model is there already."""
+    """Raise CalibrationError if the method cannot be used for this model, or if its result exists already."""
     name = f"{parent.manifest.name}-{method}"
     if not is_plain(name):
         raise CalibrationError(f"{name} cannot be a name: {RULE}; add {parent.manifest.name} under a shorter one")
@@ -107,7 +108,7 @@ def check_method(family: Family, parent: Model, method: str) -> None:
 
 
 def check_images(method: str, count: int) -> None:
-    """Raise CalibrationError, before any work, if the images are too few for the method."""
+    """Raise CalibrationError if there are too few images for the method."""
     if count < FEWEST_IMAGES and (method != "fp16" or count):
         labelled = "labelled " if method in TRAINED else ""
         raise CalibrationError(
@@ -117,9 +118,10 @@ def check_images(method: str, count: int) -> None:
 
 
 def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentComparison]:
-    """Make the model, compare it with its parent, and put it into the folder `target`; see the checks above.
+    """Make the model, compare it with its parent, and add it to the folder `target`.
 
-    Raises CalibrationError, ManifestError or EngineFailedError, and then nothing was added.
+    Call `check_method` and `check_images` first. Raises CalibrationError, ManifestError or EngineFailedError; then
+    nothing is added.
     """
     learn, held = _parted(order, tell)
     parent, parent_manifest = order.parent, order.parent.manifest
@@ -145,7 +147,7 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
 
 
 def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:
-    """Part the images that can be read: those to learn from, and those that compare. Near-duplicates stay together."""
+    """Return the readable images for training and those for comparing; near-duplicates stay together."""
     shown, hashes = [], []
     for done, one in enumerate(order.images, 1):
         tell("comparing the images", done, len(order.images))
@@ -160,7 +162,7 @@ def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:
 
 
 def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell) -> tuple[bytes, str]:
-    """Return the new model's file, and how it was made in words."""
+    """Return the content of the new model's file, and a description of how it was made."""
     spec, method = order.parent.manifest.input, order.method
     if method == "fp16":
         return compress.fp16(graph).SerializeToString(), "16-bit numbers"
@@ -182,7 +184,7 @@ def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell)
 def _compared(
     order: Order, held: Sequence[Labelled], weights: Weights, theirs: Weights, tell: Tell
 ) -> tuple[int, float | None, float | None, float | None]:
-    """Return how many images compared, the shares of right answers of both, and the share on which they agree."""
+    """Return the number of images compared, the accuracies of new model and parent, and their agreement."""
     if not held:
         return 0, None, None, None
     spec = order.parent.manifest.input
@@ -203,6 +205,6 @@ def _compared(
 
 
 def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the class that a model gives for each image."""
+    """Return the class that a model answers for each image, (n,)."""
     engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=0), weights)
     return np.array([engine.infer(one[None]).logits[0].argmax() for one in shown], np.int64)

@@ -1,4 +1,4 @@
-"""Images as a network takes them, to find ranges and to learn from."""
+"""Prepare images for training and for finding activation ranges."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeErr
 from jetsel.image import InputSpec
 
 FEWEST = 50
-"""Photographs without which neither ranges nor weights mean anything."""
+"""Smallest number of images for useful ranges or weights."""
 MOST_BYTES = 4 * 2**30
-"""Of pixels kept in memory; of more photographs, some are drawn."""
+"""Limit of the pixels in memory; a random sample of the images is used if they exceed it."""
 SEED = 2018
 
 Tell = Callable[[str, int, int], None]
@@ -31,10 +31,10 @@ def pixels(
     *,
     least: int = FEWEST,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and which paths they are of.
+    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and their indices in `paths`.
 
-    What cannot be read is left out, and some if all would not fit into memory. Raises CalibrationError if they
-    are too few.
+    Unreadable files are skipped, and a random sample is used if all would exceed MOST_BYTES. Raises CalibrationError if
+    fewer than `least` images are left.
     """
     most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
     rows: list[int] = list(range(len(paths)))
@@ -62,12 +62,12 @@ def pixels(
 
 
 def check_enough(count: int, least: int = FEWEST) -> None:
-    """Raise CalibrationError if so few images mean nothing."""
+    """Raise CalibrationError if there are fewer than `least` images."""
     if count < least:
         raise CalibrationError(f"{count} images can be read, and {least} are the minimum: add images")
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
-    """Return levels (n, 3, height, width) as the model takes them, float32."""
+    """Return levels (n, 3, height, width) normalised for the model, float32."""
     mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
     return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)

@@ -1,7 +1,4 @@
-"""How a model's ONNX file becomes a cheaper torch network, learns again, and is a file again: one method's steps.
-
-Each step is kept when it is done.
-"""
+"""Convert an ONNX model to torch, make it cheaper, fine-tune it, and export it; finished steps are kept on disk."""
 
 from __future__ import annotations
 
@@ -29,16 +26,16 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 FILE_ALONE = "use a method that changes only its file: --method int8"
-CYCLE_STEPS = 100  # batches that are trained on before activations are counted again
+CYCLE_STEPS = 100  # training batches between two counts of activations
 CYCLE_RATE = 3e-4
 CYCLE_BATCH = 128
-COUNTED = 512  # photographs on which activations are counted
+COUNTED = 512  # images on which activations are counted
 
 
 def network_of(model: ModelProto, name: str) -> nn.Module:
-    """Return the model as a torch network, (n, 3, height, width) float32 normalised -> logits (n, classes).
+    """Return the model as a torch network: normalised images (n, 3, height, width) float32 -> logits (n, classes).
 
-    model: of one size, see `graph.for_size`. Raises CalibrationError if an operator has no counterpart.
+    model: with a fixed size, see `graph.for_size`. Raises CalibrationError if torch lacks an operator.
     """
     alone = onnx.ModelProto()
     alone.CopyFrom(model)
@@ -51,10 +48,10 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
 
 
 def _converted(model: ModelProto, name: str) -> nn.Module:
-    """Return a graph as a torch network that is not trained; raises CalibrationError with what to do instead."""
+    """Return a graph as a torch network in evaluation mode; raises CalibrationError if it cannot be converted."""
     try:
         from onnx2torch import convert
-    except RuntimeError as error:  # torchvision, which it imports, says so of a torch of another build
+    except RuntimeError as error:  # from torchvision, if torch is another build
         raise CalibrationError(
             f"torchvision does not match this torch ({error}): install matching builds of both, {pip_install('export')}"
         ) from error
@@ -66,7 +63,7 @@ def _converted(model: ModelProto, name: str) -> nn.Module:
 
 
 def last_layer(net: nn.Module) -> nn.Linear:
-    """Return the layer that makes the logits; raises CalibrationError if that is no dense one."""
+    """Return the last dense layer, which makes the logits; raises CalibrationError if there is none."""
     layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise CalibrationError(
@@ -77,18 +74,18 @@ def last_layer(net: nn.Module) -> nn.Linear:
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A network's file, and how it was trained."""
+    """A network's ONNX file, and a description of its training."""
 
     content: bytes
     words: str
 
 
 Change = Callable[[nn.Module, float, Lesson, Tell], int]
-"""Makes a network cheaper in place, to this share of its operations, and returns how many parts of it changed."""
+"""Makes a network cheaper in place, down to a share of its operations, and returns the number of changed parts."""
 
 
 def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell, *, rule: Rule | None = None) -> int:
-    """Prune channels by their activations, the plain rule's unless another is named. See Change."""
+    """Prune channels by their activations. rule: None for the plain one. See Change."""
     example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
     shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in _batches(lesson, COUNTED)]
     net.to(trainer())
@@ -98,7 +95,7 @@ def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell, *, rule: Ru
 
 
 def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
-    """Factorise dense layers and 1 x 1 convolutions by their ranks, larger ones into two of one dimension.
+    """Factorise dense layers and 1 x 1 convolutions by low rank, larger kernels into two one-dimensional ones.
 
     See Change.
     """
@@ -106,19 +103,19 @@ def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> in
 
 
 CHANGES: Mapping[str, Change] = {"prune": pruned, "factorise": factorised}
-"""What `jetsel models optimize` can do to a network."""
+"""Method of `jetsel models optimize` -> its change."""
 
 
 def trained(
     parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
 ) -> TrainedNetwork:
-    """Return what a method makes of `parent`, a graph of one size; folder: where the steps that are done are kept.
+    """Return the network that a method makes from `parent`, a graph with a fixed size. folder: for finished steps.
 
-    Raises CalibrationError if the network does not take to it.
+    Raises CalibrationError if the method does not work for this network.
     """
     try:
         return _trained(parent, name, method, share, change, lesson, folder, tell)
-    except RuntimeError as error:  # torch's; a channel is not followed through a reshape or a slice of fixed sizes
+    except RuntimeError as error:  # from torch: pruning breaks reshapes and slices of fixed sizes
         fault = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
 
@@ -139,7 +136,7 @@ def _trained(
 
 
 def _check_saved(left: float, method: str, share: float) -> None:
-    """Raise CalibrationError if less than half of what was asked for is saved: no training makes up for that."""
+    """Raise CalibrationError if less than half of the requested operations are saved, before time goes to training."""
     if left > (1 + share) / 2:
         raise CalibrationError(
             f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * share:.0f} % were "
@@ -150,7 +147,7 @@ def _check_saved(left: float, method: str, share: float) -> None:
 def changed(
     parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, tell: Tell
 ) -> nn.Module:
-    """Return the network after the change, not fine-tuned yet. Raises CalibrationError if nothing changes."""
+    """Return the changed network, not fine-tuned yet; raises CalibrationError if the change finds no layer."""
     net = network_of(parent, name)
     if not change(net, share, lesson, tell):
         raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
@@ -158,7 +155,7 @@ def changed(
 
 
 def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
-    """Export the network, whole or not at all."""
+    """Export the network to `path` atomically."""
     part = path.with_suffix(".part")
     export(net, part, lesson.spec.height_px, lesson.spec.width_px)
     part.rename(path)
@@ -174,7 +171,7 @@ def _batches(lesson: Lesson, photographs: int) -> list[Tensor]:
 
 
 def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.Module], Tensor]], None]:
-    """Return what trains a network between two rounds of pruning: towards its teacher, and away from what costs."""
+    """Return a function that trains a network between two rounds of pruning, by its teacher and a penalty."""
     rounds = count()
 
     def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor]) -> None:
