@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from calibration.optimizing.rules import Distorted, Outliers, Regularised
+from calibration.optimizing.rules import Combined, Distorted, Outliers, Regularised
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
 from jetsel.calibrate.judge.metrics import share_interval
@@ -35,7 +35,8 @@ RULES = {
     "L1": Regularised(),
     "distorted, L1": Distorted(noise=None, l1=1e-5),
 }
-CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")} | {"outliers": Outliers()}
+CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")}
+CODER_RULES |= {"outliers": Outliers(), "distorted, L1, outliers": Combined(noise=None)}
 SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
 CODER_SEEDS, CODER_BATCH = (1, 2, 3), 16
 CODER_LEAST, CODER_MOST, CODER_WINDOW = 20_000, 60_000, 2_000
