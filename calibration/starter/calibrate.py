@@ -45,6 +45,12 @@ NIGHT = "-night"  # ends the names of the models for the night, which take what 
 TX2_CORE_FACTOR = 4.0
 
 
+def of_the_day(family: Family) -> Family:
+    """Return the family without its models for the night."""
+    models = tuple(model for model in family.models if not model.manifest.name.endswith(NIGHT))
+    return dataclasses.replace(family, models=models)
+
+
 def recorded(
     family: Family,
     photos: Path,

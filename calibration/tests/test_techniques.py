@@ -1,15 +1,15 @@
-"""KNN, decision tree and SVM, level by level; and the policy `embedding`, replayed by the product's own replay."""
+"""Tuned techniques and links of the chain; and the policy `embedding`, replayed by the product's own replay."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.papers.taylor.techniques import Alternative, compare_techniques
+from calibration.papers.taylor.links import greedy
+from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
 from jetsel.calibrate.fit.assemble import Identity, assemble, learn, try_out
@@ -20,48 +20,37 @@ from jetsel.policies.registry import catalogue
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 from tests.unit.policies.stepping import ended
 
-SPENT_MS = np.array([1.0, 2.0, 4.0, 8.0])
-FEATURES_MS = 0.5
+
+def places(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Images at three places on a line, and at each place another model that is right, with noise in one of ten."""
+    draw = np.random.default_rng(seed)
+    place = draw.integers(0, 3, n)
+    right = np.eye(3, dtype=bool)[place] ^ (draw.random((n, 3)) < 0.1)
+    return np.column_stack([place + draw.uniform(-0.1, 0.1, n), draw.random(n)]), right
 
 
-def compare(right: NDArray[np.bool_], votes: NDArray[np.bool_], fallback: int, k: int = 5) -> dict[str, Alternative]:
-    """Thirty photographs at each of four places on a line, in three folds; one row of right and votes a place."""
-    place = np.arange(120) % 4
-    around = place[:, None] + np.random.default_rng(0).uniform(-0.1, 0.1, (120, 1))
-    found = compare_techniques(
-        around.astype(np.float32),
-        votes[place],
-        right[place],
-        SPENT_MS[: votes.shape[1]],
-        np.arange(120) // 4 % 3,
-        k,
-        FEATURES_MS,
-        fallback,
-    )
-    return {alternative.name: alternative for alternative in found}
-
-
-TOLD = np.eye(4, dtype=bool)  # at each place another model is right, and it alone
-
-
-def test_all_techniques_and_all_mixes_are_right_where_features_tell() -> None:
-    found = compare(TOLD, TOLD, fallback=3)
-    mixes = [".".join(mix) for mix in itertools.product(("KNN", "DT", "SVM"), repeat=3)]
-    assert list(found) == ["KNN", "DT", "SVM", *mixes]
-    assert {alternative.accuracy for alternative in found.values()} == {1.0}
-    for alternative in found.values():  # each model answers a quarter
-        assert alternative.choice_ms > FEATURES_MS
-        assert alternative.time_ms == pytest.approx(SPENT_MS.mean() + alternative.choice_ms)
+@pytest.mark.parametrize("technique", techniques(), ids=lambda one: f"{one.name}, {one.reads}")
+def test_each_technique_learns_what_its_inputs_tell_and_its_probabilities_are_shares(technique: Technique) -> None:
+    (known, right), (new, due) = places(1200, 1), places(1200, 2)
+    found = tuned(technique, known, right, np.arange(1200) % 10, new)
+    for likely, truth in ((found.held_out, right), (found.others, due)):
+        assert ((likely > 0.5) == truth).mean() > 0.85
+        np.testing.assert_allclose(likely.mean(axis=0), truth.mean(axis=0), atol=0.06)
 
 
 def test_what_is_held_out_teaches_nothing() -> None:
-    # In each of two folds the places mean the opposite: what the other teaches is always wrong.
-    place, fold_of = np.arange(80) % 2, np.arange(80) // 2 % 2
-    votes = np.eye(2, dtype=bool)[place ^ fold_of]
-    found = compare_techniques(
-        place[:, None].astype(np.float32), votes, votes, SPENT_MS[:2], fold_of, 5, FEATURES_MS, fallback=1
-    )
-    assert {alternative.accuracy for alternative in found} == {0.0}
+    """In each of three folds every place is right by chance: what a fold says of another is worth nothing."""
+    draw = np.random.default_rng(3)
+    known, right = draw.random((1200, 2)), draw.random((1200, 2)) < 0.5
+    found = tuned(techniques()[0], known, right, np.arange(1200) % 10, known)
+    assert abs(((found.held_out > 0.5) == right).mean() - 0.5) < 0.07
+
+
+def test_links_after_the_first_are_larger_and_most_accurate_on_what_fails() -> None:
+    right = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 1, 0]], bool)
+    assert greedy(right, 0) == [0, 1, 2]
+    assert greedy(right, 1) == [1, 2, 3]
+    assert greedy(right, 2) == [2, 3]
 
 
 KINDS = [EmbeddingKind()]

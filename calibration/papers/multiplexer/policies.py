@@ -37,13 +37,11 @@ def at_equal_time(learned: Taught, test: Recording) -> list[str]:
         beside = chosen[BESIDE]
         for name, found in chosen.items():
             if found is None or beside is None:
-                rows.append(f"{budget_ms:.2f} | {name} | none is as fast | | | ")
+                rows.append(f"{share:g} | {name} | none is as fast | | | ")
                 continue
             gain = "" if name == BESIDE else _points(found.correct.astype(float) - beside.correct)
             mix = _points(found.correct - mixed(right, costs_ms, max(float(found.time_ms.mean()), costs_ms.min())))
-            rows.append(
-                f"{budget_ms:.2f} | {name} | {_share(found.correct)} | {found.time_ms.mean():.2f} | {gain} | {mix}"
-            )
+            rows.append(f"{share:g} | {name} | {_share(found.correct)} | {found.time_ms.mean():.2f} | {gain} | {mix}")
     return rows
 
 
@@ -80,7 +78,7 @@ def break_even(learned: Taught) -> list[str]:
         adds_ms = 0.0 if names[0] == fit.models[0] else fit.costs_ms[fit.models[0]]
         could = "yes" if adds_ms < goes_on * first_ms else "no"
         lines.append(
-            f"{budget_ms:.2f} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | "
+            f"{share:g} | {', '.join(names)} | {first_ms:.2f} | {100 * goes_on:.0f} % | "
             f"{goes_on * first_ms:.2f} | {adds_ms:.2f} | {could}"
         )
     return lines

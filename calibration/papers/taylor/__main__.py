@@ -2,10 +2,10 @@
 
 Parts: readers, the strongest reader of features and what was dropped; figures, Tables 1 and 2, Figures 1, 5, 6a and 8
 and the paper's other claims; paying, where a premodel could pay and what could be seen; fitting, Table 3, Figures 6, 7,
-12 and 13; alternatives, Figures 9 to 11; resolution; derived, the starter family with the times and the energy of a
-TX2; identities, sums of the paper's own figures.
-Everything is fitted on the images of FIT. Recordings are kept in --work, so that the same command goes on; tables in
-Markdown are printed, and written to `results` beside this folder. Needs pip install 'jetsel[export,dev]'.
+12 and 13; links, the chain by its first link, top-5 and training; alternatives, Figures 9 to 11; resolution; derived,
+the starter family with the times and the energy of a TX2; identities, sums of the paper's own figures.
+Everything is fitted on the images of FIT. Recordings are kept in --work, so that the same command goes on. Needs
+pip install 'jetsel[export,dev]'.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from functools import partial
 from pathlib import Path
 
 from calibration.imagenet.calibrate import listed
+from calibration.papers.tables import written
 from calibration.papers.taylor.alternatives import alternatives
 from calibration.papers.taylor.chain import fitting
 from calibration.papers.taylor.figures import derived, figures
 from calibration.papers.taylor.identities import identities
+from calibration.papers.taylor.links import links
 from calibration.papers.taylor.paying import paying
 from calibration.papers.taylor.readers import strengths
 from calibration.papers.taylor.resolution import resolution
 from calibration.papers.taylor.study import Study, read
-from jetsel.zoo import STARTER
+from jetsel.zoo import STARTER, scan
 
-RESULTS = Path(__file__).parents[1] / "results"
 IDENTITIES = "identities"
-PARTS = ("readers", "figures", "fitting", "alternatives", "resolution", "paying", "derived", IDENTITIES)
+PARTS = ("readers", "figures", "fitting", "links", "alternatives", "resolution", "paying", "derived", IDENTITIES)
 
 
 def main() -> None:
@@ -36,21 +37,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=PARTS)
     parser.add_argument("--work", type=Path, default=Path("build/taylor"), help="recordings (%(default)s)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the tables (%(default)s)")
     parser.add_argument("--starter", type=Path, nargs=2, metavar=("FIT", "TEST"), help="class/image")
     parser.add_argument("--imagenet", type=Path, nargs=3, metavar=("SIX", "FIT", "TEST"), help="kind/class/image")
     parser.add_argument("--photos", type=Path, help="class/image of the starter family at full size, for resolution")
-    parser.add_argument("--network", action="store_true", help="the convolutional premodel of Figure 9: needs torch")
     options = parser.parse_args()
-    for folder in (options.work, options.results):
-        folder.mkdir(parents=True, exist_ok=True)
+    options.work.mkdir(parents=True, exist_ok=True)
+    network = None if options.imagenet is None else scan([options.imagenet[0]]).families["imagenet"]
     for study in _studies(options):
         made: dict[str, Callable[[], Iterator[str]]] = {
             "readers": partial(strengths, study),
             "figures": partial(figures, study),
             "paying": partial(paying, study),
             "fitting": partial(fitting, study),
-            "alternatives": partial(alternatives, study, network=options.network),
+            "links": partial(links, study),
+            "alternatives": partial(alternatives, study, network),
             "resolution": partial(
                 resolution, study, options.work, options.photos if study.family.name == "starter" else None
             ),
@@ -59,15 +59,9 @@ def main() -> None:
             made["derived"] = partial(derived, study)
         for part in made:
             if options.part in (None, part):
-                _write(options.results / f"taylor-{part}-{study.family.name}.md", made[part]())
+                written(f"taylor-{part}-{study.family.name}", "\n".join(made[part]()))
     if options.part in (None, IDENTITIES):
-        _write(options.results / f"taylor-{IDENTITIES}.md", identities())
-
-
-def _write(file: Path, tables: Iterator[str]) -> None:
-    found = "\n".join(tables)
-    file.write_text(found, encoding="utf-8")
-    print(found)
+        written(f"taylor-{IDENTITIES}", "\n".join(identities()))
 
 
 def _studies(options: argparse.Namespace) -> Iterator[Study]:

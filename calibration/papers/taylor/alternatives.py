@@ -1,65 +1,145 @@
-"""Figures 9 to 11: the premodel built with other techniques, one for each level, and with one link, two and so on."""
+"""Figures 9 to 11: the premodel built with other techniques, one for each level, and with one link, two and so on.
+
+Techniques are tuned and fitted on the images of FIT, and judged on those of TEST, beside others in the same mean time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibration.imagenet.reproduce import mixed
 from calibration.papers.tables import table
 from calibration.papers.taylor.algorithm1 import optimum_votes
 from calibration.papers.taylor.distances import elected
-from calibration.papers.taylor.network import choose_by_network, small_pictures
-from calibration.papers.taylor.paper_chain import PAPER_K
+from calibration.papers.taylor.folds import nearest_in_other_folds
+from calibration.papers.taylor.paper_chain import PAPER_K, PAPER_LINKS
+from calibration.papers.taylor.readers import points
+from calibration.papers.taylor.selection import time_price
 from calibration.papers.taylor.study import Study
-from calibration.papers.taylor.techniques import Alternative, compare_techniques
+from calibration.papers.taylor.techniques import ALL, EMBEDDING, SEVEN, Technique, Tuned, techniques, tuned
+from calibration.papers.taylor.trials import Trial, as_accurate, at_price, within
+from calibration.papers.taylor.ways import PRICES, cascade
 from calibration.starter.calibrate import LIMITS
-from jetsel.premodel import fit_scaling
+from jetsel import image
+from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.record import loaded_models
+from jetsel.features import PAPER_NAMES, PAPER_SEVEN
+from jetsel.premodel import worthiest
+from jetsel.zoo import Family
 
-COLUMNS = "premodel | top-1 % | mean ms | features and choice, ms"
-
-
-def alternatives(study: Study, *, network: bool) -> Iterator[str]:
-    """Give the tables of one family, best first. network: with the convolutional premodel, which needs torch."""
-    found = _figures_9_and_10(study, network)
-    counted = f"{study.family.name}, {len(study.right)} images, k = {PAPER_K}"
-    for title, rows in (
-        ("Figure 9, one technique", [one for one in found if "." not in one.name]),
-        ("Figure 10, one technique for each level", [one for one in found if "." in one.name]),
-    ):
-        ordered = sorted(rows, key=lambda one: -one.accuracy)
-        cells = [f"{one.name} | {100 * one.accuracy:.1f} | {one.time_ms:.2f} | {one.choice_ms:.2f}" for one in ordered]
-        yield table(f"{counted}: {title}", COLUMNS, cells)
-    yield table(f"{counted}: Figure 11", "links | top-1 % | mean ms | in doubt, %", _figure_11(study))
+BESIDE = "beside the best mix of two models in its time, points | beside the cascade in its time, points"
+YES = 0.5  # a link says yes to an image if it is likelier than this that its model is the optimum
 
 
-def _figures_9_and_10(study: Study, network: bool) -> list[Alternative]:
-    """Return every technique alone, then every mix by level, then the network where it is asked for."""
-    columns, last = study.links(study.plan.theta_points), len(study.costs_ms) - 1
-    if last not in columns:
-        columns.append(last)
-    fallback = columns.index(last)
-    votes = optimum_votes(study.right[:, columns], study.costs_ms[columns].tolist())
-    right, costs_ms = study.right[:, columns], study.costs_ms[columns]
-    scaled = fit_scaling(study.features).apply(study.features)
-    found = compare_techniques(scaled, votes, right, costs_ms, study.fold_of, PAPER_K, study.plan.features_ms, fallback)
-    if network:
-        optimum = np.where(votes.any(axis=1), votes.argmax(axis=1), fallback)
-        pictures = small_pictures(study.recording.paths, LIMITS)
-        chosen, choice_ms = choose_by_network(pictures, optimum, len(columns), study.fold_of)
-        share = float(right[np.arange(len(right)), chosen].mean())
-        found.append(Alternative("CNN", share, float(costs_ms[chosen].mean()) + choice_ms, choice_ms))
-    return found
+def alternatives(study: Study, network: Family | None) -> Iterator[str]:
+    """Give the tables of one family. network: a family whose cheapest model is the body of Figure 9's network."""
+    compared = Compared(study, network)
+    counted = f"{study.family.name}, {len(study.right)} images, {len(study.test.classes)} others"
+    columns = f"technique | reads | wish | top-1 % | ms | {BESIDE} | setting"
+    yield table(f"{counted}: Figure 9, one technique", columns, list(compared.figure_9()))
+    yield table(
+        f"{counted}: Figure 10, one technique for each level", f"mix | top-1 % | ms | {BESIDE}", [*compared.figure_10()]
+    )
+    columns = "links | top-1 % | least to most of ten folds | mean ms | in doubt, %"
+    yield table(f"{study.family.name}, {len(study.right)} images, k = {PAPER_K}: Figure 11", columns, _figure_11(study))
+
+
+class Compared:
+    """Techniques beside mixes of two models and the cascade, on images that nothing was fitted on."""
+
+    def __init__(self, study: Study, network: Family | None) -> None:
+        self._study, costs = study, study.costs_ms
+        self._seen = {
+            reads: (study.columns(names), study.columns(names, study.test), study.clock(names))
+            for reads, names in ((SEVEN, PAPER_SEVEN), (ALL, PAPER_NAMES))
+        }
+        if network is not None:
+            both, run_ms = zip(*(embedded(network, one.paths) for one in (study.recording, study.test)), strict=True)
+            self._seen[EMBEDDING] = (*both, run_ms[0])
+        self._cascade = Trial(cascade(), study.recording, study.folds, study.test)
+        half = within(0.5 * float(costs.max()), "half of the largest model's time")
+        self._wishes = (as_accurate(), half, at_price(time_price(study.right, costs)))
+
+    def figure_9(self) -> Iterator[str]:
+        """Yield a row for each technique and wish: by its probabilities that each model is right, less a price."""
+        study, best = self._study, int(self._study.right.mean(axis=0).argmax())
+        rival = Outcomes(study.right[:, best], np.full(len(study.right), study.costs_ms[best]))
+        for technique in techniques():
+            if technique.reads not in self._seen:
+                continue
+            found, chooser_ms = self._tuned(technique, study.right)
+            for wish in self._wishes:
+                place = wish.chosen(self._priced(found.held_out, study.right, chooser_ms), rival)
+                seen = self._priced(found.others, study.test.right, chooser_ms)[place]
+                yield f"{technique.name} | {technique.reads} | {wish.name} | {self._beside(seen)} | {found.setting}"
+
+    def figure_10(self) -> Iterator[str]:
+        """Yield a row for each mix X.Y.Z: the first level that calls its model the optimum; in doubt the largest."""
+        study, links = self._study, self._study.links(-1.0)[:PAPER_LINKS]
+        votes = optimum_votes(study.right[:, links], study.costs_ms[links])
+        asked = {one.name: one for one in techniques() if one.name in ("KNN", "decision tree", "SVM")}
+        yes = {name: self._tuned(one, votes)[0].others > YES for name, one in asked.items()}
+        chooser_ms, order = study.clock(), [*links, len(study.costs_ms) - 1]
+        for mix in itertools.product(yes, repeat=len(links)):
+            says = np.stack([yes[name][:, level] for level, name in enumerate(mix)], axis=1)
+            column = np.array(order)[np.where(says.any(axis=1), says.argmax(axis=1), len(links))]
+            right = study.test.right[np.arange(len(column)), column]
+            yield f"{'.'.join(mix)} | {self._beside(Outcomes(right, study.costs_ms[column] + chooser_ms))}"
+
+    def _tuned(self, technique: Technique, due: NDArray[np.bool_]) -> tuple[Tuned, float]:
+        known, others, chooser_ms = self._seen[technique.reads]
+        return tuned(technique, known, due, self._study.fold_of, others), chooser_ms
+
+    def _priced(self, likely: NDArray[np.float64], right: NDArray[np.bool_], chooser_ms: float) -> Sequence[Outcomes]:
+        """Return what each price gives: the model of the largest probability less the price of its time runs."""
+        costs = self._study.costs_ms
+        chosen = [worthiest(likely, costs, float(price)) for price in PRICES / costs.max()]
+        return [Outcomes(right[np.arange(len(one)), one], costs[one] + chooser_ms) for one in chosen]
+
+    def _beside(self, seen: Outcomes) -> str:
+        study, mean_ms, correct = self._study, float(seen.time_ms.mean()), seen.correct.astype(float)
+        mix = mixed(study.test.right, study.costs_ms, max(mean_ms, study.costs_ms.min()))
+        beside = self._cascade.on_others(within(mean_ms, "its time"))
+        return (
+            f"{100 * correct.mean():.1f} | {mean_ms:.2f} | {points(correct - mix)} | {points(correct - beside.correct)}"
+        )
+
+
+def embedded(family: Family, paths: Sequence[str]) -> tuple[NDArray[np.float32], float]:
+    """Return the embeddings that the cheapest model of a family makes of images, (n, width), and the median ms."""
+    (model, *_), found, times_ms = family.models, [], []
+    spec = model.manifest.input
+    with loaded_models(replace(family, models=(model,))) as engines:
+        for path in paths:
+            photograph = image.decode(image.read_file(Path(path), LIMITS), LIMITS, family.decode_px)
+            began = time.thread_time()
+            seen = engines[model.manifest.name].infer(image.model_input(photograph, spec)).embedding
+            times_ms.append((time.thread_time() - began) * 1e3)
+            assert seen is not None
+            found.append(seen[0])
+    return np.array(found), float(np.median(times_ms))
 
 
 def _figure_11(study: Study) -> list[str]:
     """Return a row for each number of links, without theta; in doubt the most expensive model answers."""
+    near = nearest_in_other_folds(study.columns(PAPER_SEVEN), study.fold_of, PAPER_K).near
     columns, rows = study.links(-1.0), []
     for number in range(1, len(columns) + 1):
         some = columns[:number]
-        link = elected(study.near, optimum_votes(study.right[:, some], study.costs_ms[some]))
+        link = elected(near, optimum_votes(study.right[:, some], study.costs_ms[some]))
         column = np.where(link < 0, len(study.costs_ms) - 1, np.array(some)[link])
-        share = study.right[np.arange(len(column)), column].mean()
-        time_ms = study.costs_ms[column].mean() + study.plan.features_ms
-        rows.append(f"{number} | {100 * share:.1f} | {time_ms:.2f} | {100 * (link < 0).mean():.0f}")
+        right = study.right[np.arange(len(column)), column]
+        folds = [100 * right[study.fold_of == fold].mean() for fold in np.unique(study.fold_of)]
+        time_ms = study.costs_ms[column].mean() + study.clock(PAPER_SEVEN)
+        rows.append(
+            f"{number} | {100 * right.mean():.1f} | {min(folds):.1f} to {max(folds):.1f} | {time_ms:.2f} | "
+            f"{100 * (link < 0).mean():.0f}"
+        )
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from calibration.optimizing.beside import recorded
 from calibration.papers.taylor.algorithm1 import select_models
 from calibration.papers.taylor.clock import Clock
-from calibration.papers.taylor.folds import nearest_in_other_folds
-from calibration.papers.taylor.paper_chain import PAPER_K, ChainPlan
+from calibration.papers.taylor.paper_chain import ChainPlan
 from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
-from calibration.starter.calibrate import NIGHT, TX2_CORE_FACTOR, TX2_MS
+from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS, of_the_day
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.record import TimingPlan, load
+from jetsel.calibrate.record import LoadedRecording, TimingPlan, load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.zoo import Family, scan
@@ -29,14 +28,33 @@ THETA_POINTS = 0.5  # section 3.2
 TIMED = TimingPlan(images=1)  # times are the clock's
 
 
+class AtTop5(Recording):
+    """A recording in which a model is right if the class is among its first five answers."""
+
+    @classmethod
+    def of(cls, recording: Recording) -> AtTop5:
+        """Return a recording as one of these."""
+        return cls(**{one.name: getattr(recording, one.name) for one in fields(recording)})
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Which model was right on which photograph, (n, m)."""
+        return self.among(5)
+
+
 class Study:
     """What the tables of one family are made of, under top-1. Every time is the clock's."""
 
-    def __init__(self, family: Family, fit: Recording, test: Recording, kinds: Sequence[str], clock: Clock) -> None:
+    def __init__(
+        self, family: Family, fit: LoadedRecording, test: Recording, kinds: Sequence[str], clock: Clock
+    ) -> None:
         """kinds: each test image's folder of kind, or the family's name."""
         costs_ms = clock.models_ms()
         self.family, self.clock, self.kinds = family, clock, np.array(kinds)
-        self.recording, self.test = (replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit, test))
+        self.recording, self.test = (
+            replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit.recording, test)
+        )
+        self.loaded = replace(fit, recording=self.recording)
         groups = self.recording.groups
         self.fold_of = assign_folds(np.arange(len(self.recording.classes)) if groups is None else groups, FOLDS, SEED)
         self.right, self.costs_ms = self.recording.right, self.recording.costs("time")
@@ -74,14 +92,18 @@ class Study:
         """The plan's features, (n, f)."""
         return self.columns(self.plan.features)
 
-    def columns(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """The named features, (n, names)."""
-        return self.recording.features[:, [self.recording.feature_names.index(name) for name in names]]
+    def columns(self, names: Sequence[str], recording: Recording | None = None) -> NDArray[np.float32]:
+        """The named features, (n, names), of the images that are fitted on or of another recording."""
+        seen = recording or self.recording
+        return seen.features[:, [seen.feature_names.index(name) for name in names]]
 
-    @cached_property
-    def near(self) -> NDArray[np.int64]:
-        """Each image's nearest, (n, k) of other folds, with the paper's k."""
-        return nearest_in_other_folds(self.features, self.fold_of, PAPER_K).near
+    def at_top5(self) -> Study:
+        """The same, where a model is right if the class is among its first five answers."""
+        other = copy(self)
+        other.recording, other.test = AtTop5.of(self.recording), AtTop5.of(self.test)
+        other.folds = [(held, AtTop5.of(rest), AtTop5.of(own)) for held, rest, own in self.folds]
+        other.right = other.recording.right
+        return other
 
     def links(self, theta_points: float) -> list[int]:
         """The chain's columns in the order of Algorithm 1."""
@@ -91,11 +113,10 @@ class Study:
 
 def read(name: str, models: Path, fit: Path, test: Path, work: Path) -> Study:
     """Record what is not recorded yet, and read it back. fit, test: folders of classes, or CSV files of images."""
-    family = scan([models]).families[name]
-    family = replace(family, models=tuple(one for one in family.models if not one.manifest.name.endswith(NIGHT)))
+    family = of_the_day(scan([models]).families[name])
     files = [work / f"{name}-{what}.sqlite" for what in ("fit", "test")]
     for images, file in zip((fit, test), files, strict=True):
         recorded(family, images, file, TIMED)
-    known, other = (load(file, family).recording for file in files)
+    known, other = load(files[0], family), load(files[1], family).recording
     kinds = [Path(path).parts[-3] if test.suffix == ".csv" else name for path in other.paths]
-    return Study(family, known, other, kinds, Clock(family, known, work / f"{name}-times.json"))
+    return Study(family, known, other, kinds, Clock(family, known.recording, work / f"{name}-times.json"))

@@ -1,9 +1,10 @@
-"""Figures 9 and 10 of Taylor et al.: the premodel as KNN, decision tree and SVM, one for all or one for each level."""
+"""How well techniques tell which model is right on an image, each tuned by a random search in folds over all images.
+
+Figures 9 and 10 of Taylor et al. compare KNN, decision trees, SVM and a convolutional network as large as MobileNet.
+"""
 
 from __future__ import annotations
 
-import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,130 +12,124 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TECHNIQUES = ("KNN", "DT", "SVM")
-LEVELS = 3  # of the hierarchical premodel (section 5.2, Figure 10)
-TRAINED_ON = 2000  # photographs: an SVM's training grows with the square of their number
-TIMED = 200  # single predictions
+DRAWS = 5  # settings that are tried of each technique
+FOLDS = 3  # in which a setting is judged
+SEED = 2018
 
-Classifier = Any  # scikit-learn's: fit(x, y) and predict(x)
+Regressor = Any  # fit(x (n, f), y (n, m)) and predict(x) -> (n, m)
+SEVEN, ALL, EMBEDDING = "the seven", "29 features", "embedding"
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """One way to build the premodel. accuracy: share of right answers. time_ms: features, choice and the model chosen.
-
-    choice_ms: of features and choice alone.
-    """
+class Technique:
+    """One technique. reads: what it sees of an image. tried: values of each setting."""
 
     name: str
-    accuracy: float
-    time_ms: float
-    choice_ms: float
+    reads: str
+    make: Callable[..., Regressor]
+    tried: Mapping[str, Sequence[Any]]
 
 
-def compare_techniques(
-    features: NDArray[np.float32],
-    votes: NDArray[np.bool_],
-    right: NDArray[np.bool_],
-    spent_ms: NDArray[np.float64],
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What the best setting says, as probabilities: held_out (n, m) of the images that taught, others (k, m)."""
+
+    setting: str
+    held_out: NDArray[np.float64]
+    others: NDArray[np.float64]
+
+
+class Margins:
+    """A support vector machine for each column: predict returns how far a row is from its border."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+
+    def fit(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> Margins:
+        """Fit each column of y, which has both values."""
+        from sklearn.svm import SVC
+
+        self._each = [SVC(cache_size=500, **self._settings).fit(x, one > 0.5) for one in y.T]
+        return self
+
+    def predict(self, x: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the distances, (n, m), positive for yes."""
+        return np.stack([one.decision_function(x) for one in self._each], axis=1)
+
+
+def techniques() -> list[Technique]:
+    """Return every technique of Figure 9, and a forest."""
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.tree import DecisionTreeRegressor
+
+    def forest(**settings: Any) -> Regressor:
+        return RandomForestRegressor(100, max_samples=0.5, random_state=SEED, **settings)
+
+    def network(**settings: Any) -> Regressor:
+        return MLPRegressor(early_stopping=True, random_state=SEED, **settings)
+
+    def tree(**settings: Any) -> Regressor:
+        return DecisionTreeRegressor(random_state=SEED, **settings)
+
+    near = {"n_neighbors": (5, 11, 31, 101, 301, 601), "weights": ("uniform", "distance")}
+    leaves = {"min_samples_leaf": (5, 10, 20, 50, 100, 200)}
+    return [
+        Technique("KNN", SEVEN, KNeighborsRegressor, near),
+        Technique("KNN", ALL, KNeighborsRegressor, near),
+        Technique("decision tree", ALL, tree, leaves | {"max_features": (None, 0.5)}),
+        Technique("forest", ALL, forest, leaves | {"max_features": (0.2, 0.4, 0.7)}),
+        Technique("SVM", ALL, Margins, {"C": (0.1, 0.3, 1, 3, 10), "gamma": (0.003, 0.01, 0.03, 0.1, 0.3)}),
+        Technique(
+            "network", EMBEDDING, network, {"alpha": (1e-3, 1e-2, 0.1, 1.0), "hidden_layer_sizes": ((32,), (128,))}
+        ),
+    ]
+
+
+def tuned(
+    technique: Technique,
+    x: NDArray[np.floating],
+    y: NDArray[np.bool_],
     fold_of: NDArray[np.int64],
-    k: int,
-    features_ms: float,
-    fallback: int,
-) -> list[Alternative]:
-    """Return Figure 9 (one technique chooses among all models) and Figure 10 (X.Y.Z: one for each level).
+    others: NDArray[np.floating],
+) -> Tuned:
+    """Return what a technique's best setting says of images that it was not fitted on.
 
-    features: (n, f), scaled. votes, right: (n, m), the optimum and who is right, in the chain's order; spent_ms: (m,)
-    what each costs. In doubt the column `fallback` answers. Each technique is trained on at most 2,000 photographs of
-    the other folds. Raises ImportError where scikit-learn is missing.
+    x: (n, f). y: (n, m), each column with both values. fold_of: (n,). others: (k, f). The best has the least log loss
+    in folds; what it says becomes a probability by logistic regression on what it said of held-out images (Platt).
     """
-    makers = _makers(k)
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import ParameterSampler
+    from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    levels = min(LEVELS, votes.shape[1])
-    optimum = np.where(votes.any(axis=1), votes.argmax(axis=1), fallback)
-    asked = [optimum, *votes.T[:levels]]  # which model, and for each level: is it this one
-    # Several threads wait for one another: on a busy machine, for 100 times as long as a choice takes.
-    with threadpool_limits(1):
-        answers, times_ms = _held_out(makers, features, asked, fold_of)
-    flat = {name: answers[name][0] for name in makers}
-    flat_ms = {name: times_ms[name][0] for name in makers}
-    yes = {name: answers[name][1:].astype(bool).T for name in makers}
-    level_ms = {name: list(itertools.chain(*times_ms[name][1:])) for name in makers}
-    rows = np.arange(len(features))
-
-    def alternative(name: str, chosen: NDArray[np.int64], choice_ms: float) -> Alternative:
-        whole_ms = float(spent_ms[chosen].mean()) + features_ms + choice_ms
-        return Alternative(name, float(right[rows, chosen].mean()), whole_ms, features_ms + choice_ms)
-
-    found = [alternative(name, flat[name], float(np.median(flat_ms[name]))) for name in makers]
-    for mix in itertools.product(makers, repeat=levels):
-        votes_of_mix = np.stack([yes[name][:, level] for level, name in enumerate(mix)], axis=1)
-        chosen = np.where(votes_of_mix.any(axis=1), votes_of_mix.argmax(axis=1), fallback)
-        found.append(alternative(".".join(mix), chosen, _mix_ms(mix, level_ms)))
-    return found
+    scaler, due = StandardScaler().fit(x), y.astype(np.float32)
+    x, others = scaler.transform(x), scaler.transform(others)
+    least, best = np.inf, None
+    with threadpool_limits(1):  # several threads wait for one another on a busy machine
+        for setting in ParameterSampler(technique.tried, DRAWS, random_state=SEED):
+            said = np.zeros(y.shape)
+            for fold in range(FOLDS):
+                held = fold_of % FOLDS == fold
+                said[held] = technique.make(**setting).fit(x[~held], due[~held]).predict(x[held])
+            likely = _probable(said, y, said)
+            loss = float(np.mean([log_loss(truth, one) for truth, one in zip(y.T, likely.T, strict=True)]))
+            if loss < least:
+                least, best = loss, (setting, said, likely)
+        assert best is not None
+        setting, said, likely = best
+        other = technique.make(**setting).fit(x, due).predict(others)
+    words = ", ".join(f"{name} = {value}" for name, value in setting.items())
+    return Tuned(words, likely, _probable(said, y, other))
 
 
-def _held_out(
-    makers: Mapping[str, Callable[[], Classifier]],
-    features: NDArray[np.float32],
-    asked: Sequence[NDArray[Any]],
-    fold_of: NDArray[np.int64],
-) -> tuple[dict[str, NDArray[np.int64]], dict[str, list[list[float]]]]:
-    """Each technique's answers to each question, (questions, n), and each question's times of one answer in ms."""
-    answers = {name: np.zeros((len(asked), len(features)), np.int64) for name in makers}
-    times_ms: dict[str, list[list[float]]] = {name: [[] for _ in asked] for name in makers}
-    for fold in np.unique(fold_of):
-        held, rest = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        train = np.random.default_rng(int(fold)).permutation(rest)[:TRAINED_ON]
-        for (name, make), (place, truth) in itertools.product(makers.items(), enumerate(asked)):
-            chooser = _fitted(make, features[train], truth[train])
-            answers[name][place, held] = chooser.predict(features[held])
-            times_ms[name][place].append(_single_ms(chooser, features[held]))
-    return answers, times_ms
+def _probable(said: NDArray[np.float64], y: NDArray[np.bool_], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return other (k, m) as probabilities, by what was said (n, m) where y (n, m) is known."""
+    from sklearn.linear_model import LogisticRegression
 
-
-def _mix_ms(mix: Sequence[str], level_ms: Mapping[str, list[float]]) -> float:
-    """What the levels take together; all that are KNN look for their neighbours once (section 5.2)."""
-    knn = float(np.median(level_ms["KNN"])) if "KNN" in mix else 0.0
-    return knn + sum(float(np.median(level_ms[name])) for name in mix if name != "KNN")
-
-
-def _makers(k: int) -> dict[str, Callable[[], Classifier]]:
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.svm import SVC
-    from sklearn.tree import DecisionTreeClassifier
-
-    makers = (
-        lambda: KNeighborsClassifier(k, algorithm="brute"),
-        lambda: DecisionTreeClassifier(min_samples_leaf=10, random_state=0),
-        lambda: SVC(),
-    )
-    return dict(zip(TECHNIQUES, makers, strict=True))
-
-
-def _fitted(make: Callable[[], Classifier], x: NDArray[np.float32], y: NDArray[Any]) -> Classifier:
-    if (y == y[0]).all():
-        return _Constant(y[0])
-    return make().fit(x, y)
-
-
-class _Constant:
-    """What there is to say where training knew one answer alone: most classifiers refuse to be fitted then."""
-
-    def __init__(self, answer: Any) -> None:
-        self._answer = answer
-
-    def predict(self, x: NDArray[np.float32]) -> NDArray[Any]:
-        """The one answer for each row."""
-        return np.full(len(x), self._answer)
-
-
-def _single_ms(chooser: Classifier, x: NDArray[np.float32]) -> float:
-    """The median time of one prediction, as one photograph needs it."""
-    times = []
-    for row in x[: TIMED // 10]:
-        began = time.thread_time()
-        chooser.predict(row[None])
-        times.append((time.thread_time() - began) * 1e3)
-    return float(np.median(times))
+    columns = [
+        LogisticRegression().fit(one[:, None], truth).predict_proba(new[:, None])[:, 1]
+        for one, truth, new in zip(said.T, y.T, other.T, strict=True)
+    ]
+    return np.stack(columns, axis=1)

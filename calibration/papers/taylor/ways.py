@@ -25,6 +25,8 @@ from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.cascades import Fitted, judge
 
 SKIP_K = 31
+MANY = 101
+MANY_NEIGHBOURS = f"{MANY} neighbours"
 PRICES = np.geomspace(0.003, 1.0, 32)  # of the most expensive model's time, in shares of right answers
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of neighbours: when a first rung is skipped
 
@@ -72,6 +74,19 @@ def chain(plan: ChainPlan, name: str = "chain") -> Way:
     return Way(name, plan.features_ms, tried)
 
 
+def voting(links: Sequence[str], features_ms: float) -> Way:
+    """The paper's chain over these models, the links: five neighbours in the seven features vote for the optimum."""
+
+    def tried(train: Recording, held: Recording) -> list[Point]:
+        columns = [train.models.index(model) for model in links]
+        votes = optimum_votes(train.right[:, columns], train.costs("time")[columns])
+        link = elected(_nearest(train, held, PAPER.features, PAPER.k), votes)
+        column = np.where(link < 0, len(train.models) - 1, np.array(columns)[link])
+        return [one_model(column, len(train.models), link < 0)]
+
+    return Way("-".join(links), features_ms, tried)
+
+
 def chain_paper(features_ms: float) -> Way:
     """The chain with the paper's settings: five neighbours, seven features, three links."""
     return chain(replace(PAPER, features_ms=features_ms), NAME)
@@ -110,7 +125,7 @@ def priced(name: str, features: Sequence[str], features_ms: float, readers: Sequ
     def tried(train: Recording, held: Recording) -> list[Point]:
         costs, points = train.costs("time"), list[Point]()
         for reader in readers:
-            likely = READERS[reader](train, held, features)
+            likely = (READERS | {MANY_NEIGHBOURS: neighbours})[reader](train, held, features)
             chosen = [worthiest(likely, costs, float(price)) for price in PRICES / costs.max()]
             points += [one_model(column, len(costs), words=reader) for column in chosen]
         return points
@@ -140,6 +155,11 @@ def logistic(train: Recording, held: Recording, features: Sequence[str]) -> NDAr
     from sklearn.linear_model import LogisticRegression
 
     return _predicted(lambda: LogisticRegression(max_iter=5000), train, held, features)
+
+
+def neighbours(train: Recording, held: Recording, features: Sequence[str]) -> NDArray[np.float64]:
+    """The share of many neighbours on which each model is right."""
+    return train.right[_nearest(train, held, features, MANY)].mean(axis=1)
 
 
 READERS: dict[str, Reader] = {"boosted trees": boosted, "logistic regression": logistic}
