@@ -113,18 +113,11 @@ def digits() -> tuple[Tensor, Tensor]:
     return shown, torch.from_numpy(found.target[order])
 
 
-def autoencoder(work: Path) -> str:
-    """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22]."""
-    return _coders(work, "autoencoder", CODER_RULES)
+def autoencoder(work: Path, part: str, rules: Mapping[str, Rule]) -> str:
+    """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22].
 
-
-def combined(work: Path) -> str:
-    """The same by the rule of section 2.2.3 that joins the others, which the thesis has the title of."""
-    return _coders(work, "combined", ALL_RULES)
-
-
-def _coders(work: Path, part: str, rules: Mapping[str, Rule]) -> str:
-    """Return the table of an autoencoder by each rule, written after each run; every rule runs before the next seed."""
+    Every pruning runs with one seed before any runs with the next, and the table is written after each run.
+    """
     shown, _ = digits()
     runs: dict[str, list[dict[str, list[Any]]]] = {name: [] for name in rules}
     for seed in CODER_SEEDS:
@@ -291,8 +284,8 @@ def sparse(_work: Path) -> str:
 
 PARTS: dict[str, Callable[[Path], str]] = {
     "sums": sums,
-    "autoencoder": autoencoder,
-    "combined": combined,
+    "autoencoder": lambda work: autoencoder(work, "autoencoder", CODER_RULES),
+    "combined": lambda work: autoencoder(work, "combined", ALL_RULES),
     "classifier": classifier,
     "counts": lambda _work: "\n".join(table(*one) for one in counts()),
     "sparse": sparse,
