@@ -28,6 +28,7 @@ from jetsel.artefact.condensed import Answers
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.record import load
+from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import Fitted, Outputs, judge, log_softmax, tried_cascades
 from jetsel.zoo import STARTER, Family, scan
 
@@ -103,9 +104,16 @@ def main() -> None:
 def planned(family: Family, fit: Path, test: Path) -> Planned:
     """Read a family's recordings."""
     known = load(fit, family).recording
-    others = load(test, family, known.models).recording
+    files = {one.manifest.name: {one.path.name: one.path.stat().st_size} for one in family.models}
+    return prepared(family.name, known, load(test, family, known.models).recording, files)
+
+
+def prepared(name: str, known: Recording, others: Recording, files: Mapping[str, Mapping[str, int]]) -> Planned:
+    """Return a family of a recording to plan on and one to judge on; files: bytes by name, of each model."""
     temperatures = fit_temperatures(known)
-    scaled = [log_softmax(logits, temperatures[name]) for name, logits in zip(known.models, known.logits, strict=True)]
+    scaled = [
+        log_softmax(logits, temperatures[model]) for model, logits in zip(known.models, known.logits, strict=True)
+    ]
     answers = Answers(
         models=known.models,
         logits=np.stack(scaled),
@@ -114,11 +122,10 @@ def planned(family: Family, fit: Path, test: Path) -> Planned:
         groups=np.arange(len(known.classes)),
         costs_ms=known.costs_ms,
     )
-    files = {one.manifest.name: {one.path.name: one.path.stat().st_size} for one in family.models}
-    entry = Entry(family=family.name, version=1, sha256="0" * 64)
-    published = PublishedFamily(entry, answers, {}, None, {}, {name: files[name] for name in known.models}, {})
-    costs = np.array([known.costs_ms[name] for name in known.models])
-    said = [log_softmax(others.logits[others.models.index(name)], temperatures[name]) for name in known.models]
+    entry = Entry(family=name, version=1, sha256="0" * 64)
+    published = PublishedFamily(entry, answers, {}, None, {}, {model: files[model] for model in known.models}, {})
+    costs = np.array([known.costs_ms[model] for model in known.models])
+    said = [log_softmax(others.logits[others.models.index(model)], temperatures[model]) for model in known.models]
     return Planned(
         published, tried_cascades(Outputs(scaled, known.classes, costs)).cascades, Outputs(said, others.classes, costs)
     )
@@ -146,10 +153,7 @@ def drawn(families: Sequence[Planned]) -> list[Device]:
 
 def rows(families: Sequence[Planned], devices: Sequence[Device]) -> list[str]:
     """Return a row for each way."""
-    options = [
-        [options_of(one.published, *_asks(one, device, place)) for place, one in enumerate(families)]
-        for device in devices
-    ]
+    options = [[offered(one, device, place) for place, one in enumerate(families)] for device in devices]
     single = [[alone(each) for each in some] for some in options]
     for_all = same_for_all(single, devices)
     by_way: dict[str, list[Given]] = {way: [] for way in WAYS}
@@ -201,7 +205,7 @@ def given(
     shares = np.zeros(3)
     for family, one, row, share in zip(families, options, chosen.rows, device.shares, strict=True):
         files = {**files, **one.files[row]}
-        fitted = family.cascades[_place(family, one.models[row], one.accuracy[row], device)]
+        fitted = family.cascades[_place(family, device, one, row)]
         right, ran = judge(fitted, family.test)
         took = draw.lognormal(-(SIGMA**2) / 2, SIGMA, ran.shape)
         in_time = (ran * took) @ family.test.costs * device.speed <= device.deadline_ms
@@ -209,22 +213,34 @@ def given(
     return Given(sum(files.values()) / 1e6, chosen.accuracy, *shares.tolist())
 
 
-def _asks(family: Planned, device: Device, place: int) -> tuple[Demand, float]:
+def offered(family: Planned, device: Device, place: int) -> CascadeOptions:
+    """Return the cascades of a device's family, one of several, that the manager's program chooses from."""
+    return options_of(family.published, _demand(family, device, place), device.deadline_ms)
+
+
+def _demand(family: Planned, device: Device, place: int) -> Demand:
     costs_ms = tuple(device.speed * cost for cost in family.published.answers.costs_ms.values())
-    late_ms = tuple(LATE * cost for cost in costs_ms)
-    name = family.published.entry.family
     return Demand(
-        name, device.shares[place], None, costs_ms, late_ms, None, (0.0,) * len(costs_ms), None
-    ), device.deadline_ms
+        family=family.published.entry.family,
+        share=device.shares[place],
+        rate_hz=None,
+        costs_ms=costs_ms,
+        late_ms=tuple(LATE * cost for cost in costs_ms),
+        energies_mj=None,
+        memory_mb=(0.0,) * len(costs_ms),
+        classes=None,
+    )
 
 
-def _place(family: Planned, models: Models, accuracy: float, device: Device) -> int:
-    """Return the row of the cascade over these models that is expected to be right and in time so often."""
-    demand, deadline_ms = _asks(family, device, 0)
+def _place(family: Planned, device: Device, options: CascadeOptions, row: int) -> int:
+    """Return the place among a family's cascades of one that `options_of` offers: it tells models and figures alone."""
+    demand = _demand(family, device, 0)
     cascades = family.published.cascades(demand.costs_ms)
-    late_ms = np.cumsum(np.array(demand.late_ms)[cascades.rungs] * (cascades.rungs >= 0), axis=1)
-    reached: NDArray[np.float64] = (cascades.uniform[1] * (late_ms <= deadline_ms)).sum(axis=1)
-    return next(row for row, names in enumerate(cascades.models) if names == models and reached[row] == accuracy)
+    ms = np.cumsum(np.array(demand.costs_ms)[cascades.rungs] * (cascades.rungs >= 0), axis=1)
+    reached, right = cascades.uniform
+    figures = np.stack([(right * (LATE * ms <= device.deadline_ms)).sum(axis=1), (reached * ms).sum(axis=1)], axis=1)
+    same = np.isclose(figures, [options.accuracy[row], options.ms[row]]).all(axis=1)
+    return next(place for place in np.flatnonzero(same).tolist() if cascades.models[place] == options.models[row])
 
 
 def _row(text: str, found: Sequence[Given], plan: NDArray[np.float64]) -> str:

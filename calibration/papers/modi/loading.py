@@ -136,7 +136,7 @@ def figure_3(found: Mapping[Key, Took]) -> list[str]:
     ]
     eights = [
         f"{threads}, {'cold' if is_cold else 'warm'} | "
-        + " | ".join(_eight(found, threads, is_cold, part) for part in (*PARTS, "later_run_ms"))
+        + " | ".join(beside_large(found, threads, is_cold, part) for part in (*PARTS, "later_run_ms"))
         for threads, is_cold in CONDITIONS
     ]
     start = statistics.median(took.runtime_ms for took in found.values())
@@ -164,7 +164,7 @@ def _beside(found: Mapping[Key, Took], base: Mapping[File, Took], threads: int, 
     return _median(ratios)
 
 
-def _eight(found: Mapping[Key, Took], threads: int, is_cold: bool, part: str) -> str:
+def beside_large(found: Mapping[Key, Took], threads: int, is_cold: bool, part: str) -> str:
     """Return what 8 bits take beside the large file that ships."""
     took = {(key[0].model, key[0].way): (key[0], one) for key, one in found.items() if key[1:] == (threads, is_cold)}
     ratios = [
