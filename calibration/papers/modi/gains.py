@@ -84,21 +84,20 @@ def main() -> None:
     options = parser.parse_args()
     starter = planned(scan([STARTER]).families["starter"], *options.starter)
     imagenet = planned(scan([options.models]).families["imagenet"], *options.imagenet)
-    texts = []
+    found = []
     for families in ([starter], [imagenet], [starter, imagenet]):
-        names = " and ".join(one.published.entry.family for one in families)
-        title = f"{names}: {DEVICES} drawn devices"
-        columns = (
-            "what each device holds | MB | right and in time, % | beside the plan, points | as expected on FIT, % "
-            "| right, % | in time, % | hold nothing"
-        )
-        texts.append(table(title, columns, rows(families, drawn(families))))
+        names = ", ".join(one.published.entry.family for one in families)
+        found += [f"{names} | {row}" for row in rows(families, drawn(families))]
+    columns = (
+        "families | what each device holds | MB | right and in time, % | beside the plan, points "
+        "| as expected on FIT, % | right, % | in time, % | hold nothing"
+    )
     under = (
         f"Seed {SEED}. Speed {SPEEDS[0]:g} to {SPEEDS[1]:g} times the recorded times, deadline {DEADLINES_MS[0]:g} to "
         f"{DEADLINES_MS[1]:g} ms, storage from the smallest choice to all files, each even by its logarithm. A run's "
         f"95th percentile is {LATE:g} times its mean. Intervals are over the drawn devices.\n"
     )
-    written("modi-gains", "\n".join([*texts, under]))
+    written("modi-gains", "\n".join([table(f"{DEVICES} drawn devices", columns, found), under]))
 
 
 def planned(family: Family, fit: Path, test: Path) -> Planned:
