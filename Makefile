@@ -26,7 +26,7 @@ chosen := $(if $(asked),| same-python)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint format layers test-slow test-lowest test-host test-system test-edge test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
+.PHONY: help demo test check lint format layers test-slow test-lowest test-host test-system test-edge test-export test-kernel test-booted test-booted-bionic test-emulated test-board deb bench lock clean same-python FORCE
 
 help:  ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -67,6 +67,9 @@ test-system: .venv/.browser .venv-export/.test  ## the tests that need root, tor
 test-edge: .venv-edge/.test  ## a device asks Triton, Ray Serve and our gateway through a bad link; needs root
 	.ci/marked .venv-edge edge_servers
 
+test-export: .venv-exporters/.test  ## what real exporters write is added and answers as they do; some GB of packages
+	.venv-exporters/bin/python -m pytest --forbid-skips -W ignore tests/exporters
+
 test-kernel: .venv/.test  ## power read through Linux's own sensor drivers, in a QEMU machine
 	.ci/marked .venv kernel
 
@@ -96,7 +99,7 @@ lock: .venv-lock/.uv  ## renew the pinned versions in constraints/
 	.ci/lock .venv-lock/bin/uv
 
 clean:  ## remove the environments and everything that was built
-	rm -rf .venv .venv-edge .venv-export .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-edge .venv-export .venv-exporters .venv-host-* .venv-lowest .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.demo: pyproject.toml $(LOCKED) $(call gone,.venv) $(chosen)
@@ -119,6 +122,9 @@ clean:  ## remove the environments and everything that was built
 
 .venv-edge/.test: pyproject.toml tests/edge_servers/requirements.txt constraints/edge-servers.txt $(call gone,.venv-edge)
 	$(environment) .venv-edge $@ -c constraints/edge-servers.txt -r tests/edge_servers/requirements.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
+
+.venv-exporters/.test: pyproject.toml tests/exporters/requirements.txt constraints/exporters.txt $(call gone,.venv-exporters)
+	$(environment) .venv-exporters $@ -c constraints/exporters.txt -r tests/exporters/requirements.txt -e .
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST

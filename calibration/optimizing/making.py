@@ -22,7 +22,7 @@ from calibration.optimizing.material import Material
 from calibration.optimizing.recipes import Recipe, input_of
 from jetsel.base.errors import CalibrationError, JetselError, ManifestError, pip_install
 from jetsel.base.weights import Weights
-from jetsel.engines.headed import with_head
+from jetsel.engines.backends import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec

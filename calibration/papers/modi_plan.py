@@ -76,14 +76,14 @@ def _options(count: int, family: int, families: int, draw: np.random.Generator, 
     logits[:, np.arange(PHOTOGRAPHS), true] += np.linspace(1.5, 4.0, count)[:, None] + draw.normal(0, 1.5, PHOTOGRAPHS)
     costs_ms = dict(zip(names, np.geomspace(1, 20, count) * draw.uniform(0.8, 1.2, count), strict=True))
     features = np.zeros((PHOTOGRAPHS, 29), np.float32)
-    answers = Answers(tuple(names), logits, true, features, np.arange(PHOTOGRAPHS), costs_ms)
+    answers = Answers(tuple(names), logits, true, features, np.arange(PHOTOGRAPHS), costs_ms, true)
     sizes = draw.integers(2, 10, count)
     files = {
         name: {"backbone": 3, f"{family}-{number // 3}": int(sizes[number // 3]), f"{family}-{name}": 1}
         for number, name in enumerate(names)
     }
     entry = Entry(family="drawn", version=1, sha256="0" * 64)
-    published = PublishedFamily(entry, answers, {}, None, {}, files, {f"{family}-table": 1})
+    published = PublishedFamily(entry, answers, {}, {}, files, {f"{family}-table": 1})
     demand = Demand(
         family="drawn",
         share=1 / families,

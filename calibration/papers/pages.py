@@ -33,6 +33,8 @@ class Table:
 
     def of(self, headings: Sequence[tuple[str, int]]) -> list[Cells]:
         """Return some columns; an empty first cell repeats the one above. Raises ValueError if one is not there."""
+        if missing := [words for words, number in headings if (words, number) not in self.headings]:
+            raise ValueError(f"a table has no column {missing[0]!r}: it tells the rows apart")
         places = [self.headings.index(heading) for heading in headings]
         chosen: list[Cells] = []
         for row in self.rows:
@@ -65,7 +67,7 @@ def _written(found: re.Match[str]) -> str:
     page, source = _table(found), _source(found["file"], found["words"] or "")
     key = _key(source)
     known = dict(zip(source.of(key), source.rows, strict=True))
-    keys = page.of(key) if page.rows else list(known)
+    keys = page.of(key) or list(known)
     if gone := [one for one in keys if one not in known]:
         raise ValueError(f"{found['file']} has no row {gone[0]}; it has {list(known)}")
     lines = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibration.papers.area import area_under_curve
 from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_most, fitted, taught
+from calibration.papers.multiplexer.local import refits
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.multiplexer import STATISTICS, Readout, inputs_in
@@ -107,6 +109,20 @@ def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> Non
         stays = policy.margin.stays(chances[:2].max(), chances[2])
         assert run.ran[row].tolist() == [True, bool(stays and chances[1] > chances[0]), not stays]
     assert 0 < run.ran[:, 2].sum() < 100, "some images are sent, and some stay"
+
+
+def test_refits_tell_the_spread_of_what_stays_and_what_the_local_confidence_keeps() -> None:
+    rows = [row.split(" | ") for row in refits(taught(drawn(1, 300), [KIND["multiplexer"]]))]
+    assert [row[:2] for row in rows[:2]] == [
+        ["s", "the chance here, as folds choose"],
+        ["s", "its own confidence, once it ran"],
+    ]
+    assert len(rows) == 4
+    for row in rows:
+        mean, low, high = map(int, re.findall(r"\d+", row[2]))
+        assert 0 <= low <= mean <= high <= 100
+        assert low < high
+        assert -5 < float(row[3]) < 5
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ def places(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     draw = np.random.default_rng(seed)
     place = draw.integers(0, 3, n)
     right = np.eye(3, dtype=bool)[place] ^ (draw.random((n, 3)) < 0.1)
-    return np.column_stack([place + draw.uniform(-0.1, 0.1, n), draw.random(n)]), right
+    at = place + draw.uniform(-0.1, 0.1, n)
+    return np.column_stack([at, (at - 1) ** 2, draw.random(n)]), right
 
 
 @pytest.mark.parametrize("technique", techniques(), ids=lambda one: f"{one.name}, {one.reads}")

@@ -92,10 +92,7 @@ def read(folder: Path) -> Calibration:
 
 
 def identity(folder: Path) -> str:
-    """Return the hash that vouches for the content of both files; hex SHA-256.
-
-    Raises CalibrationError if the manifest cannot be read.
-    """
+    """Return the SHA-256 that vouches for both files, in hex; raises CalibrationError if the manifest is unreadable."""
     return _envelope(folder).sha256
 
 
@@ -108,14 +105,9 @@ def _envelope(folder: Path) -> Envelope:
             raise CalibrationError(
                 f"{path}: of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"
             )
-        if header.version > VERSION:
-            raise CalibrationError(
-                f"{path}: has version {header.version}, but this jetsel reads {VERSION}: update jetsel, or recalibrate"
-            )
-        if header.version < VERSION:
-            raise CalibrationError(
-                f"{path}: has version {header.version}, which this jetsel no longer reads: jetsel calibrate IMAGES"
-            )
+        if header.version != VERSION:
+            repair = "update jetsel, or recalibrate" if header.version > VERSION else "jetsel calibrate IMAGES"
+            raise CalibrationError(f"{path}: has version {header.version}, and this jetsel reads {VERSION}: {repair}")
         return msgspec.json.decode(data, type=Envelope)
     except _UNREADABLE as fault:
         raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ class Answers:
     logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
     a place among the c, which means something for one image alone. features: (n, f) float32. groups: (n,) images that
     are nearly the same share a number. costs_ms: of each model, in the order of `models`. labels: (n,) the true class
-    numbers, None if they are not kept.
+    numbers.
     """
 
     models: tuple[str, ...]
@@ -63,7 +62,7 @@ class Answers:
     features: NDArray[np.float32]
     groups: NDArray[np.int64]
     costs_ms: Mapping[str, float]
-    labels: NDArray[np.int64] | None = None
+    labels: NDArray[np.int64]
 
     def cascades(self, costs_ms: Sequence[float]) -> list[JudgedCascade]:
         """Return each model alone and each cascade of two models at these times, one a model."""
@@ -84,7 +83,7 @@ def condense(
     features: NDArray[np.float32],
     groups: NDArray[np.int64] | None,
     temperatures: Mapping[str, float],
-    identities: Mapping[str, str] = MappingProxyType({}),
+    identities: Mapping[str, str],
 ) -> bytes:
     """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
 
@@ -152,7 +151,7 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
             features=arrays["features"].astype(np.float32),
             groups=arrays["groups"].astype(np.int64),
             costs_ms=costs_ms,
-            labels=arrays["labels"].astype(np.int64) if "labels" in arrays else None,
+            labels=arrays["labels"].astype(np.int64),
         )
     except (ValueError, LookupError) as error:
         raise _unreadable(folder, error) from error

@@ -93,9 +93,7 @@ def history(folder: Path, family: str) -> list[Installed]:
     return [_look(versions.path(number), number, is_current=number == used) for number in numbers]
 
 
-def rollback(
-    folder: Path, family: str, to: int | None = None, refused: Mapping[int, str] | None = None
-) -> Installed | None:
+def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, str]) -> Installed | None:
     """Have the calibration before the current one used, or the one numbered `to`; None if that is the shipped one.
 
     refused: by number, why the models cannot be served with it.
@@ -116,7 +114,7 @@ def rollback(
         there = ", ".join(map(str, [SHIPPED, *numbers]))
         raise CalibrationError(f"family {family} has no calibration number {wanted}: there are {there}")
     found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
-    reason = (refused or {}).get(wanted) or (None if found is None else found.reason)
+    reason = refused.get(wanted) or (None if found is None else found.reason)
     if reason is not None:
         raise CalibrationError(
             f"number {wanted} cannot be used: {reason}. Nothing has changed; "

@@ -63,13 +63,10 @@ class Promises(Struct, frozen=True, forbid_unknown_fields=True):
         lacking = [one for one in self.missing if one.wrong_at_most <= wrong_at_most]
         if not lacking:
             least = min([one.wrong_at_most for one in self.kept] + [one.wrong_at_most for one in self.missing])
-            raise RequirementsError(
-                f"wrong_at_most {wrong_at_most:g}: the lowest level that is calibrated is {least:g}"
-            )
-        need = lacking[-1]
-        if need.images is None:
+            why = f"the lowest level that is calibrated is {least:g}"
+        elif (needed := lacking[-1].images) is None:
             why = "even its surest answers are wrong too often: use a better model, or allow more wrong answers"
         else:
-            more = float(f"{max(1, need.images - self.recorded):.2g}")
+            more = float(f"{max(1, needed - self.recorded):.2g}")
             why = f"calibrate with about {more:,.0f} more images of the same kind ({self.recorded} were recorded)"
         raise RequirementsError(f"wrong_at_most {wrong_at_most:g} cannot be promised: {why}")

@@ -1,4 +1,4 @@
-"""How a name that a person gives becomes an identity: what is allowed, how two are compared, what is made of one."""
+"""Names: which a model or folder may have, how two are compared, and which files only systems and programs make."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 PATTERN = r"^[a-z0-9][a-z0-9_.-]*\Z"
 """What the names of models and families look like: they stand in file names, settings and URLs."""
 
 MAX_LENGTH = 64
 RULE = f"use small letters a to z, digits, _ . and -, a letter or digit first, at most {MAX_LENGTH}"
-_DIGEST = 8  # hexadecimal digits that keep two names apart
+_DIGEST = 8  # hexadecimal digits
 
 
 def is_plain(name: str) -> bool:
@@ -66,25 +67,57 @@ class NumberByName:
         return None
 
 
-def topic_name(name: str) -> str:
-    """Return a name for a topic of MQTT, of letters, digits, _ and - alone.
-
-    A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
-    plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
-    """
-    same = exact(name)
-    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", same).strip("_")
-    return bare if bare and same.isascii() else "_".join(filter(None, (bare, _digest(same))))
-
-
 def folder_name(name: str) -> str:
     """Return the folder for a name: the name itself if it can be one, else what can be kept of it and a digest."""
     same = exact(name)
     bare = re.sub(r"^(?=\.|\Z)", "_", re.sub(r"[/\0]", "_", same))  # one that begins with a dot is hidden
     if bare == same and len(bare.encode()) <= 255:  # bytes, on Linux
         return bare
-    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{_digest(same)}"
+    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{digest_of(same)}"
 
 
-def _digest(name: str) -> str:
+def digest_of(name: str) -> str:
+    """Return eight hexadecimal digits that keep two names apart."""
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
+"""How the names of files end that jetsel.image reads."""
+
+BY_SYSTEMS = ("hidden", "made by a system")
+"""The kinds of what systems and programs make, and no person."""
+
+_PARTIAL = r".*\.(part|partial|crdownload|opdownload|download|filepart|aria2|tmp|temp|ffs_tmp|!sync|!ut|!qb|bts)"
+_FOLDERS = re.compile(
+    r"@(eadir|tmp|recycle|recently-snapshot|sharebin|sharesnap|syno.*|gmt-.*)|[#~]snapshot|#recycle"  # file servers
+    r"|__macosx|network trash folder|temporary items|thevolumesettingsfolder"  # macOS, also by AppleShare
+    r"|\$recycle\.bin|system volume information|(?-i:RECYCLE[RD])|found\.\d{3}|lost\.dir|lost\+found"  # file systems
+    rf"|_gsdata_|_gstmp|__pycache__|.*\.lrdata|{_PARTIAL}",
+    re.IGNORECASE,
+)
+_FILES = re.compile(
+    r"(eh)?thumbs(_vista)?\.db(:encryptable)?|desktop\.ini|albumart(small|_\{.*\}_(small|large))\.jpg|~\$.*"  # Windows
+    r"|.*[:\uf03a](zone\.identifier|afp_(afpinfo|resource))(:\$data)?"  # streams of NTFS, as files
+    r"|icon[\r\uf00d]|picasa\.ini|.*@syno\w+|syno(photo|file)_.*|.*~|#.*#|sync\.ffs_(db|lock)"
+    rf"|{_PARTIAL}",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class LeftOut(NamedTuple):
+    """A file or folder that is not used. reason: the kind, then `: ` and the particulars."""
+
+    path: Path
+    reason: str
+
+
+def system_kind(name: str, *, is_folder: bool) -> str | None:
+    """Return which kind of a system's or program's own file or folder has this name, None if a person may have it."""
+    if name.startswith("."):
+        return BY_SYSTEMS[0]
+    return BY_SYSTEMS[1] if (_FOLDERS if is_folder else _FILES).fullmatch(name) else None
+
+
+def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
+    """Return how often each kind of reason stands there, most frequent first: the words before the first `: `."""
+    return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())

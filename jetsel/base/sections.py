@@ -96,7 +96,6 @@ def _explain(message: str, sections: Sections[Any], others: Collection[str]) -> 
 
 
 def _known(path: str, sections: Sections[Any]) -> list[str]:
-    """Return the keys that may stand in this section."""
     path = _BRACKETS.sub("", path)
     return sorted(key.removeprefix(f"{path}.") for key in sections.examples if key.startswith(f"{path}."))
 

@@ -35,7 +35,7 @@ from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.configured import limits_of
-from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import Family, Model
 
 
@@ -198,11 +198,13 @@ def _record_into(
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
     asked = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(asked, job.config) as engines:
+        is_compared = announce is not None and job.labels_from is None  # its time is announced
         options = recording.RecordOptions(
             limits=job.limits,
             opened=opened,
             sysfs=job.config.power.sysfs,
             kept=job.kept,
+            unproven=frozenset(name for name, one in job.served.items() if is_compared and one.manifest.is_unproven),
         )
         done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
     if not done.finished:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jetsel.base.errors import BadImageError
-from jetsel.image.file_names import SUFFIXES, LeftOut, system_kind
+from jetsel.base.names import SUFFIXES, LeftOut, system_kind
 
 MOST_NAMED = 3  # files with the same kind of reason
 

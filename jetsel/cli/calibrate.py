@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jetsel.artefact.installed import Installed
     from jetsel.calibrate.judge.findings import Findings
     from jetsel.cli.calibration import ReloadOutcome
-    from jetsel.site.family_calibrations import FamilyCalibrations
+    from jetsel.site.site import FamilyCalibrations
 
 
 IMAGES = typer.Argument(

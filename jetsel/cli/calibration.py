@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jetsel.artefact.calibration import Calibration
     from jetsel.artefact.installed import Installed
-    from jetsel.site.family_calibrations import FamilyCalibrations
+    from jetsel.site.site import FamilyCalibrations
 
 EXIT_FAILED = 1
 
@@ -195,7 +195,7 @@ def _mark(entry: Installed) -> str:
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return the history, the newest first."""
     from jetsel.cli.terminal import table
-    from jetsel.site.family_calibrations import named
+    from jetsel.site.site import named
 
     shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
     shown.title = f"family {calibrations.family}"

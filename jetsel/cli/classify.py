@@ -96,7 +96,6 @@ def classify(
 
 
 def _box(text: str) -> list[float]:
-    """Return the numbers of --box."""
     try:
         x, y, width, height = (float(number) for number in text.split(","))
     except ValueError:
@@ -106,8 +105,8 @@ def _box(text: str) -> list[float]:
 
 def _files(images: list[Path]) -> list[Path]:
     """Return the files, and the images of the folders, at any depth; print what of these is left out."""
+    from jetsel.base.names import LeftOut
     from jetsel.calibrate.listing import images_below, left_out_lines  # as above: it loads OpenCV
-    from jetsel.image.file_names import LeftOut
 
     found: list[Path] = []
     left_out: list[LeftOut] = []

@@ -29,7 +29,7 @@ def config(
 
     To begin a file of your own: jetsel config > jetsel.toml
     """
-    from jetsel.base.config_text import SECTIONS
+    from jetsel.base.config import SECTIONS
     from jetsel.site import config_file
 
     path = config_file.locate(config)

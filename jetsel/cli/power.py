@@ -34,10 +34,14 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 
 def sensors(power: Power) -> FoundRails:
     """Return what can be read; raises PowerError if there is not one rail, ConfigError for a wrong [power] key."""
-    from jetsel.power.finding import check, find_some
+    from jetsel.base.errors import PowerError
+    from jetsel.power.finding import check, find
 
     check(power)
-    return find_some(power)
+    found = find(power)
+    if not found.rails:
+        raise PowerError("; ".join([str(found.reason), *(f"{rail.name}: {rail.reason}" for rail in found.dropped)]))
+    return found
 
 
 def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: ConfigFile = None) -> None:

@@ -53,6 +53,7 @@ def milliseconds(value: float | None) -> str:
 
 PHASES = {
     "reading": "reading the files",
+    "comparing": "comparing ways of preparing the images",
     "recording": "recording",
     "timing": "timing the models",
     "metering": "measuring the energy of the models",
@@ -128,6 +129,7 @@ class Output:
         lines = [f"{count} images in {job.path}", *left_out_lines(loaded.left_out)]
         lines += [] if times.noisy is None else [f"the times are noisy: {times.noisy}"]
         lines += [f"{model} was recorded no further: {reason}" for model, reason in loaded.dropped.items()]
+        lines += [f"warning: {doubt}" for doubt in loaded.doubts.values()]
         lines += [] if times.energy_reason is None else [f"energy is not known: {times.energy_reason}"]
         if loaded.learned:
             learned = f"the models learned from {loaded.learned_share} of these images"

@@ -126,11 +126,6 @@ class Admission:
                 self.queued_bytes += load.size_bytes
                 self.queued_pixels += load.pixels
 
-    def busiest(self, most: int) -> list[tuple[str, int]]:
-        """Who has the most requests under way, and how many: no more than `most` clients."""
-        with self._lock:
-            return self._of_client.most_common(most)
-
     def release(self, load: Load | None, work: Work | None) -> None:
         """Count a request out; work is what it took, None if it failed. load: None if boxes of its message are left."""
         now_s = self._now()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -38,7 +37,6 @@ class Drift:
         self._lock = threading.Lock()
         self._answers = 0
         self._bins: deque[list[int]] = deque(maxlen=KEPT)
-        self._took_ms: deque[float] = deque(maxlen=KEPT)
         self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and how likely that was
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
@@ -59,19 +57,17 @@ class Drift:
 
     def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
         """Compute the features of a photograph that was answered. data: what it was decoded from."""
-        began = time.perf_counter()
         seen = image.of_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
         features = dict(zip(NAMES, extract(seen.bgr, NAMES, self._features_px, size_px), strict=True))
         bins = [int(known.of(features[name])) for name, known in self._expected.features.items()]
         with self._lock:
             self._bins.append(bins)
-            self._took_ms.append((time.perf_counter() - began) * 1e3)
 
     def status(self) -> DriftStatus:
         """What has moved, and what to do about it."""
         with self._lock:
-            bins, took_ms = np.array(self._bins), list(self._took_ms)
+            bins = np.array(self._bins)
             confidences = {model: np.array(kept) for model, kept in self._confidences.items()}
             refusals = _refusal_shift(np.array(self._doubts, float).reshape(-1, 2))
         indices: dict[str, float] = {}
@@ -102,7 +98,6 @@ class Drift:
             reason=None if indices else f"needs {FEWEST} images, has {len(bins)}",
             confidences=shifts,
             hint=f"{'; '.join(words)}: {HINT}" if words else None,
-            look_ms=float(np.mean(took_ms)) if took_ms else None,
             refusals=refusals,
         )
 

@@ -48,24 +48,17 @@ def no_energies(calibration: Calibration | None) -> str | None:
 
 @dataclass
 class _EnergySum:
-    """A sum over photographs; known: of how many of them the energy is known.
-
-    saved_j: what always using the best single model would have taken more, None if that is not known of any.
-    """
+    """A sum over photographs; known: of how many of them the energy is known."""
 
     count: int = 0
     known: int = 0
     joules: float = 0.0
-    saved_j: float | None = None
 
-    def add(self, energy_mj: float | None, best_mj: float | None = None) -> None:
+    def add(self, energy_mj: float | None) -> None:
         self.count += 1
-        if energy_mj is None:
-            return
-        self.known += 1
-        self.joules += energy_mj * 1e-3
-        if best_mj is not None:
-            self.saved_j = (self.saved_j or 0.0) + (best_mj - energy_mj) * 1e-3
+        if energy_mj is not None:
+            self.known += 1
+            self.joules += energy_mj * 1e-3
 
     @property
     def known_j(self) -> float | None:
@@ -87,11 +80,8 @@ class Estimates:
         self._chooser = _EnergySum()
         self._unused_j = 0.0
 
-    def add(self, answer: Answer, chose: bool, calibration: Calibration | None, best_mj: float | None) -> None:
-        """Take in an answer that was given.
-
-        chose: whether features were read for it. best_mj: the energy of the best single model, None if not known.
-        """
+    def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
+        """Take in an answer that was given. chose: whether features were read for it."""
         made = None if answer.out_of_conditions else calibration
         of_model = made.energies_mj if made is not None else {}
         with self._lock:
@@ -100,7 +90,7 @@ class Estimates:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
                 self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
-            self._policies[answer.family, answer.policy].add(answer.energy_mj, best_mj)
+            self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
     def unused(self, family: str, model: str, energy_mj: float | None) -> None:
         """Take in a run here whose result came when the answer was given already, as another's was there first."""
@@ -119,11 +109,6 @@ class Estimates:
         """Return what choosing took, None if none of it is known."""
         return self._chooser.known_j
 
-    def chooser_share(self) -> float | None:
-        """Return what choosing took over all that choosing and models took (Taylor et al., section 5.5)."""
-        chooser_j, all_j = self.chooser_j(), self.totals()[0]
-        return chooser_j / all_j if chooser_j is not None and all_j > 0 else None
-
     def models(self) -> list[ModelEnergy]:
         """Return what each model took that has run for an answer."""
         with self._lock:
@@ -132,16 +117,4 @@ class Estimates:
     def policies(self) -> list[PolicyEnergy]:
         """Return what the answers of each policy took."""
         with self._lock:
-            return [
-                PolicyEnergy(family, policy, *spent.figures, spent.saved_j)
-                for (family, policy), spent in self._policies.items()
-            ]
-
-
-def best_mj(calibration: Calibration) -> float | None:
-    """Return the energy of the best single model, None if it is not known.
-
-    That is the one that was right most often on the calibration photographs, of equals the cheapest.
-    """
-    right = {model: calibration.figures.get(f"single:{model}", {}).get("top1", 0.0) for model in calibration.identities}
-    return calibration.energies_mj.get(max(right, key=lambda model: right[model]))
+            return [PolicyEnergy(family, policy, *spent.figures) for (family, policy), spent in self._policies.items()]

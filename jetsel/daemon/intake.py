@@ -98,7 +98,7 @@ class Intake:
                     warn_of_limit(error, job.load.client)
                     crop.answered(failure(job.message.id, error))
                     continue
-                self._current.enter_again(job.snapshot)
+                self._current.enter(job.snapshot)
                 crops.in_work += 1
                 jobs.append(Job(*given, job.deadline_s, job.front, job.measured, crop))
             return jobs, None if crops.in_work else job.load

@@ -12,9 +12,9 @@ from functools import partial
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError
 from jetsel.base.events import event
-from jetsel.daemon.budget import Budget
-from jetsel.daemon.estimates import Estimates, best_mj, estimated_mj
+from jetsel.daemon.estimates import Estimates, estimated_mj
 from jetsel.daemon.family import ServedFamily
+from jetsel.daemon.pace import Budget
 from jetsel.policies import Policy
 from jetsel.policies.requirements import Requirements
 from jetsel.power.idle import Idle, load
@@ -23,7 +23,6 @@ from jetsel.power.machine import BoardFacts, Machine, differences, restored, thr
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer
-from jetsel.wire.power import BatteryStatus
 
 log = logging.getLogger("jetsel.power")
 
@@ -31,7 +30,6 @@ LOOK_S = 1.0  # between two looks at the board
 RAILS_EVERY_S = 1.0  # each rail, for `status` alone
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
-NO_STATE = "the battery does not report whether it is discharging"
 NOT_AS_CALIBRATED = "the board's state differs from that at the calibration"
 
 
@@ -57,7 +55,6 @@ class Metering:
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
         self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
-        self._best_mj: dict[str, float | None] = {}
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -83,7 +80,6 @@ class Metering:
             family.driver.shared.unused = partial(self.unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
-        self._best_mj = {name: best_mj(made) for name, made in calibrated.items() if made is not None}
         self._made_under = {_calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
 
     @property
@@ -106,8 +102,7 @@ class Metering:
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Add up the energy of an answer that is given."""
-        best = self._best_mj.get(family.name)
-        self.estimates.add(answer, bool(policy.features), family.in_use.calibration, best)
+        self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
 
     def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
         """Count an answer whose operating point was chosen, for the power budget.
@@ -127,14 +122,6 @@ class Metering:
     def out_of_conditions(self, family: str) -> list[str]:
         """Return how the board differs from what a family's energies and choices were measured under."""
         return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
-
-    @property
-    def battery(self) -> BatteryStatus:
-        """The battery when the board was last looked at."""
-        known, reason = self.facts.battery.value, self.facts.battery.reason
-        if known is None:
-            return BatteryStatus(None, None, reason)
-        return BatteryStatus(known.percent, known.is_discharging, NO_STATE if known.is_discharging is None else None)
 
     def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
         """Return the policy; that of requirements counts on no energy while the board is not as it was calibrated."""

@@ -225,7 +225,6 @@ class Pipeline:
         return failure(job.message.id, refused)
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
-        """Answer a message that does not become a job."""
         self._tally.count(error.code)
         warn_of_limit(error, message.sender.name)
         if self._current.snapshot.config.log.requests:

@@ -29,9 +29,6 @@ from jetsel.wire import Reload as ReloadRequest
 
 log = logging.getLogger("jetsel.daemon")
 
-AT_ONCE = ("budget_w",)
-"""Of [power]: the rest of it waits for the next start."""
-
 SWITCH_S = 0.0005
 """A request waits no longer for the interpreter while a reload works; CPython's own is 5 ms, which costs less."""
 
@@ -75,7 +72,6 @@ class Reload:
         return changed
 
     def _following(self, before: Snapshot) -> Snapshot:
-        """Return the next snapshot, loaded."""
         following, is_loaded = None, False
         try:
             config = self.reread()
@@ -97,7 +93,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     """Name what a reload made different, then what is out of service since."""
     was, now = before.config, following.config
     changed = [f"[{key}]" for key in ("models", "policy", "log", "observe") if getattr(was, key) != getattr(now, key)]
-    changed += [f"[power] {key}" for key in AT_ONCE if getattr(was.power, key) != getattr(now.power, key)]
+    changed += ["[power] budget_w"] if was.power.budget_w != now.power.budget_w else []
     for name, family in following.families.items():
         was_served = before.families.get(name)
         changed += [f"family {name} added"] if was_served is None else _of_family(was_served, family)
@@ -134,8 +130,8 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:
-    """Name the sections that differ from those the daemon was started with; AT_ONCE does not wait."""
-    power = structs.replace(now.power, **{key: getattr(started.power, key) for key in AT_ONCE})
+    """Name the sections that differ from those the daemon was started with; the power budget does not wait."""
+    power = structs.replace(now.power, budget_w=started.power.budget_w)
     pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
     return [section for section, (was, is_now) in pairs.items() if was != is_now]
 

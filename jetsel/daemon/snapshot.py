@@ -160,16 +160,12 @@ class Current:
         """As `status` tells it: loading, ready or stopping."""
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
-    def enter(self) -> Snapshot:
-        """Return the snapshot that serves now, with one request counted in."""
+    def enter(self, begun: Snapshot | None = None) -> Snapshot:
+        """Return the snapshot that serves now, or the one that a request's message began with, and count it in."""
         with self._lock:
-            self._requests[self.snapshot] += 1
-            return self.snapshot
-
-    def enter_again(self, snapshot: Snapshot) -> None:
-        """Count in one more request of a message that began with this snapshot and has one counted in."""
-        with self._lock:
+            snapshot = begun or self.snapshot
             self._requests[snapshot] += 1
+            return snapshot
 
     def leave(self, snapshot: Snapshot) -> None:
         """Count out a request that has ended."""

@@ -15,24 +15,20 @@ from jetsel.daemon.metering import Metering, words
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
-from jetsel.engines import Backends, HostReport
+from jetsel.engines import Backends
 from jetsel.power.integration import FEWEST
 from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.counts import Histogram
-from jetsel.wire.power import DroppedRail, EstimatesJudged, PowerStatus
+from jetsel.wire.power import EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
-    ClientStatus,
     FamilyStatus,
     FrontPoint,
     FrontStatus,
-    HostStatus,
     ModelStatus,
     PromiseStatus,
     QueueStatus,
 )
-
-CLIENTS = 10  # that are named, of those with requests under way
 
 
 def status(
@@ -65,7 +61,7 @@ def status(
         progress=current.progress,
         power=_power(metering),
         queue=queue,
-        hosts=[_host(backend, report) for backend, report in backends.hosts().items()],
+        hosts=backends.hosts(),
         reloads=tally.reloads(),
         last_reload=tally.last_reload(),
         config=None if config is None else str(config),
@@ -79,7 +75,7 @@ def status(
 def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueStatus:
     """Return what is in the queue, and what it may hold. not_begun: admitted requests that nobody works on yet."""
     limits, in_queue = admission.limits, admission.in_queue
-    waiting, busiest = min(not_begun, in_queue), admission.busiest(CLIENTS)
+    waiting = min(not_begun, in_queue)
     return QueueStatus(
         waiting=waiting,
         working=in_queue - waiting,
@@ -88,8 +84,6 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
         pixels=admission.queued_pixels,
         most_requests=limits.queue_requests,
         most_bytes=round(limits.queue_mb * 1e6),
-        most_pixels=round(limits.queue_megapixels * 1e6),
-        clients=[ClientStatus(name, requests) for name, requests in busiest],
     )
 
 
@@ -133,7 +127,6 @@ def _front(family: ServedFamily) -> FrontStatus | None:
 
 
 def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
-    """Return the times of the runs of each model that ran, by family."""
     return {name: ran for name, family in families.items() if (ran := _ran(family))}
 
 
@@ -157,11 +150,6 @@ def _model(family: ServedFamily, name: str) -> ModelStatus:
     )
 
 
-def _host(backend: str, report: HostReport) -> HostStatus:
-    ago_s = None if report.last_end_ago_s is None else round(report.last_end_ago_s, 3)
-    return HostStatus(backend, report.state, report.reason, report.pid, report.restarts, report.last_end, ago_s)
-
-
 def _power(metering: Metering) -> PowerStatus:
     """Return all that is known of power, and of what was taken of it since the start."""
     sampler, estimates, facts = metering.sampler, metering.estimates, metering.facts
@@ -172,21 +160,19 @@ def _power(metering: Metering) -> PowerStatus:
         mean_w=metering.budget.mean_w,
         idle_w=None if metering.idle is None else metering.idle.mean_w,
         idle_reason=None if metering.idle is not None else metering.reason or metering.idle_reason,
-        rate_hz=None if sampler is None else sampler.achieved_hz(),
-        dropped=[] if sampler is None else [DroppedRail(rail.name, rail.reason) for rail in sampler.dropped],
+        dropped=[] if sampler is None else list(sampler.dropped),
         power_mode=facts.power_mode.value,
         out_of_conditions=words(metering.conditions.reasons),
         budget=metering.budget.status,
         models=estimates.models(),
         policies=estimates.policies(),
         chooser_j=estimates.chooser_j(),
-        chooser_share=estimates.chooser_share(),
         judged=_judged(metering),
         rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
         temperatures_c=facts.zones_c or None,
-        battery=metering.battery,
+        battery_percent=facts.battery_percent,
     )
 
 

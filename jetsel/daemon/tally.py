@@ -138,7 +138,6 @@ def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
 
 
 def _recent(reply: Answer) -> RecentAnswer:
-    """What is kept of an answer that is sent now."""
     return RecentAnswer(
         id=reply.id,
         ago_s=time.monotonic(),

@@ -16,6 +16,7 @@ import msgspec
 from jetsel.edge import oip
 from jetsel.edge.messages import (
     AFTER_S,
+    FEWEST,
     LENGTH,
     REPAIRS,
     Ask,
@@ -28,7 +29,6 @@ from jetsel.edge.messages import (
     frame,
 )
 from jetsel.edge.oip import EdgeAnswerError
-from jetsel.edge.server import FEWEST
 
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take

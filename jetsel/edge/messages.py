@@ -10,6 +10,7 @@ from msgspec import Struct
 
 LENGTH = struct.Struct("<I")
 REFRESH_S = 20.0
+FEWEST = 4  # times of an edge that make evidence
 AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
 MOST_BYTES = 256 * 2**20  # of one message: the largest photograph that the daemon takes, and some
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,7 @@ from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded, read_secret
 from jetsel.edge.messages import EdgeStart, Remote
-from jetsel.edge.runner import Arrived as Answered
 from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
-from jetsel.edge.server import Server
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
@@ -31,22 +28,6 @@ BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in f
 AROUND_BYTES = 300  # of a request to the edge, around the image
 
 
-class EdgeServers(Protocol):
-    """The edge servers as a model there needs them: see jetsel.edge.runner.Edge."""
-
-    def server(self, model: str) -> Server:
-        """Return the one that this model is asked at."""
-
-    def unavailable(self, model: str) -> str | None:
-        """Return why this model cannot be asked now, None if it can."""
-
-    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Answered) -> int:
-        """Have the model look at an image; returns a number to cancel it by."""
-
-    def cancel(self, number: int) -> None:
-        """Have a request forgotten."""
-
-
 @dataclass(frozen=True)
 class EdgeRunner:
     """One model of the edge, as the driver runs it.
@@ -55,7 +36,7 @@ class EdgeRunner:
     not None.
     """
 
-    edge: EdgeServers
+    edge: Edge
     name: str
     remote: Remote
     spec: InputSpec | None
@@ -115,7 +96,7 @@ class EdgeRunner:
 
 @dataclass(frozen=True)
 class _Submitted:
-    edge: EdgeServers
+    edge: Edge
     number: int
 
     def cancel(self) -> None:
@@ -150,7 +131,7 @@ def open_edge(config: Config, family: Family) -> Edge | None:
     return Edge(EdgeStart(edge.urls, token, remotes(config, family)))
 
 
-def runners(config: Config, family: Family, edge: EdgeServers) -> dict[str, EdgeRunner]:
+def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
     """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
 
     Raises ConfigError.

@@ -101,7 +101,6 @@ class Edge:
             about.url,
             about.reason,
             about.network_ms,
-            about.network_deviation_ms,
             used.link.usual_bytes,
             runs,
             sum(server.sent_bytes for server in servers),

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jetsel.base.estimate import Estimate
 from jetsel.base.events import event
-from jetsel.edge.messages import AskResult, Remote, State
+from jetsel.edge.messages import FEWEST, AskResult, Remote, State
+from jetsel.runtime.model_times import Estimate
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
 KEEPS = 0.95  # of the weight of what was seen before, at each new time: the last twenty decide
-FEWEST = 4  # times that make evidence
 LEAST_SPREAD = 0.1  # relative, of the sizes seen, for a slope to be told apart from noise
 
 
@@ -136,13 +135,13 @@ class Server:
 
     def status(self) -> EdgeServerStatus:
         """Return how it fares."""
-        network_ms, spread_ms = self.link.estimate(self.link.usual_bytes) or (None, None)
-        return EdgeServerStatus(self.url, self.reason, network_ms, spread_ms, dict(self.runs))
+        network_ms, _ = self.link.estimate(self.link.usual_bytes) or (None, None)
+        return EdgeServerStatus(self.url, self.reason, network_ms, dict(self.runs))
 
     def model_status(self, model: str) -> EdgeModelStatus:
         """Return how one of its models fares."""
-        known = self.times[model].at(self._now()) or (None, None)
-        return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), *known)
+        mean_ms, _ = self.times[model].at(self._now()) or (None, None)
+        return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), mean_ms)
 
 
 log = logging.getLogger("jetsel.models")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsel.engines.backends import BACKENDS, Backends
-from jetsel.engines.base import Backend, Engine, EngineFailedError, HostReport, Output, Place, gains_by_batches, warm_up
+from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place, gains_by_batches, warm_up
 from jetsel.engines.on_demand import OnDemandEngine
 
 # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
@@ -17,7 +17,6 @@ __all__ = [
     "Backends",
     "Engine",
     "EngineFailedError",
-    "HostReport",
     "OnDemandEngine",
     "Output",
     "Place",

@@ -1,4 +1,4 @@
-"""The backends by name, each made when the first model asks for it, and closed together."""
+"""The backends by name, each made when the first model asks for it; and models whose last layer is the owner's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
 from jetsel.base.errors import ConfigError
 from jetsel.base.host_settings import HostSettings
-from jetsel.base.weights import Weights
-from jetsel.engines.base import Backend, Engine, HostReport
-from jetsel.engines.headed import with_head
+from jetsel.base.weights import Head, Weights
+from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place
+from jetsel.wire.status import HostStatus
 
 Factory = Callable[[HostSettings, Callable[[], None]], Backend]
 
@@ -56,10 +60,11 @@ class Backends:
         """Return the threads that wait for a process with a supervisor, which limits how long they do."""
         return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
 
-    def hosts(self) -> dict[str, HostReport]:
+    def hosts(self) -> list[HostStatus]:
         """Return the state of the engine host of each backend that has one and was asked for."""
         made = list(self._made.items())  # without the lock, which may be held for long while one is made
-        return {name: report for name, backend in made if (report := backend.report()) is not None}
+        reports = [(name, backend.report()) for name, backend in made]
+        return [structs.replace(report, backend=name) for name, report in reports if report is not None]
 
     def close(self) -> None:
         """Close every backend; their engines are closed before."""
@@ -72,3 +77,55 @@ class Backends:
         """Tell the listener, if there is one."""
         if self._listener is not None:
             self._listener()
+
+
+class HeadedEngine:
+    """Runs the backbone, on whatever backend it is, and the head here: a small matrix, wherever the backbone runs."""
+
+    def __init__(self, backbone: Engine, head: Head) -> None:
+        self.name = backbone.name
+        self.concurrency = backbone.concurrency
+        self.place: Place | None = backbone.place
+        self.max_batch = backbone.max_batch
+        self._backbone, self._head = backbone, head
+
+    @property
+    def unavailable(self) -> str | None:
+        return self._backbone.unavailable
+
+    @property
+    def is_returning(self) -> bool:
+        return self._backbone.is_returning
+
+    @property
+    def is_stale(self) -> bool:
+        return self._backbone.is_stale
+
+    @property
+    def returns_within_s(self) -> float:
+        return self._backbone.returns_within_s
+
+    def infer(self, *parts: NDArray[np.float32]) -> Output:
+        found = self._backbone.infer(*parts)
+        if found.embedding is None or found.embedding.shape[1:] != self._head.weights.shape[:1]:
+            raise EngineFailedError(f"{self.name}: its backbone gives no embedding for this head: train the head again")
+        return found._replace(logits=found.embedding @ self._head.weights + self._head.bias)
+
+    def close(self) -> None:
+        self._backbone.close()
+
+
+def with_head(engine: Engine, weights: Weights) -> Engine:
+    """Return the engine of a backbone as that of the model, with its head if it has one.
+
+    Raises EngineFailedError if the head's file cannot be read.
+    """
+    if weights.head is None:
+        return engine
+    try:
+        return HeadedEngine(engine, Head.read(weights.head.path))
+    except (OSError, ValueError, LookupError) as error:
+        engine.close()
+        raise EngineFailedError(
+            f"{weights.name}: {weights.head.path}: is not a head: {error}; train it again"
+        ) from error

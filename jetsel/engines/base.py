@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
 from jetsel.base.weights import Weights
+from jetsel.wire.status import HostStatus
 
 SAME_ANSWER = 0.1
 """Of the range of the logits: 8-bit models that scale a batch as a whole differ by 0.005, half precision by less."""
@@ -100,23 +100,7 @@ class Engine(Protocol):
 
 
 HostState = Literal["idle", "starting", "running", "restarting", "failed"]
-
-
-@dataclass(frozen=True)
-class HostReport:
-    """One engine host at a glance.
-
-    state: idle before any model asks for it; failed if its first start did, and the next model tries again.
-    reason: why it does not run, None if it does. restarts: how often one was running again after one that had ended.
-    last_end: how that was, None if none has.
-    """
-
-    state: HostState
-    reason: str | None
-    pid: int | None
-    restarts: int
-    last_end: str | None
-    last_end_ago_s: float | None
+"""Idle before any model asks for the host; failed if its first start did, and the next model tries again."""
 
 
 class Backend(Protocol):
@@ -131,7 +115,7 @@ class Backend(Protocol):
     def asking(self) -> frozenset[int]:
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
-    def report(self) -> HostReport | None:
+    def report(self) -> HostStatus | None:
         """Return the state of the process that the models run in, None if that is the caller's own."""
 
     def close(self) -> None:
@@ -173,6 +157,8 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
             repair = "export it with one number for each class"
         elif abs(logits.shape[1] - weights.classes) == 1:
             repair += "; models of TensorFlow often have background first: add that name on top, or take it out"
+        else:
+            repair += "; if they are features, export it with its last layer"
         raise EngineFailedError(
             f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
             f"classes: {repair}"

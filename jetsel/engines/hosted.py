@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import EngineFailedError, HostReport, Output, Place
+from jetsel.engines.base import EngineFailedError, Output, Place
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, Rules
 from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import Supervisor
+from jetsel.wire.status import HostStatus
 
 RUN_LIMIT_S = 2.0
 RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
@@ -55,11 +56,9 @@ class HostedBackend:
         self.supervisor.close()
 
     def asking(self) -> frozenset[int]:
-        """See Backend.asking."""
         return frozenset(self.supervisor.asking)
 
-    def report(self) -> HostReport:
-        """See Backend.report."""
+    def report(self) -> HostStatus:
         return self.supervisor.report()
 
     def file(self, weights: Weights, threads: int) -> dict[str, Any]:
@@ -128,7 +127,6 @@ class HostedEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """See Engine.unavailable."""
         if self._refused is not None or self._process is self._supervisor.process:
             return self._refused
         return self._supervisor.down or "the engine host is loading it again"

@@ -58,17 +58,14 @@ class OnDemandEngine:
 
     @property
     def concurrency(self) -> int:
-        """See Engine."""
         return self._engine.concurrency
 
     @property
     def place(self) -> Place | None:
-        """See Engine."""
         return self._engine.place if self.is_loaded else self._place
 
     @property
     def max_batch(self) -> int | None:
-        """See Engine."""
         return self._engine.max_batch
 
     @property
@@ -78,7 +75,6 @@ class OnDemandEngine:
 
     @property
     def is_returning(self) -> bool:
-        """See Engine."""
         return self.is_loaded and self._engine.is_returning
 
     @property
@@ -88,7 +84,6 @@ class OnDemandEngine:
 
     @property
     def returns_within_s(self) -> float:
-        """See Engine."""
         return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
@@ -105,7 +100,6 @@ class OnDemandEngine:
                 self._callers -= 1
 
     def close(self) -> None:
-        """See Engine.close."""
         with self._lock:
             engine = self._engine if self.is_loaded else None
             self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it is closed"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -42,7 +40,6 @@ class OnnxBackend:
         return engine
 
     def asking(self) -> frozenset[int]:
-        """See Backend.asking."""
         return frozenset()
 
     def report(self) -> None:
@@ -68,14 +65,9 @@ class OnnxEngine:
         concurrency: int,
         threads: int,
         session: onnxruntime.InferenceSession | None = None,
-        limit_s: float | None = None,
     ) -> None:
-        """session: one of this file and as many threads, to be shared; None: load the file.
-
-        limit_s: after which a run is ended and fails; None: never.
-        """
+        """session: one of this file and as many threads, to be shared; None: load the file."""
         self.name = name
-        self._limit_s = limit_s
         if session is None:
             session = _session_of(name, path, threads)
         self.concurrency = concurrency
@@ -94,14 +86,8 @@ class OnnxEngine:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
-            if self._limit_s is None:
-                found = session.run(self._outputs, {self._input: batch})
-            else:
-                with _limited(self.name, self._limit_s) as options:
-                    found = session.run(self._outputs, {self._input: batch}, options)
-        except EngineFailedError:
-            raise
-        except Exception as error:  # as above
+            found = session.run(self._outputs, {self._input: batch})
+        except Exception as error:  # as below
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
@@ -110,24 +96,6 @@ class OnnxEngine:
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
         self.session = None
-
-
-@contextmanager
-def _limited(name: str, limit_s: float) -> Iterator[onnxruntime.RunOptions]:
-    """Give options for a run that ends it after this time; raises EngineFailedError if that was reached."""
-    options = onnxruntime.RunOptions()
-    timer = threading.Timer(limit_s, setattr, (options, "terminate", True))
-    timer.start()
-    try:
-        yield options
-    except Exception:
-        if options.terminate:
-            raise EngineFailedError(
-                f"{name}: one run takes more than {limit_s:g} s: export it without a loop"
-            ) from None
-        raise
-    finally:
-        timer.cancel()
 
 
 @cache

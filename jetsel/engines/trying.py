@@ -11,19 +11,18 @@ import time
 import numpy as np
 
 from jetsel.base.weights import TrialRun, Weights
+from jetsel.engines.backends import with_head
 from jetsel.engines.base import Engine, EngineFailedError, warm_up
-from jetsel.engines.headed import with_head
 from jetsel.engines.onnx import OnnxEngine
 
 RUNS, AT_MOST_S = 20, 2.0
 SAME_SUM = 0.01  # of the sum itself: shares of 8 bits are rounded
-LIMIT_S = 60.0  # of one run: a loop in the model may have no end
 
 
 def try_run(weights: Weights, threads: int) -> TrialRun:
     """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served."""
     try:
-        alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads, limit_s=LIMIT_S)
+        alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
         engine = with_head(alone, weights)
         warm_up(engine, weights)
         return TrialRun(_embedding_width(engine, weights), _median_ms(engine, weights))

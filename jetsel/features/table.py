@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +26,11 @@ from jetsel.features.view import View
 VERSION = "2"
 
 
+# Of 10, 20 and 30 grey levels: counts at 30 agree best between photographs and their compressed 64 x 64 copies, few
+# photographs have fewer than ten, and the fewest take the least time.
+_detector = cv2.FastFeatureDetector.create(threshold=30, nonmaxSuppression=True)
+
+
 @dataclass(frozen=True)
 class Feature:
     """One number of a photograph: finite for every photograph, and a function of its pixels alone."""
@@ -35,13 +41,13 @@ class Feature:
 
 
 def n_keypoints(view: View) -> float:
-    """Count FAST-9 corners: threshold 30 grey levels, non-maximum suppression.
+    """Count FAST-9 corners (Rosten and Drummond 2006): threshold 30 grey levels, non-maximum suppression.
 
     The paper names no detector; FAST is the cheapest one, and the count is what is asked for, no descriptors. None lie
     within three pixels of the border, so a photograph below 7 x 7 has none. Neighbours of equal strength suppress each
     other: the perfect corners of a drawing may count for nothing.
     """
-    return view.n_keypoints
+    return len(_detector.detect(view.gray))
 
 
 def avg_perceived_brightness(view: View) -> float:

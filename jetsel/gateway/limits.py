@@ -168,7 +168,6 @@ class RequestLimits:
         return None
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send, announced: str) -> None:
-        """Serve one request whose body must stay below the limit."""
         if announced.isdecimal() and int(announced) > self._most:
             await self._too_large()(scope, receive, send)
             return

@@ -47,8 +47,6 @@ async def scraped(client: AsyncClient, _: Request) -> Response:
 
 @dataclass
 class _Once(Collector):
-    """Collects what is known already."""
-
     found: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
@@ -80,7 +78,6 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
     admitted = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     yield GaugeMetricFamily("jetsel_queue_requests", "Requests admitted and not yet answered.", value=admitted)
-    yield GaugeMetricFamily("jetsel_queue_bytes", "Bytes of the images of admitted requests.", value=queue.bytes)
     words = "Limit above which requests are refused as busy."
     yield GaugeMetricFamily("jetsel_queue_limit_requests", words, value=queue.most_requests)
     yield CounterMetricFamily("jetsel_lost_replies", "Replies that could not be delivered.", value=status.lost_replies)
@@ -101,8 +98,6 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", _MODEL, models, lambda one: one.state == "ready")
     loads_s = [(key, one.load_ms / 1e3) for key, one in models if one.load_ms is not None]
     yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", _MODEL, loads_s)
-    escalated = [((family.name,), family.escalated) for family in families]
-    yield _counter("jetsel_escalated_answers", "Answers that took several models.", ("family",), escalated)
     known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
     ages = []
     for family in families:
@@ -112,14 +107,6 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
             ages.append(((family.name,), _age_s(found.created)))
     yield known
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
-    promises = [(family.name, one) for family in families for one in family.promises if one.wrong_at_most is not None]
-    levels = [((name, f"{one.wrong_at_most:g}"), one.answered) for name, one in promises]
-    yield _gauge(
-        "jetsel_promise_answered",
-        "Share of the calibration's images that the default policy answers with this promise.",
-        ("family", "wrong_at_most"),
-        levels,
-    )
     yield from _operating_points(families)
     yield from _drift(families)
 
@@ -179,7 +166,6 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 
 
 def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
-    """Of each camera and region that is watched now."""
     if not cameras:
         return
     named = [((one.name, one.region or ""), one) for one in cameras]
@@ -207,9 +193,6 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield CounterMetricFamily("jetsel_edge_handovers", "Changes of the edge server in use.", value=edge.handovers)
     runs = [((outcome,), count) for outcome, count in edge.runs.items()]
     yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
-    carried = [(("sent",), edge.sent_bytes), (("received",), edge.received_bytes)]
-    yield _counter("jetsel_edge_bytes", "Bytes exchanged with the edge server.", ("direction",), carried)
-    yield _gauge("jetsel_edge_network_ms", "Round trip of an image of the usual size.", (), [((), edge.network_ms)])
 
 
 def _power(power: PowerStatus) -> Iterator[Metric]:
@@ -221,16 +204,12 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
     judged = power.judged
     if judged is not None:
-        measured = [((), judged.measured_j)]
-        yield _gauge("jetsel_measured_joules", "Energy above idle power since the start.", (), measured)
         yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judged.estimated_j)])
         yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judged.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
     yield _gauge("jetsel_temperature_celsius", "Thermal zones of the board.", ("zone",), zones)
-    if power.power_mode is not None:
-        yield InfoMetricFamily("jetsel_power_mode", "The board's power mode.", {"mode": power.power_mode})
 
 
 def _itself(item: float | None) -> float | None:

@@ -62,7 +62,6 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
 
 
 def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
-    """The paths of a model, without and with a version."""
     found = {}
     for path in MODEL_PATHS:
         names = re.findall(r"{(\w+)}", path)

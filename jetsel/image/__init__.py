@@ -1,11 +1,10 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
-from jetsel.image.boxes import Unit, crop, pixels_of_box
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import Measured, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
-from jetsel.image.pixels import Photograph, from_pixels, jpeg, smaller_size
+from jetsel.image.pixels import Photograph, Unit, crop, from_pixels, jpeg, pixels_of_box, smaller_size
 
 __all__ = [
     "InputSpec",

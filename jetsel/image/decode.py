@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import struct
+import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 
 import cv2
 import numpy as np
 
 from jetsel.base.errors import BadImageError
-from jetsel.image.header import JPEG, PNG, TRANSPOSED, Header, Measured, measure, upright, without_junk
+from jetsel.image.header import JPEG, PNG, TRANSPOSED, Header, Measured, measure, orientation_of, upright, without_junk
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph
-from jetsel.image.png import picture_of
 
 # The reply says what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
 _LOG_FATAL_ONLY = 1
@@ -55,7 +57,7 @@ def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: M
         if header.has_junk:
             view = memoryview(without_junk(view, header))
     elif header.kind == PNG:
-        picture, orientation, stated_bits = picture_of(view)
+        picture, orientation, stated_bits = _picture_of(view)
         view = memoryview(picture)
     bgr = _decoded(view, n, header)
     if bgr.dtype == np.uint16:
@@ -128,3 +130,99 @@ def _of_16_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
             "them to the full range, or save it with 8 bits"
         )
     return cv2.convertScaleAbs(bgr, alpha=255 / full)
+
+
+# A PNG is checked and cut to what its picture needs before libpng sees it, for two hostile files show what libpng does
+# (PNG, third edition, section 5; tests/unit/image/test_bombs.py has them): it unpacks 900 texts of 8 MB each, 8 KB each
+# in the file, in half a minute, and it unpacks and throws away the gigabytes that may follow the last row of the
+# picture. What is left out is never unpacked; so of an animation the default image is decoded.
+
+_SIGNATURE_BYTES = 8
+_MAX_CHUNKS = 65_536
+"""Real files have under 5,000; a hostile one costs 0.1 s at most."""
+_ANCILLARY = 0x20  # a bit of a name's first letter, lower case: what a decoder may pass over (5.4)
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type (11.2.1)
+_STEP_BYTES = 1 << 18  # unpacked at a time, so that memory stays flat
+_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+_PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
+"""Keywords of texts that hold EXIF, as ImageMagick writes it: a name, a length, and hexadecimal digits."""
+
+
+def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
+    """Return the file with what its picture needs alone, its EXIF orientation, and the bits a channel that sBIT states.
+
+    The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
+    """
+    kept, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
+    for name, content, chunk in _chunks(data):
+        first.setdefault(name, content)
+        if not name[0] & _ANCILLARY:
+            kept.append(chunk)
+            if name == b"IDAT":
+                pixels.append(content)
+        elif profile is None and bytes(content[:21]) in _PROFILES:
+            profile = _profile(name, bytes(content[22:_STEP_BYTES]))
+    _check_amount(data, pixels)
+    orientation = orientation_of(first.get(b"eXIf", profile or b""))
+    return b"".join((*kept, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+
+
+def _profile(name: bytes, text: bytes) -> bytes:
+    """Return the EXIF block in a text that follows one of _PROFILES; empty if it cannot be read."""
+    if name != b"tEXt":
+        text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
+        with suppress(zlib.error):  # an iTXt need not be packed
+            text = zlib.decompressobj().decompress(text, _STEP_BYTES)
+    digits = b"".join(text.split()[2:])
+    try:
+        return bytes.fromhex(digits[: len(digits) // 2 * 2].decode("ascii"))
+    except ValueError:
+        return b""
+
+
+def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
+    """Yield name and content of each chunk before IEND, and the whole chunk; what follows IEND is not looked at.
+
+    Checksums are compared here because libpng answers a wrong one with a line on stderr, and some versions with half a
+    picture. Ancillary chunks with a wrong one are passed over.
+    """
+    at = _SIGNATURE_BYTES
+    for _ in range(_MAX_CHUNKS):
+        if at + 8 > len(data):
+            raise truncated(PNG, "before its last chunk (IEND)")
+        length, name = struct.unpack_from(">I4s", data, at)
+        end = at + 8 + length
+        if end + 4 > len(data):
+            raise truncated(PNG, "inside a chunk")
+        if name == b"IEND":
+            return
+        if zlib.crc32(data[at + 4 : end]) == int.from_bytes(data[end : end + 4], "big"):
+            yield name, data[at + 8 : end], data[at : end + 4]
+        elif not name[0] & _ANCILLARY:
+            raise damaged(PNG, f"the checksum of a chunk {name!r} is wrong")
+        at = end + 4
+    raise damaged(PNG, f"it has more than {_MAX_CHUNKS} chunks")
+
+
+def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
+    """Raise BadImageError if the pixel chunks unpack to more than a picture of this size and kind has.
+
+    If they unpack to less, libpng refuses the file.
+    """
+    width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
+    # Each row begins with a byte for its filter, and may end inside a byte; interlaced rows are nearly twice as many.
+    left = width * height * depth * _CHANNELS.get(colour, 4) // 8 + 4 * height + 16
+    unpacking = zlib.decompressobj()
+    try:
+        for content in pixels:
+            packed: bytes | memoryview = content
+            while len(packed) and not unpacking.eof:
+                left -= len(unpacking.decompress(packed, _STEP_BYTES))
+                if left < 0:
+                    raise damaged(PNG, "it holds more pixels than its header gives")
+                packed = unpacking.unconsumed_tail
+    except zlib.error:
+        raise damaged(PNG, "its pixels cannot be unpacked, or fail their checksum") from None
+    if not unpacking.eof:
+        raise damaged(PNG, "its pixels end too early")

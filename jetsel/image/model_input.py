@@ -75,10 +75,7 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     If sides are enlarged, `area` has no meaning and bilinear is used. Memory stays near that of the input, whatever
     the photograph's shape: what will be cropped away is never resized.
     """
-    if spec.interpolation.startswith("antialiased"):
-        resize = _antialiased
-    else:
-        resize = _stretched if spec.resize == "stretch" else _covering
+    resize = _antialiased if spec.interpolation.startswith("antialiased") else _resized_by_opencv
     levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
     height, width = levels.shape[:2]
     normalised = cv2.transform(levels, _normalisation(spec), _between.array("normalised", height, width))
@@ -113,15 +110,14 @@ def _normalisation(spec: InputSpec) -> np.ndarray:
     return matrix.astype(np.float32)
 
 
-def _stretched(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    return _resized(bgr, spec.width_px, spec.height_px, spec.interpolation)
+def _resized_by_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return the input's levels: the whole, stretched, or the centre, both of whose sides are scaled by one factor.
 
-
-def _covering(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the centre, scaled by one factor for both sides, in whole numbers so that no rounding distorts it.
-
-    The photograph is cropped to the fewest whole pixels that cover the input, then resized, then cropped to the input.
+    The centre is cropped to the fewest whole pixels that cover the input, so that no rounding distorts it, then
+    resized, then cropped to the input.
     """
+    if spec.resize == "stretch":
+        return _resized(bgr, spec.width_px, spec.height_px, spec.interpolation)
     height, width = bgr.shape[:2]
     before, (scaled_width, scaled_height), after = _cover(height, width, spec)
     return _resized(bgr[before], scaled_width, scaled_height, spec.interpolation)[after]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jetsel.artefact.calibration import Calibration
+from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.policy import Outlook, Policy
 
 
@@ -24,7 +25,8 @@ class Point:
 
     accuracy: the share that is right. calibrated_ms: the mean time then. runs: model -> the share of the images that it
     runs on. chooser_ms: of features and choice. energy_mj: the mean above idle power, of models here. is_away: whether
-    its last model is one of the edge, so that the network's time is added, and mj_per_kb for each 1,000 bytes.
+    its last model is one of the edge, so that the network's time is added, and mj_per_kb for each 1,000 bytes. paths:
+    the models of each path that it may choose; none: it may run all of its models.
     """
 
     policy: Policy
@@ -35,6 +37,7 @@ class Point:
     energy_mj: float | None
     is_away: bool = False
     mj_per_kb: float | None = None
+    paths: tuple[tuple[str, ...], ...] = ()
 
     @property
     def known_accuracy(self) -> float:
@@ -58,16 +61,17 @@ class Point:
         return any(name in names for name in (self.policy.name, *self.policy.models))
 
     def times_ms(self, outlook: Outlook) -> tuple[float, float] | None:
-        """Return mean and deviation of the time with every model that may run: it can then go to its end."""
+        """Return mean and deviation of the time of the choice and its slowest path: it can then go to its end."""
         if not self.needs <= outlook.models_ms.keys() or (self.is_away and outlook.network_ms is None):
             return None
-        times = [outlook.models_ms[model] for model in self.policy.models]
-        times += [outlook.network_ms] if self.is_away and outlook.network_ms is not None else []
-        means, deviations = zip(*times, strict=True)
-        return float(sum(means)), math.hypot(*deviations)
+        beside = [(self.chooser_ms, 0.0)]
+        if self.is_away and outlook.network_ms is not None:
+            beside.append(outlook.network_ms)
+        paths = self.paths or (self.policy.models,)
+        return max((_in_all([*map(outlook.models_ms.__getitem__, path), *beside]) for path in paths), key=sum)
 
     def late_ms(self, outlook: Outlook) -> float | None:
-        """Return the time of a slow answer: the mean and one deviation, with every model that may run."""
+        """Return the time of a slow answer: the mean and one deviation, on the slowest path."""
         times_ms = self.times_ms(outlook)
         return None if times_ms is None else sum(times_ms)
 
@@ -83,6 +87,12 @@ class Point:
             return self.energy_mj
         sent_kb = outlook.traffic_kb.get(self.policy.models[-1])
         return None if sent_kb is None or self.mj_per_kb is None else self.energy_mj + sent_kb * self.mj_per_kb
+
+
+def _in_all(times: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return mean and deviation of the sum of independent times of these means and deviations."""
+    means, deviations = zip(*times, strict=True)
+    return float(sum(means)), math.hypot(*deviations)
 
 
 class Measure(NamedTuple):
@@ -214,16 +224,20 @@ def point_of(policy: Policy, calibration: Calibration) -> Point | None:
     runs = {model: share for model, share in figures["runs"].items() if share > 0}
     models_ms = sum(share * calibration.costs_ms[model] for model, share in runs.items())
     chooser_ms = max(0.0, figures["mean_ms"] - models_ms)
-    return Point(policy, figures["top1"], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"])
+    paths = tuple(path.models for path in policy.paths) if isinstance(policy, ChainPolicy) else ()
+    return Point(policy, figures["top1"], figures["mean_ms"], runs, chooser_ms, figures["mean_mj"], paths=paths)
 
 
-def points_here(
-    offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str], features: Collection[str] = ()
-) -> list[Point]:
-    """Return the points of the policies here of which the calibration has figures. features: that they may read."""
-    known, served = set(features), set(here)
-    paths = (policy for policy in offered.values() if set(policy.features) <= known and set(policy.models) <= served)
+def points_here(offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]) -> list[Point]:
+    """Return the points of the policies here of which the calibration has figures."""
+    served = set(here)
+    paths = (policy for policy in offered.values() if set(policy.models) <= served)
     return [point for policy in paths if (point := point_of(policy, calibration)) is not None]
+
+
+def features_of(points: Iterable[Point]) -> tuple[str, ...]:
+    """Return the features that these points read, none if they read none: those of one family read the same."""
+    return next((point.policy.features for point in points if point.policy.features), ())
 
 
 def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:

@@ -10,7 +10,7 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Edge
 from jetsel.base.errors import ConfigError
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
-from jetsel.policies.front import Front, Point, front_of, points_here
+from jetsel.policies.front import Front, Point, features_of, front_of, points_here
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
@@ -87,7 +87,8 @@ def deadline_policy(
         return None
     there = _accuracy_of(calibration, elsewhere, edge)
     away = Front(tuple(edge_point(name, known) for name, known in there.items() if known >= least))
-    return Deadline(front, Single(here[-1]), singles_of(points, front), away, edge.allow, edge.duplicate)
+    singles, features = singles_of(points, front), features_of(front.points)
+    return Deadline(front, Single(here[-1]), singles, away, edge.allow, edge.duplicate, features=features)
 
 
 def singles_of(points: Sequence[Point], front: Front) -> Front:
@@ -123,6 +124,7 @@ def requirements_policy(
         no_accuracy=None if known else "the family has no calibration with this value: jetsel calibrate IMAGES",
         no_energy=no_energy,
         no_edge=None if elsewhere else "none is configured (edge.url)" if edge.url is None else no_edge,
+        features=features_of(known),
     )
 
 

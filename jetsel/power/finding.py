@@ -11,11 +11,12 @@ from typing import Protocol
 
 import msgspec
 
-from jetsel.base.errors import ConfigError, PowerError
+from jetsel.base.errors import ConfigError
 from jetsel.power import sysfs
 from jetsel.power.sensors import ina3221, monitor, rapl
-from jetsel.power.sensors.rail import Detected, Dropped, Rail, RailError
+from jetsel.power.sensors.rail import Detected, Rail, RailError
 from jetsel.power.sysfs import root_of
+from jetsel.wire.power import DroppedRail
 
 _IN_WHEEL = Path(__file__).parent / "boards_data"
 _IN_CHECKOUT = Path(__file__).parents[2] / "calibration" / "boards"
@@ -90,7 +91,7 @@ class FoundRails:
     board: Board | None
     rails: tuple[Rail, ...]
     total: tuple[Rail, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedRail, ...]
     reason: str | None
 
     @property
@@ -120,15 +121,6 @@ def find(power: PowerSettings) -> FoundRails:
     names, reason = choose(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
-
-
-def find_some(power: PowerSettings) -> FoundRails:
-    """Return what `find` does; raises PowerError if there is not one rail."""
-    found = find(power)
-    if found.rails:
-        return found
-    dropped = "".join(f"; {rail.name}: {rail.reason}" for rail in found.dropped)
-    raise PowerError(f"{found.reason}{dropped}")
 
 
 def check(power: PowerSettings) -> None:
@@ -162,7 +154,7 @@ def _together(found: Iterable[Detected]) -> Detected:
             if first is not rail:
                 rail.close()
                 why = f"{rail.where} has the same name as {first.where}; give it another one under [power] labels"
-                again.append(Dropped(rail.name, why))
+                again.append(DroppedRail(rail.name, why))
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
         whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
     return whole
@@ -208,7 +200,9 @@ def _configured(
     return (whole if len(whole) == 1 else ()), "its name"
 
 
-def _missing(names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[Dropped]) -> str | None:
+def _missing(
+    names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[DroppedRail]
+) -> str | None:
     for name in names:
         if name not in rails:
             why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
@@ -224,7 +218,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _none_found(power: PowerSettings, dropped: Collection[Dropped]) -> str:
+def _none_found(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:
@@ -253,7 +247,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     rails: list[RailPower]
     total_w: float | None
     total_of: list[str]
-    dropped: list[Dropped]
+    dropped: list[DroppedRail]
 
 
 def take(found: FoundRails) -> Snapshot:
@@ -264,12 +258,12 @@ def take(found: FoundRails) -> Snapshot:
         try:
             rails[rail.name] = RailPower(rail.name, *rail.measure())
         except RailError as error:  # noqa: PERF203  # a few rails
-            dropped.append(Dropped(rail.name, str(error)))
+            dropped.append(DroppedRail(rail.name, str(error)))
     reason = found.reason
     lost = [name for name in found.total_of if name not in rails]
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
     if reason is not None:
-        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, Dropped(TOTAL, reason)])
+        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)])
     total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
     return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)

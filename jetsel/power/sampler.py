@@ -14,7 +14,8 @@ from collections import deque
 from jetsel.base.events import event
 from jetsel.power.finding import FoundRails, PowerSettings, find
 from jetsel.power.integration import Sample, Sum, add_up, stale_s
-from jetsel.power.sensors.rail import Dropped, RailError
+from jetsel.power.sensors.rail import RailError
+from jetsel.wire.power import DroppedRail
 
 log = logging.getLogger("jetsel.power")
 
@@ -25,7 +26,6 @@ SLOWEST_S = 1.0
 
 PATIENCE = 3  # failures in a row before the rails are looked for again: a driver that was bound anew has other paths
 LOOK_AGAIN_S = 10.0
-RATE_OVER_S = 10.0
 READY_S = 60.0  # a board reads Python from a slow card
 
 
@@ -47,7 +47,7 @@ class Sampler:
         self.board: str | None = None
         self.total_of: tuple[str, ...] = ()
         self.reason: str | None = "searching for power sensors"
-        self.dropped: tuple[Dropped, ...] = ()
+        self.dropped: tuple[DroppedRail, ...] = ()
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # of the rails and what is noted of them
@@ -96,13 +96,6 @@ class Sampler:
     def rails_w(self) -> dict[str, float]:
         """Return what each rail that can be read said last, in watts, by its name; empty if none is read."""
         return self._rails_w if self.reason is None else {}
-
-    def achieved_hz(self) -> float | None:
-        """Return how many samples a second were taken lately, None before there are two."""
-        now_ns = time.monotonic_ns()
-        samples = self.between(now_ns - round(RATE_OVER_S * 1e9), now_ns)
-        passed_ns = samples[-1].time_ns - samples[0].time_ns if samples else 0
-        return (len(samples) - 1) * 1e9 / passed_ns if passed_ns else None
 
     def stop(self) -> None:
         """End the thread and close the sensors. What was sampled can still be read."""
@@ -154,7 +147,6 @@ class Sampler:
         self._found, self.reason = None, reason
 
     def _read(self, found: FoundRails) -> int:
-        """Read the rails once and keep the sample."""
         begin_ns = time.monotonic_ns()
         try:
             values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in found.total]

@@ -1,9 +1,8 @@
 """The one driver that runs every policy."""
 
 from jetsel.runtime.driver import Driver
-from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.model_queue import Batch, ModelQueue
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.shared_runs import Events
-from jetsel.runtime.waiting import Batch
 
 __all__ = ["Batch", "Driver", "Events", "ModelQueue", "RequestRun"]

@@ -16,10 +16,9 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.base.events import event, run_about
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.runtime.advance import advance
-from jetsel.runtime.model_queue import ModelQueue, infer
+from jetsel.runtime.model_queue import Batch, ModelQueue, Waiting, infer
 from jetsel.runtime.request_run import RequestRun
 from jetsel.runtime.shared_runs import Events, SharedRuns
-from jetsel.runtime.waiting import Batch, Waiting
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.models")

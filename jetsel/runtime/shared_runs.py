@@ -24,9 +24,8 @@ from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
-from jetsel.runtime.model_queue import ModelQueue, Traffic
+from jetsel.runtime.model_queue import ModelQueue, Traffic, Waiting
 from jetsel.runtime.request_run import Handle, RequestRun
-from jetsel.runtime.waiting import Waiting
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.daemon")

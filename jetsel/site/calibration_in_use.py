@@ -27,7 +27,8 @@ class CalibrationInUse:
     """The calibration in use, None if there is none, and the policies that it offers by name.
 
     source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
-    is not; None if nothing was refused. identity: which one it is, for programs; None if there is none.
+    is not; None if nothing was refused. identity: which one it is, for programs; None if there is none. unchanged: of a
+    calibration that is set aside since models have changed: those that have not, the most accurate last.
     """
 
     calibration: Calibration | None
@@ -35,13 +36,19 @@ class CalibrationInUse:
     source: str
     refused: str | None = None
     identity: CalibrationIdentity | None = None
+    unchanged: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
     def unknown(self, models: Collection[str]) -> list[str]:
-        """Return those of these models that the calibration does not know; none without a calibration."""
-        return [] if self.calibration is None else [name for name in models if name not in self.calibration.identities]
+        """Return those of these models that the calibration, also one set aside, does not know; none without one."""
+        known = self.unchanged if self.calibration is None else self.calibration.identities
+        return [name for name in models if name not in known] if known else []
+
+    def best(self, models: Collection[str]) -> str:
+        """Return the model that answers in doubt: the best unchanged one, or the last of these, cheapest first."""
+        return self.unchanged[-1] if self.unchanged else list(models)[-1]
 
 
 def choose(
@@ -53,6 +60,7 @@ def choose(
     reload; if a calibration is refused, it stays if it still belongs to the models.
     """
     refused: list[str] = []
+    same: tuple[str, ...] = ()
     owners = calibrations_folder(config.models)
     for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
         found = None
@@ -68,12 +76,28 @@ def choose(
             kept = _kept(before, family, models, config)
             if kept is not None:
                 return replace(kept, refused="; ".join(refused))
+            same = same or unchanged(found, family, models)
             continue
         return CalibrationInUse(
             calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration)
         )
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
-    return CalibrationInUse(None, catalogue(list(models), None), source)
+    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=same)
+
+
+def unchanged(found: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
+    """Return the models that are as they were calibrated, the most accurate last; none unless others have changed."""
+    known = found.calibration if found is not None and not _is_retimed_here(found) else None
+    if known is None or known.labels_sha256 != family.labels.sha256:
+        return ()
+    there = [name for name in models if name in known.identities]
+    same = [name for name in there if known.identities[name] == models[name].manifest.identity]
+    figures = known.figures
+    return (
+        ()
+        if same == there
+        else tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
+    )
 
 
 def shipped(family: Family) -> Installed | None:
@@ -152,11 +176,16 @@ def operating_points(calibration: Calibration) -> list[OperatingPoint]:
 
 def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
     told = event("calibration-refused", family=family)
-    if found and found.calibration and found.number == installed.SHIPPED and (found.directory / ANSWERS).is_file():
+    if found and found.calibration and _is_retimed_here(found):
         words = "the calibration that ships with family %s is for other models: the start or `%s` fits it to these"
         log.info(words, family, "jetsel calibrate --retime", extra=told)
     else:
         log.error("calibration of family %s is not used: %s", family, reason, extra=told)
+
+
+def _is_retimed_here(found: Installed) -> bool:
+    """Whether it ships with the answers by which a start fits it to the models that are here."""
+    return found.number == installed.SHIPPED and (found.directory / ANSWERS).is_file()
 
 
 def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:

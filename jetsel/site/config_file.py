@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jetsel.base.config import SYSTEM_CONFIG, Config
-from jetsel.base.config_text import parse
+from jetsel.base.config import SYSTEM_CONFIG, Config, parse
 from jetsel.base.errors import ConfigError
 from jetsel.base.sections import S, Sections, decode, parse_toml
 

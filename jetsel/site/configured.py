@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import event
@@ -94,12 +93,12 @@ def configured(
     """
     served = served_models(family, config)
     in_use = choose(family, served, config, before)
-    models = _by_time(served, in_use.calibration)
+    models = _by_time(served, in_use)
     if unknown := in_use.unknown(models):
         words = "family %s: not calibrated: %s: no policy uses them until `jetsel calibrate` finds that they pay"
         told = event("not-calibrated", family=family.name, models=unknown)
         log.info(words, family.name, ", ".join(unknown), extra=told)
-    best = list(models)[-1]
+    best = in_use.best(models)
     fallback = config.policy.fallback or best
     if fallback not in models:
         if is_default:
@@ -107,17 +106,17 @@ def configured(
                 f"policy.fallback: family {family.name} has no model {fallback!r}; it has {', '.join(models)}"
             )
         fallback = best
-    default, because = default_policy_of(family, in_use, config, best, is_default=is_default)
+    default, because = default_policy_of(family, in_use, config, models, is_default=is_default)
     front = _front(family, config, in_use, default, models)
     return ConfiguredFamily(family, models, in_use, fallback, default, because, front)
 
 
 def default_policy_of(
-    family: Family, in_use: CalibrationInUse, config: Config, best: str, *, is_default: bool
+    family: Family, in_use: CalibrationInUse, config: Config, models: Collection[str], *, is_default: bool
 ) -> tuple[str, str]:
     """Return the policy that answers by default, and why.
 
-    best: the most expensive model. Raises ConfigError if the configuration names a policy that the family lacks.
+    models: by name, the most expensive last. Raises ConfigError if the configuration names a policy that it lacks.
     """
     calibration, offered = in_use.calibration, in_use.policies
     wanted = config.policy.default
@@ -130,7 +129,10 @@ def default_policy_of(
         if default == calibrated:
             return default, calibration.because
         return default, f"{calibrated} needs models that are not served: the most accurate of the others is used"
-    return f"single:{best}", "without a calibration the most expensive model answers"
+    why = "without a calibration the most expensive model answers"
+    if in_use.unchanged:
+        why = "the most accurate model that has not changed answers until `jetsel calibrate IMAGES`"
+    return f"single:{in_use.best(models)}", why
 
 
 def _front(
@@ -147,7 +149,7 @@ def _front(
     top = point_of(in_use.policies[name], calibration)
     if top is None:
         return None
-    paths = points_here(in_use.policies, calibration, models, in_use.policies[name].features)
+    paths = points_here(in_use.policies, calibration, models)
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
         told = event("front-too-weak", family=family.name)
@@ -156,11 +158,12 @@ def _front(
     return front_of(others, top)
 
 
-def _by_time(models: Mapping[str, Model], calibration: Calibration | None) -> dict[str, Model]:
+def _by_time(models: Mapping[str, Model], in_use: CalibrationInUse) -> dict[str, Model]:
     """Return the models cheapest first, by the calibration's times; before them those that it does not know.
 
     So one that is not calibrated never is the most expensive one, which answers in doubt.
     """
-    costs_ms = {} if calibration is None else calibration.costs_ms
+    costs_ms = {} if in_use.calibration is None else in_use.calibration.costs_ms
     times_ms = {name: costs_ms.get(name, model.manifest.cost_ms) for name, model in models.items()}
-    return {name: models[name] for name in sorted(models, key=lambda name: (name in costs_ms, times_ms[name]))}
+    unknown = in_use.unknown(models)
+    return {name: models[name] for name in sorted(models, key=lambda name: (name not in unknown, times_ms[name]))}

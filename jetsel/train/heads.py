@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
+from jetsel.base.names import LeftOut, count_reasons
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
-from jetsel.image.file_names import LeftOut, count_reasons
 from jetsel.zoo import Model
 
 FEWEST = 5  # images of a class: a fifth is held out

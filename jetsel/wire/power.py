@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class DroppedRail(Struct, frozen=True):
-    """A rail that is not read, and why."""
+    """A rail, or what should have been one, or the total, that is not read, and why."""
 
     name: str = ""
     reason: str = ""
@@ -20,14 +20,6 @@ class BudgetStatus(Struct, frozen=True):
     state: str = ""
 
 
-class BatteryStatus(Struct, frozen=True):
-    """The battery: its charge (of several the mean) and whether it is discharged; `reason` says why one is null."""
-
-    percent: float | None = None
-    discharging: bool | None = None
-    reason: str | None = None
-
-
 class ModelEnergy(Struct, frozen=True):
     """What one model took above idle power since the start, by the energy that was calibrated of one run."""
 
@@ -39,17 +31,13 @@ class ModelEnergy(Struct, frozen=True):
 
 
 class PolicyEnergy(Struct, frozen=True):
-    """What one policy's answers took above idle power since the start, by the calibration, choosing included.
-
-    `saved_j` is what always using the best single model would have taken more.
-    """
+    """What one policy's answers took above idle power since the start, by the calibration, choosing included."""
 
     family: str = ""
     policy: str = ""
     answers: int | None = None
     joules: float | None = None
     mean_mj: float | None = None
-    saved_j: float | None = None
 
 
 class EstimatesJudged(Struct, frozen=True):
@@ -86,13 +74,11 @@ class PowerStatus(Struct, frozen=True):
     out_of_conditions: list[str] = []
     budget: BudgetStatus | None = None
     judged: EstimatesJudged = EstimatesJudged()
-    battery: BatteryStatus = BatteryStatus()
+    battery_percent: float | None = None
     models: list[ModelEnergy] = []
     policies: list[PolicyEnergy] = []
     chooser_j: float | None = None
-    chooser_share: float | None = None
     jetpack: str | None = None
     gpu_load: float | None = None
     temperatures_c: dict[str, float] | None = None
-    rate_hz: float | None = None
     rails_w: dict[str, float] | None = None

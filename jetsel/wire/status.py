@@ -11,18 +11,8 @@ from jetsel.wire.counts import AnswerCounts, RecentAnswer
 from jetsel.wire.power import PowerStatus
 
 
-class ClientStatus(Struct, frozen=True):
-    """One client that has requests under way, by what its messages are known to come from."""
-
-    name: str = ""
-    requests: int | None = None
-
-
 class QueueStatus(Struct, frozen=True):
-    """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each.
-
-    `clients` are those with the most of them.
-    """
+    """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each."""
 
     waiting: int | None = None
     working: int | None = None
@@ -31,8 +21,6 @@ class QueueStatus(Struct, frozen=True):
     pixels: int | None = None
     most_requests: int | None = None
     most_bytes: int | None = None
-    most_pixels: int | None = None
-    clients: list[ClientStatus] = []
 
 
 class HostStatus(Struct, frozen=True):
@@ -115,8 +103,7 @@ class DriftStatus(Struct, frozen=True):
     """How far photographs and confidences have moved from the calibration's.
 
     `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and `highest`
-    (the feature that moved most) and the median null, with why in `reason`. `look_ms` is what looking at one takes;
-    `hint` says what to do, null for nothing.
+    (the feature that moved most) and the median null, with why in `reason`. `hint` says what to do, null for nothing.
     """
 
     photographs: int | None = None
@@ -126,7 +113,6 @@ class DriftStatus(Struct, frozen=True):
     reason: str | None = None
     confidences: list[ConfidenceShift] = []
     hint: str | None = None
-    look_ms: float | None = None
     refusals: RefusalShift | None = None
 
 
@@ -176,7 +162,8 @@ class FamilyStatus(Struct, frozen=True):
 
     `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
     for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
-    budget. `not_calibrated` names the models that the calibration in use does not know: no policy uses them.
+    budget. `not_calibrated` names the models that the calibration in use, or one set aside, does not know so: no policy
+    uses them.
     """
 
     name: str = ""
@@ -206,7 +193,6 @@ class EdgeModelStatus(Struct, frozen=True):
     remote: str = ""
     reason: str | None = None
     mean_ms: float | None = None
-    deviation_ms: float | None = None
 
 
 class EdgeServerStatus(Struct, frozen=True):
@@ -215,7 +201,6 @@ class EdgeServerStatus(Struct, frozen=True):
     url: str = ""
     reason: str | None = None
     network_ms: float | None = None
-    network_deviation_ms: float | None = None
     runs: dict[str, int] = {}
 
 
@@ -230,7 +215,6 @@ class EdgeStatus(Struct, frozen=True):
     url: str = ""
     reason: str | None = None
     network_ms: float | None = None
-    network_deviation_ms: float | None = None
     usual_bytes: int | None = None
     runs: dict[str, int] = {}
     sent_bytes: int | None = None

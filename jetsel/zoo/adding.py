@@ -17,22 +17,26 @@ from jetsel.base.names import path_text, plain_name
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
+from jetsel.zoo.conventions import sized
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, manifest_of
-from jetsel.zoo.onnx_model import parameters, read_model, with_output
+from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, Preprocessing, manifest_of
+from jetsel.zoo.onnx_model import parameters, read_whole
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
 
 Try = Callable[[Weights], TrialRun]
 """Runs a model."""
+Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
+"""Returns what the manifest is to say of its preprocessing; raises if it is wrong, or if there is no manifest yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription(FamilyRequest):
     """What is known of a model beside its file; None is found out.
 
-    spec: of InputSpec, less the size. weights: what the file is named after if several models share it.
-    tensors_sha256, recipe, licence, precision_choice: see Manifest.
+    spec: a convention, see zoo/conventions.py. weights: what the file is named after if several models share it.
+    exclusive: whether each image has exactly one class although the model gives each a probability by itself.
+    tensors_sha256, recipe, licence, precision_choice, preprocessing: see Manifest.
     """
 
     name: str
@@ -42,11 +46,13 @@ class ModelDescription(FamilyRequest):
     notice: str | None
     version: str = "1.0.0"
     output: str | None = None
+    exclusive: bool = False
     weights: str | None = None
     tensors_sha256: str | None = None
     recipe: str | None = None
     licence: str | None = None
     precision_choice: PrecisionChoice | None = None
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +71,23 @@ class Where:
 
 @dataclass(frozen=True)
 class Added:
-    """The model as it was added, how many classes it has, and what its owner should know of its family."""
+    """The model as it was added, how many classes it has, and what its owner should know of its family.
+
+    changes: what was put right in its file, one line each.
+    """
 
     model: Model
     classes: int
     notes: tuple[str, ...]
+    changes: tuple[str, ...]
 
 
-def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool) -> Added:
+def add_model(
+    onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
+) -> Added:
     """Add the model in the file `onnx`, or change nothing.
 
-    Raises ManifestError, or what `try_it` does, that names the repair.
+    check: proves the preprocessing. Raises ManifestError, or what `try_it` and `check` do, that names the repair.
     """
     folder = where.folder
     named = [] if folder is None or not folder.is_dir() else [folder]
@@ -86,23 +98,29 @@ def add_model(onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *
     target = replaced.directory if replaced is not None else folder or where.default
     if target.resolve() == STARTER.resolve():
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
-    found = classifier_of(read_model(onnx), onnx.name, wanted.input_px, wanted.output)
-    theirs = onnx.read_bytes()
-    content = theirs if found.answers_logits else with_output(found.model, found.logits, LOGITS, found.put_behind)
-    sha256 = hashlib.sha256(content).hexdigest()
+    graph, beside = read_whole(onnx)
+    found = classifier_of(
+        graph, onnx.name, len(labels.names), wanted.input_px, wanted.output, exclusive=wanted.exclusive
+    )
+    changes = (*(f"its weights in {name} were taken in" for name in beside), *found.changes)
+    content = theirs = onnx.read_bytes()
     source = wanted.source
-    if content is not theirs:
-        before = hashlib.sha256(theirs).hexdigest()
-        changed = "".join(f", with {kind} put behind it" for kind in found.put_behind)
-        source += f"; the tensor {found.logits} of that file (sha256 {before}) was made the output {LOGITS}{changed}"
+    if changes:
+        content = found.served()
+        source += f"; changed from a file of sha256 {hashlib.sha256(theirs).hexdigest()}: {'; '.join(changes)}"
+    sha256 = hashlib.sha256(content).hexdigest()
     with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
-        weights = Weights(wanted.name, copy, sha256, found.height_px, found.width_px, len(labels.names))
+        weights = Weights(wanted.name, copy, sha256, found.image.height_px, found.image.width_px, len(labels.names))
         seen = try_it(weights)
+        if check is not None and wanted.preprocessing is None:
+            check(weights, labels, None)
         manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
+        if check is not None:
+            manifest = manifest_of(msgspec.to_builtins(manifest), preprocessing=check(weights, labels, manifest))
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
-        return Added(model, len(labels.names), family.notes)
+        return Added(model, len(labels.names), family.notes, changes)
 
 
 def _manifest(
@@ -116,7 +134,7 @@ def _manifest(
             "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
-            "input": {"width_px": found.width_px, "height_px": found.height_px, **wanted.spec},
+            "input": sized(found.spec(wanted.spec), found.image.width_px, found.image.height_px),
             "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
             "embedding_width": seen.embedding_width,
             "latency_ms": seen.latency_ms,
@@ -128,6 +146,7 @@ def _manifest(
             "licence": wanted.licence,
             "origin": wanted.origin,
             "precision_choice": wanted.precision_choice,
+            "preprocessing": wanted.preprocessing,
         }
     )
 

@@ -1,134 +1,142 @@
-"""Whether an ONNX file can be served as a classifier: what it must take and answer, and how its logits are found."""
+"""Whether an ONNX file can be served as a classifier, and what is put right in the copy that is served."""
 
 from __future__ import annotations
 
-import contextlib
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
+from jetsel.zoo.conventions import LEVELS
+from jetsel.zoo.graph_ends import GraphEnds
+from jetsel.zoo.onnx_model import Step, keep_outputs, put_behind, put_in_front
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-
-_BY_ITSELF = "a probability for each class by itself instead of logits; if each image has exactly one class"
-_SHARES = "probabilities instead of logits"
-_ENDS = dict.fromkeys(("Sigmoid", "HardSigmoid"), _BY_ITSELF) | dict.fromkeys(("Softmax", "Exp"), _SHARES)
-_ENDS |= dict.fromkeys(("Atan", "Erf", "LpNormalization", "Softsign", "Tanh"), "numbers in a fixed range, not logits")
-_CHOOSING = ("ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Less", "LessOrEqual", "Sign", "TopK")
-_ENDS |= dict.fromkeys(_CHOOSING, "what was chosen or sorted instead of a number for each class")
-"""Operators that give no logits, and what they give. Exp: of a softmax or a sigmoid that is written out."""
-
-_KEPT_BY = """Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat DequantizeLinear Div Dropout
-    DynamicQuantizeLinear Expand Flatten Floor Gather GatherElements GatherND Identity LeakyRelu Log Max Mean Min Mul
-    Neg Not OneHot Or Pad Pow QuantizeLinear Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round
-    Slice Split Sqrt Squeeze Sub Sum Tile Transpose Unsqueeze Where ZipMap"""
-_KEEPING = frozenset(_KEPT_BY.split())  # they make no logits of numbers that all come from ends, or are constant
-
-_FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: onnx does not infer it
-
-
-class GraphEnds:
-    """The tensors of a graph: which operators make each, and its type and shape as far as onnx infers them."""
-
-    def __init__(self, model: ModelProto) -> None:
-        self.outputs = [value.name for value in model.graph.output]
-        self.makers = {output: node for node in model.graph.node for output in node.output}
-        self._known = _known(model)
-        self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
-        self._ends: dict[str, str] = {}
-        for node in model.graph.node:
-            kind = node.op_type.removeprefix("QLinear")  # as ONNX Runtime calls operators in 8 bits
-            ends = [self._ends.get(name) for name in node.input if name not in self._constants]
-            if not ends or kind in ("Shape", "Size"):
-                self._constants.update(node.output)
-            elif kind in _ENDS or (kind == "Pow" and node.input[0] in self._constants):
-                self._ends |= dict.fromkeys(node.output, kind if kind in _ENDS else "Exp")
-            elif kind in _KEEPING and ends[0] and all(ends) and (kind, _ENDS[ends[0]]) != ("Log", _SHARES):
-                self._ends |= dict.fromkeys(node.output, ends[0])
-
-    def fault(self, tensor: str) -> str | None:
-        """Return why a tensor holds no logits of two or more classes, None if nothing shows that."""
-        kind, shape = self._known.get(tensor, ("undefined", None))
-        if kind not in _FLOATS:
-            return f"is of {kind}, not of float32"
-        if shape is not None and math.prod(shape[1:]) == 1:
-            sides = ", ".join(str(side or "?") for side in shape)
-            return f"has the shape ({sides}), not a number for each of two or more classes of an image"
-        return f"comes from {self._ends[tensor]}: {_ENDS[self._ends[tensor]]}" if tensor in self._ends else None
-
-    def logits_of(self, tensor: str) -> str | None:
-        """Return the nearest tensor that can hold logits, from this one backwards; None if none can, or several."""
-        reached = [tensor]
-        for one in reached:
-            node = self.makers[one] if one in self._ends else None  # those below may have the classes in another order:
-            if node and not node.op_type.startswith(("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal")):
-                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second turns it round
-                reached += set(inputs).difference(self._constants, reached)
-        found = [one for one in reached if one in self.makers and self.fault(one) is None]
-        return found[0] if len(found) == 1 else None
-
-    def put_behind(self, tensor: str) -> tuple[str, ...]:
-        """Return the operators that make a tensor of floats (n, classes) float32, none if it is that already."""
-        kind, shape = self._known.get(tensor, ("undefined", None))
-        cast = () if kind in ("float", "undefined") else ("Cast",)
-        return cast if shape is None or len(shape) == 2 else (*cast, "Flatten")
-
-
-def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-    """Return types and shapes by tensor: 0 for a side that is open, None for a shape that is unknown."""
-    import onnx
-
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime says why
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
-    found = {}
-    for value in [*model.graph.value_info, *model.graph.output]:
-        form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
-        kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
-        shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
-        found[value.name] = kind, shape
-    return found
-
-
 LOGITS, EMBEDDING = "logits", "embedding"
-_FLOAT = 1  # TensorProto.DataType of 32-bit numbers
+_TYPES = {"float32": 1, "uint8": 2, "float16": 10, "double": 11}  # of TensorProto.DataType
+_GREY = [[[[0.299]], [[0.587]], [[0.114]]]]  # of red, green and blue: ITU-R BT.601, as Pillow and OpenCV have it
+_LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", constant=0.5), Step("Floor"))
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """What a graph takes.
+
+    kind: of its numbers; uint8 are levels of 0 to 255. batch: images at a time, None for any number. channels: 3, or 1
+    for grey. is_cast: whether the graph itself begins with a cast.
+    """
+
+    kind: str
+    is_channels_last: bool
+    batch: int | None
+    channels: int
+    height_px: int
+    width_px: int
+    is_cast: bool
+
+    def __str__(self) -> str:
+        sides = [self.height_px, self.width_px]
+        sides.insert(2 if self.is_channels_last else 0, self.channels)
+        return f"{' x '.join(map(str, sides))} {self.kind}"
+
+    def steps(self) -> dict[str, tuple[Step, ...]]:
+        """Return the steps that make it of float32 images (n, 3, height, width), by what they do."""
+        steps: dict[str, tuple[Step, ...]] = {}
+        if self.channels == 1:
+            steps["a conversion to grey"] = (Step("Conv", constant=_GREY),)
+        if self.kind == "uint8":
+            steps["rounding"] = _LEVELS
+        if self.is_channels_last:
+            steps["a transpose"] = (Step("Transpose", {"perm": [0, 2, 3, 1]}),)
+        if self.kind != "float32" and not (self.kind == "uint8" and self.is_cast):  # TensorRT has no uint8 inside
+            steps["a cast"] = (Step("Cast", {"to": _TYPES[self.kind]}),)
+        return steps
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model, the size of its input, and which tensor its logits are.
+    """A model, what it takes, which tensor its logits are, and what is put right in the copy that is served.
 
-    put_behind: the operators that make that tensor (n, classes) float32. answers_logits: whether the tensor is that
-    already, and an output called `logits`.
+    behind: the steps that make that tensor (n, classes) float32. changes: what was put right, one line each; empty if
+    the model takes float32 images (n, 3, height, width) and has the output `logits` already.
     """
 
     model: ModelProto
-    height_px: int
-    width_px: int
+    image: GraphInput
     logits: str
-    put_behind: tuple[str, ...]
-    answers_logits: bool
+    behind: tuple[Step, ...]
+    changes: tuple[str, ...]
+
+    def served(self) -> bytes:
+        """Return the file of the copy."""
+        from onnx import ModelProto
+
+        changed = ModelProto()
+        changed.CopyFrom(self.model)
+        outputs = {value.name: value.type.tensor_type.elem_type for value in changed.graph.output}
+        front = [step for steps in self.image.steps().values() for step in steps]
+        if front:
+            put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
+        if _TYPES["float32"] < outputs.get(EMBEDDING, 0):
+            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _TYPES["float32"]}),))
+        if self.behind or self.logits != LOGITS or LOGITS not in outputs:
+            put_behind(changed, self.logits, LOGITS, self.behind)
+        keep_outputs(changed, (LOGITS, EMBEDDING))
+        content: bytes = changed.SerializeToString()
+        return content
+
+    def spec(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return what InputSpec holds beside the size: as given, or what the type and the channels imply.
+
+        Raises ManifestError.
+        """
+        if self.image.kind == "uint8":
+            given = {**given, **LEVELS}
+        if self.image.channels == 3:
+            return given
+        if len({*given["mean"]}) > 1 or len({*given["std"]}) > 1:
+            raise ManifestError("it takes grey images: give --mean and --std one number three times, as 0.5,0.5,0.5")
+        return {**given, "channels": "rgb"}
 
 
-def classifier_of(model: ModelProto, name: str, input_px: tuple[int, int] | None, output: str | None) -> Classifier:
-    """Settle what the owner of a model did not say.
+def classifier_of(
+    model: ModelProto,
+    name: str,
+    classes: int,
+    input_px: tuple[int, int] | None = None,
+    output: str | None = None,
+    *,
+    exclusive: bool = False,
+) -> Classifier:
+    """Read both ends of a graph, and settle what the owner of the model did not say.
 
-    name: what messages call it. input_px: width and height, needed if the file leaves them open. output: the tensor
-    that holds the logits, needed if several could. Raises ManifestError that names the repair.
+    name: what messages call it. classes: of the labels. input_px: width and height, needed if the file leaves them
+    open. output: the tensor that holds the logits, needed if several could. exclusive: see ModelDescription. Raises
+    ManifestError that names the repair.
     """
-    height_px, width_px = _size(name, _only_input(name, model), input_px)
-    ends = GraphEnds(model)
-    logits = _logits(name, ends, output)
-    put_behind = ends.put_behind(logits)
-    answers_logits = logits == LOGITS and LOGITS in ends.outputs and not put_behind
-    return Classifier(model, height_px, width_px, logits, put_behind, answers_logits)
+    image = _input(name, model, input_px)
+    ends = GraphEnds(model, classes)
+    chosen, kind, logits = _logits(name, ends, output, exclusive=exclusive)
+    logits = ends.unchanged(logits)
+    behind = ends.steps_behind(logits)
+    changes = []
+    if front := image.steps():
+        changes.append(f"its input is {image}: {' and '.join(front)} put in front")
+    if image.kind == "uint8":
+        changes.append("it takes levels of 0 to 255, so its mean is 0 and its std 1/255, whatever the options say")
+    if kind or behind or logits != LOGITS or LOGITS not in ends.outputs:
+        made = f"its {chosen} comes from {kind}: " if kind else ""
+        put = f", with {' and '.join(step.kind for step in behind)} put behind" if behind else ""
+        changes.append(f"{made}its tensor {logits} is the output {LOGITS}{put}")
+    if ends.is_number(logits):
+        changes.append("its one number is the second label's logit; the first label's is 0")
+    return Classifier(model, image, logits, behind, tuple(changes))
 
 
-def _only_input(name: str, model: ModelProto) -> ValueInfoProto:
+def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
+    """Return what a graph takes; raises ManifestError unless that is images of one or three channels."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]  # older files name weights here, too
     if len(inputs) != 1:
@@ -137,40 +145,50 @@ def _only_input(name: str, model: ModelProto) -> ValueInfoProto:
             f"{name}: takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input"
         )
     value: ValueInfoProto = inputs[0]
-    if value.type.tensor_type.elem_type != _FLOAT:
-        raise ManifestError(f"{name}: its input {value.name} is not of float32: export it with a float32 input")
-    return value
-
-
-def _sides(value: ValueInfoProto) -> tuple[int | None, ...]:
-    """Return the input's sides, None for one that the file leaves open."""
     tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return (None, None, None, None)
-    return tuple(side.dim_value if side.dim_value > 0 else None for side in tensor.shape.dim)
-
-
-def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) -> tuple[int, int]:
-    """Return height and width; raises ManifestError unless the input is (n, 3, height, width)."""
-    shape = _sides(value)
-    if len(shape) != 4 or shape[1] not in (3, None) or (shape[1] is None and shape[3] == 3):
-        sides = ", ".join("?" if side is None else str(side) for side in shape)
-        raise ManifestError(
-            f"{name}: its input {value.name} is ({sides}), not (n, 3, height, width): export it for colour "
-            "images, channels first"
-        )
+    kind = next((kind for kind, number in _TYPES.items() if number == tensor.elem_type), None)
+    if kind is None:
+        raise ManifestError(f"{name}: its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
+    shape: list[int | None] = [None] * 4
+    if tensor.HasField("shape"):
+        shape = [max(side.dim_value, 0) or None for side in tensor.shape.dim]
+    channels, is_last = _layout(name, value.name, shape)
     if shape[0] is not None and shape[0] > 1:
         raise ManifestError(
             f"{name}: takes exactly {shape[0]} images at a time: export it with a variable batch size, or with 1"
         )
+    height_px, width_px = _size(name, shape[1:3] if is_last else shape[2:], input_px)
+    readers = {node.op_type for node in model.graph.node if value.name in node.input}
+    return GraphInput(kind, is_last, shape[0], channels, height_px, width_px, readers == {"Cast"})
+
+
+def _layout(name: str, value: str, shape: list[int | None]) -> tuple[int, bool]:
+    """Return the number of channels, and whether they stand last; raises ManifestError."""
+    if len(shape) == 4:
+        for channels, side in ((3, 1), (3, 3), (1, 1), (1, 3)):
+            if shape[side] == channels:
+                return channels, side == 3
+        if shape[1] is None:
+            return 3, False
+    sides = ", ".join("?" if side is None else str(side) for side in shape)
+    raise ManifestError(
+        f"{name}: its input {value} is ({sides}), not (n, 3, height, width): export it for images in colour or grey"
+    )
+
+
+def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) -> tuple[int, int]:
+    """Return height and width; raises ManifestError.
+
+    sides: those that the file fixes, None for an open one. input_px: what the owner said, width first.
+    """
     wanted = (None, None) if input_px is None else (input_px[1], input_px[0])
-    for side, given in zip(shape[2:], wanted, strict=True):
+    for side, given in zip(sides, wanted, strict=True):
         if side is not None and given is not None and side != given:
             raise ManifestError(
-                f"{name}: its input is {shape[3] or '?'} x {shape[2] or '?'} px, not "
+                f"{name}: its input is {sides[1] or '?'} x {sides[0] or '?'} px, not "
                 f"{wanted[1]} x {wanted[0]}: leave --input out"
             )
-    height, width = shape[2] or wanted[0], shape[3] or wanted[1]
+    height, width = sides[0] or wanted[0], sides[1] or wanted[1]
     if height is None or width is None:
         raise ManifestError(
             f"{name}: takes images of any size: give the size that it was trained for, as in --input 224x224"
@@ -180,20 +198,30 @@ def _size(name: str, value: ValueInfoProto, input_px: tuple[int, int] | None) ->
     return height, width
 
 
-def _logits(name: str, ends: GraphEnds, wanted: str | None) -> str:
-    """Return the tensor that holds the logits; raises ManifestError, also if it is known to hold other numbers."""
+def _logits(name: str, ends: GraphEnds, wanted: str | None, *, exclusive: bool) -> tuple[str, str, str]:
+    """Return the output that was chosen, the softmax or sigmoid that it is the result of, if any, and the logits.
+
+    Raises ManifestError, also if it is known to hold other numbers.
+    """
     if wanted is not None and wanted not in ends.makers:
         raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(ends.outputs)}")
     others = [output for output in ends.outputs if output != EMBEDDING]
     chosen = wanted or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
-    fault = None if chosen is None else ends.fault(chosen)
-    if chosen is not None and fault is None:
-        return chosen
-    near = (ends.logits_of(one) for one in (chosen, *others) if one is not None)
-    usable = next((one for one in near if one is not None), None)
+    near = [ends.logits_of(one) for one in (chosen, *others) if one is not None]
+    usable = next((one for one, _ in near if one is not None), None)
     repair = (
         f"add it with --output {usable}" if usable else "export it with a number for each class, before any softmax"
     )
-    if chosen is None:
-        raise ManifestError(f"{name}: has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")
-    raise ManifestError(f"{name}: its {chosen} {fault}: {repair}")
+    if chosen is not None:
+        fault, (logits, kind) = ends.fault(chosen), near[0]
+        if fault is None:
+            return chosen, "", chosen
+        if logits is not None and (kind == "Softmax" or (kind == "Sigmoid" and (exclusive or ends.is_number(logits)))):
+            return chosen, kind, logits
+        repair = "add it with --exclusive" if kind == "Sigmoid" else repair
+        raise ManifestError(f"{name}: its {chosen} {fault}: {repair}")
+    table = next((one for one in others if ends.is_table(one)), None)
+    if table is not None:
+        repair = "export a classifier, or name the output with a number for each class with --output"
+        raise ManifestError(f"{name}: its {table} {ends.fault(table)}: {repair}")
+    raise ManifestError(f"{name}: has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")

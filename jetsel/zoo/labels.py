@@ -180,23 +180,27 @@ class Labels:
         return cls(wnids, first, synonyms, hashlib.sha256(content).hexdigest())
 
 
-def labels_file(path: Path, tell: Callable[[str], None] = lambda _line: None) -> bytes:
-    """Return a labels file (see Labels.read) of what `path` holds, in the order of the model's outputs.
+def labels_text(path: Path) -> str:
+    """Return what a file with the names of classes holds; raises ManifestError if it cannot be read."""
+    return _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
+
+
+def labels_file(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> bytes:
+    """Return a labels file (see Labels.read) of a text, in the order of the model's outputs.
 
     It may be a labels file itself, whose bytes stay, or any list of names that `listed` reads. tell: takes
-    a line for the owner. Raises ManifestError that names the file, and the line if there is one.
+    a line for the owner. Raises ManifestError that calls the text `source`, with the line if there is one.
     """
-    text = _text(_content(path), path).removeprefix("\ufeff")  # as Windows saves UTF-8
-    names = listed(text, str(path), tell)
+    names = listed(text, source, tell)
     if names and all("\t" in name.strip() for name in names):
         return text.encode() if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names).encode()
     shared = [name for name, times in Counter(names).items() if times > 1]
     if shared:
         example = f"{shared[0]} ({names.index(shared[0])})"
-        tell(f"{path}: several classes are called {shared[0]}: their identifiers have their numbers, as in {example}")
+        tell(f"{source}: several classes are called {shared[0]}: their identifiers have their numbers, as in {example}")
     first = {name.split(",")[0].strip() for name in names}
     are_synonyms = 20 * (len(names) - len(first)) <= len(names) and not any(name.isdecimal() for name in first)
-    return table_of(names, str(path), synonyms=are_synonyms)
+    return table_of(names, source, synonyms=are_synonyms)
 
 
 def table_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> bytes:

@@ -55,6 +55,17 @@ class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     machine: Sentence | None = None
 
 
+class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `Manifest.input` was read from, and whether labelled images showed that it is right."""
+
+    source: Sentence
+    is_checked: bool = False
+
+    def checked(self, images: int) -> Preprocessing:
+        """Return the same of a preprocessing that this number of labelled images showed to be right."""
+        return Preprocessing(source=f"{self.source}; checked on {images} images", is_checked=True)
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its weights, what it takes, what it answers, what it costs, and where it came from.
 
@@ -67,6 +78,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     text that came with the weights. origin: the folder or collection that it came from, whose later models join its
     family. head: None if the weights' own last layer answers. derived_from: None unless
     `jetsel models optimize` made it. precision_choice: None unless it was pulled as the faster one of two precisions.
+    preprocessing: None if jetsel prepared the model itself, as it does those that it ships or pulls.
     """
 
     name: Name
@@ -90,6 +102,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     head: Head | None = None
     derived_from: DerivedFrom | None = None
     precision_choice: PrecisionChoice | None = None
+    preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
         if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
@@ -123,6 +136,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         head = [] if self.head is None else [self.head.sha256]
         plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head])
         return hashlib.sha256(plain).hexdigest()
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether its preprocessing was described and never checked."""
+        return self.preprocessing is not None and not self.preprocessing.is_checked
 
     @property
     def cost_ms(self) -> float:

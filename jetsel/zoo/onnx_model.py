@@ -1,4 +1,4 @@
-"""Read an ONNX file with the onnx package: whether it holds all of its weights, and how many; give it another output.
+"""Read an ONNX file with the onnx package, take in weights from beside it, count them; put nodes at its two ends.
 
 Only the commands that add or verify a model do so: no process that serves imports the onnx package.
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
 _ORT_FORMAT = b"ORTM"  # ONNX Runtime reads a file with this mark (its ort.fbs) by other rules, whatever its name says
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
@@ -44,20 +44,35 @@ _WHOLE_NUMBERS = {4, 5, 6, 7, 8, 9, 12, 13}  # of TensorProto.DataType: shapes, 
 
 
 def read_model(path: Path) -> ModelProto:
-    """Return the model in an ONNX file that holds all of its weights; raises ManifestError."""
+    """Return the model in an ONNX file, with its weights; see read_whole."""
+    return read_whole(path)[0]
+
+
+def read_whole(path: Path) -> tuple[ModelProto, tuple[str, ...]]:
+    """Return the model in an ONNX file, and the names of the files beside it whose weights were taken in.
+
+    Raises ManifestError.
+    """
     try:
         content = read_bounded(path, MAX_WEIGHTS_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the ONNX file") from error
-    return model_in(content, str(path), path.parent)
+    model = _parsed(content, str(path))
+    return model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
 
 
-def model_in(content: bytes, name: str, folder: Path | None = None) -> ModelProto:
-    """Return the model that a file's bytes are, called `name` in messages; folder: the file's, if it is known.
+def model_in(content: bytes, name: str) -> ModelProto:
+    """Return the model that a file's bytes are, called `name` in messages.
 
     Raises ManifestError if they are no ONNX file, or refer to another file: sha256 would say nothing of the weights
     there, and ONNX Runtime would open whatever path the file names.
     """
+    model = _parsed(content, name)
+    _take_in(model, name, None, 0)
+    return model
+
+
+def _parsed(content: bytes, name: str) -> ModelProto:
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -70,21 +85,43 @@ def model_in(content: bytes, name: str, folder: Path | None = None) -> ModelProt
             (kind, repair) for start, kind, repair in _KINDS if re.match(start, content[:512], re.DOTALL)
         )
         raise ManifestError(f"{name}: not an ONNX file but {kind}: {repair.replace('FILE', name)}")
-    for message in _messages(model):
-        if isinstance(message, onnx.TensorProto) and (message.external_data or message.data_location):
-            raise ManifestError(f"{name}: its weights are in another file{_where(message, name, folder)}")
     return model
 
 
-def _where(tensor: Any, name: str, folder: Path | None) -> str:
-    """Return where the numbers of a tensor are that are in another file, and the repair."""
-    place = Path(next((entry.value for entry in tensor.external_data if entry.key == "location"), ".."))
-    if ".." in place.parts or place.is_absolute():
-        return " outside of its folder: export it as one file"
-    if folder is None or not (folder / place).is_file():
-        return f", {place}, which is not beside it: copy it there, or export the model as one file"
-    command = f"import onnx; onnx.save(onnx.load({name!r}), 'whole.onnx')"
-    return f', {place}, which its hash does not cover: run python3 -c "{command}", and add whole.onnx'
+def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
+    """Put numbers that are in other files into their tensors; return the names of the files.
+
+    folder: which holds all of them, None if none may be read. most_bytes: of all the numbers. Raises ManifestError,
+    also for a link, which may lead out of the folder.
+    """
+    from onnx import TensorProto
+
+    files: dict[str, bytes] = {}
+    for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
+        if not tensor.external_data and not tensor.data_location:
+            continue
+        said = {entry.key: entry.value for entry in tensor.external_data}
+        place = said.get("location", "/")
+        if folder is None or Path(place).name != place or (folder / place).is_symlink():
+            where = "read only as the model is added, from its own folder and through no link"
+            raise ManifestError(f"{name}: its weights are in another file, which is {where}: export it as one file")
+        try:
+            if place not in files:
+                files[place] = read_bounded(folder / place, MAX_WEIGHTS_BYTES)
+            start = int(said.get("offset", 0))
+            end = start + int(said.get("length", len(files[place]) - start))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "its place there is no number"
+            repair = "copy that file there, or export the model as one file"
+            raise ManifestError(f"{name}: its weights are in {place} beside it: {reason}: {repair}") from None
+        most_bytes -= end - start
+        if not 0 <= start <= end <= len(files[place]) or most_bytes < 0:
+            reason = "exceed the 2 GB of an ONNX file" if most_bytes < 0 else f"end before {place} does: copy it again"
+            raise ManifestError(f"{name}: its weights {reason}")
+        tensor.raw_data = files[place][start:end]
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
+    return tuple(files)
 
 
 def parameters(model: ModelProto) -> int:
@@ -94,31 +131,70 @@ def parameters(model: ModelProto) -> int:
     return sum(math.prod(tensor.dims) for tensor in weights if tensor.data_type not in _WHOLE_NUMBERS)
 
 
-def with_output(model: ModelProto, tensor: str, name: str, put_behind: Sequence[str] = ()) -> bytes:
-    """Return a file of the model with another output, called `name`: `tensor`, (n, classes) float32.
+class Step(NamedTuple):
+    """A node to put in: its operator, its attributes, and its second input if that is constant, float32."""
 
-    put_behind: the operators that make it so, Cast and Flatten, see GraphEnds.put_behind.
-    """
-    from onnx import ModelProto, TensorProto, helper
+    kind: str
+    attributes: Mapping[str, Any] = {}
+    constant: Sequence[Any] | float | None = None
 
-    changed = ModelProto()
-    changed.CopyFrom(model)
-    steps = put_behind or (("Identity",) if tensor != name else ())
-    if steps:  # another tensor may have the name
-        for names in (names for node in changed.graph.node for names in (node.input, node.output)):
-            names[:] = [f"{name}.before" if one == name else one for one in names]
-        for value in [value for value in changed.graph.output if value.name == name]:
-            changed.graph.output.remove(value)
-        changed.graph.ClearField("value_info")
+
+def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
+    """Return the nodes that make the tensor `last` of the tensor `first`, one behind the other."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    nodes = []
+    for number, step in enumerate(steps, 1):
+        given, made = [first], last if number == len(steps) else f"{last}.{number}"
+        if step.constant is not None:
+            given.append(f"{made}.constant")
+            value = numpy_helper.from_array(np.array(step.constant, np.float32))
+            nodes.append(helper.make_node("Constant", [], given[1:], value=value))
+        nodes.append(helper.make_node(step.kind, given, [made], **step.attributes))
+        first = made
+    return nodes
+
+
+def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str | int]) -> None:
+    """Have a model take float32 images of these sides; the steps make of them what it takes now."""
+    from onnx import TensorProto, helper
+
+    name = input_of(model)
+    (value,) = (one for one in model.graph.input if one.name == name)
+    value.CopyFrom(helper.make_tensor_value_info(f"{name}.image", TensorProto.FLOAT, sides))
+    for place, node in enumerate(chain(steps, value.name, name)):
+        model.graph.node.insert(place, node)
+
+
+def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step]) -> None:
+    """Give a model another output, called `name`, (n, classes) float32, which the steps make of `tensor`."""
+    from onnx import TensorProto, helper
+
+    if steps or tensor != name:
+        for names in (names for node in model.graph.node for names in (node.input, node.output)):
+            names[:] = [f"{name}.before" if one == name else one for one in names]  # another tensor may have the name
+        for value in [value for value in model.graph.output if value.name == name]:
+            model.graph.output.remove(value)
+        model.graph.ClearField("value_info")
         tensor = f"{name}.before" if tensor == name else tensor
-    for number, kind in enumerate(steps, 1):
-        made = name if number == len(steps) else f"{name}.{kind}"
-        to = TensorProto.FLOAT if kind == "Cast" else None  # None is left out
-        changed.graph.node.append(helper.make_node(kind, [tensor], [made], to=to))
-        tensor = made
-    changed.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "classes"]))
-    content: bytes = changed.SerializeToString()
-    return content
+        model.graph.node.extend(chain(steps or [Step("Identity")], tensor, name))
+    model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "classes"]))
+
+
+def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
+    """Take away a model's other outputs, and the nodes that nothing needs then: TensorRT refuses many."""
+    from onnx import NodeProto
+
+    outputs = [value for value in model.graph.output if value.name in names]
+    model.graph.ClearField("output")
+    model.graph.output.extend(outputs)
+    used = {value.name for value in outputs}
+    for node in reversed(list(model.graph.node)):
+        if used.isdisjoint(node.output):
+            model.graph.node.remove(node)
+        else:  # those of its subgraphs read tensors of this graph, too
+            used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
 
 
 def input_of(model: ModelProto) -> str:

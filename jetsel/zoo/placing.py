@@ -23,8 +23,8 @@ from jetsel.base.files import read_bounded, sha256_of
 from jetsel.base.names import RULE, exact
 from jetsel.base.versions import publish, withdraw
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import MAX_BYTES, Manifest
-from jetsel.zoo.store import Family, Model, Zoo
+from jetsel.zoo.manifest import MAX_BYTES, Manifest, manifest_of
+from jetsel.zoo.store import STARTER, Family, Model, Zoo, planned_folders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,11 +156,30 @@ def put(
     (work / manifest.labels).write_bytes(labels)
     for name, content in others.items():
         (work / name).write_bytes(content)
-    (work / target.name).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+    _write(work / target.name, manifest)
     new = [name for name in manifest.files if not _is_same(work / name, folder / name)]
     old = () if replaced is None else replaced.manifest.files
     publish(work, [*new, target.name], old)
     return target
+
+
+def rewrite(model: Model, **changes: Any) -> Model:
+    """Change what a model's manifest says, at once; its files stay. Raises ManifestError; then nothing has changed."""
+    if model.directory.resolve() == STARTER.resolve():
+        raise ManifestError(f"{model.manifest.name} ships with jetsel and cannot be changed: add a copy of it instead")
+    if model.directory in planned_folders():
+        raise ManifestError(
+            f"{model.manifest.name} came with a fleet's plan: change it where its family is published from"
+        )
+    changed = Model(manifest_of(msgspec.to_builtins(model.manifest), **changes), model.manifest_path)
+    with working_folder(model.directory) as work:
+        _write(work / model.manifest_path.name, changed.manifest)
+        publish(work, [model.manifest_path.name])
+    return changed
+
+
+def _write(path: Path, manifest: Manifest) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
 
 
 def take_out(model: Model) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.engines.hosting.link import LinkBrokenError
-from jetsel.engines.hosting.process import HostProcess, HostStart
+from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX
 from tests.doubles.interpreter import make_interpreter
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jetsel.base.config_text import parse
+from jetsel.base.config import parse
 from jetsel.power.finding import find
 from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221, write_words
 

@@ -74,7 +74,7 @@ def test_a_message_counts_once_and_holds_the_pixels_of_its_image_and_of_each_box
     assert "fewer boxes" in reply["message"]
     status = peer.status()
     assert status["requests"]["ok"] == 12
-    assert (status["queue"]["bytes"], status["queue"]["pixels"], status["queue"]["clients"]) == (0, 0, [])
+    assert (status["queue"]["bytes"], status["queue"]["pixels"]) == (0, 0)
 
 
 def test_who_asks_while_a_message_has_many_boxes_is_answered_between_them(start: Start, connect: Connect) -> None:

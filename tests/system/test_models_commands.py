@@ -11,11 +11,14 @@ import onnx
 import onnxruntime
 import pytest
 
+from jetsel.artefact.installed import install
 from jetsel.zoo import scan, verify
 from tests.contract.tiny import PIXELS, matrix_model
 from tests.system.command import jetsel
 from tests.system.daemons import Connect, Start
 from tests.system.test_calibrate import configured, put
+from tests.unit.daemon.families import calibration_of
+from tests.unit.zoo.lights import lights, put_light_model
 
 PLAIN = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
 
@@ -111,3 +114,40 @@ def test_what_is_missing_is_named_before_anything_is_made(
     done = jetsel(*command(home, "--method", method, *more, model="xs"))
     assert done.returncode != 0
     assert said in " ".join(done.stderr.split())
+
+
+def test_a_model_whose_preprocessing_is_corrected_is_calibrated_again_before_it_is_used(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    for name in ("small", "large"):
+        put_light_model(tmp_path / "models", name, "ultralytics" if name == "large" else "keras-tf", is_doubted=True)
+    folders = f'paths = ["{tmp_path}/models"]\ncalibrations = "{tmp_path}/calibrations"\n'
+    owners, figures = tmp_path / "calibrations", {"mean_ms": 1.0, "mean_mj": None, "runs": {}}
+    points = {f"single:{name}": figures | {"top1": top1} for name, top1 in (("small", 0.8), ("large", 0.9))}
+    made = calibration_of(tmp_path / "models", "lights", parts={}, figures=points, default_policy="single:large")
+    install(made, owners, "lights")
+    daemon = start(f"[models]\nstarter = false\n{folders}")
+    peer, bright = connect(daemon), (lights(tmp_path / "images", 2) / "bright" / "001.png").read_bytes()
+    dark = (tmp_path / "images" / "dark" / "000.png").read_bytes()
+    answer = peer.classify(dark)
+    assert (answer["model"], answer["label"]) == ("large", "bright"), "it takes everything for bright"
+    done = jetsel("models", "set", "large", "--like", "keras-tf", "--config", daemon.config)
+    assert done.returncode == 0, done.stderr
+    assert "run `jetsel calibrate IMAGES`" in done.stdout
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    assert [(peer.classify(one)["model"], peer.classify(one)["label"]) for one in (dark, bright)] == [
+        ("small", "dark"),
+        ("small", "bright"),
+    ]
+    (family,) = peer.status()["families"]
+    assert (family["default_policy"], family["not_calibrated"]) == ("single:small", ["large"])
+    assert "model large has changed. Run `jetsel calibrate IMAGES`" in family["calibration"]
+    assert "model large has changed. Run `jetsel calibrate IMAGES`" in daemon.log.read_text()
+    listed = jetsel("models", "list", "--json", "--config", daemon.config)
+    assert json.loads(listed.stdout)["families"][0]["not_calibrated"] == ["large"]
+    assert peer.classify(dark, model="large")["label"] == "dark"
+    done = jetsel("calibrate", lights(tmp_path / "photos", 80), "--config", daemon.config, "--force")
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    (family,) = peer.status()["families"]
+    assert (family["not_calibrated"], family["calibration"][:8]) == ([], "number 2")

@@ -52,8 +52,16 @@ def test_every_policy_answers(peer: Peer, jpeg: bytes) -> None:
         answer = peer.classify(jpeg, policy=policy)
         assert answer["type"] == "answer", answer
         assert answer["policy"] == policy
-        reads = policy.startswith("chain")
+        reads = policy.startswith(("chain", "deadline"))  # that which goes by time may take a point of the chain
         assert (answer["stages_ms"]["features"] is not None) == reads
+
+
+def test_points_of_the_chain_meet_requirements_and_deadlines(peer: Peer, jpeg: bytes) -> None:
+    wanted = peer.classify(jpeg, least_accuracy=0.53, explain=True)  # by day and night: cascades reach 0.50
+    assert wanted["stages_ms"]["features"] is not None
+    assert "chain" in str(wanted["explanation"])
+    timed = peer.classify(jpeg, policy="deadline", deadline_ms=5000.0, explain=True)
+    assert timed["operating_point"].startswith("chain")
 
 
 GOOD = {"v": 1, "type": "classify", "id": "x"}

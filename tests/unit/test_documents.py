@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import typer
 
-from jetsel.base.config_text import SECTIONS, parse
+from jetsel.base.config import SECTIONS, parse
 from jetsel.base.sections import decode
 from jetsel.cli.app import app
 from jetsel.cli.configuration import addon_sections

@@ -16,10 +16,10 @@ from calibration.papers.mdinference.networks import Network, RecordedTimes
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
-from jetsel.edge.messages import AFTER_S, REFRESH_S, AskResult, Remote, State
+from jetsel.edge.messages import AFTER_S, FEWEST, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
 from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
-from jetsel.edge.server import FEWEST, Server
+from jetsel.edge.server import Server
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
@@ -189,7 +189,7 @@ class _RecordedRunner(EdgeRunner):
 
 
 class _RecordedEdge:
-    """An edge server that answers from the recording. See EdgeServers."""
+    """An edge server that answers from the recording. See jetsel.edge.runner.Edge."""
 
     def __init__(self, device: SimulatedDevice, models: Mapping[str, Remote]) -> None:
         """Be connected to: each model is tried."""
@@ -202,15 +202,15 @@ class _RecordedEdge:
         self._look([self._tried(name, models[name].probe) for name in models for _ in range(tries)], is_new=True)
 
     def server(self, model: str) -> Server:  # noqa: ARG002  # there is one
-        """See EdgeServers."""
+        """See jetsel.edge.runner.Edge."""
         return self._server
 
     def unavailable(self, model: str) -> str | None:
-        """See EdgeServers."""
+        """See jetsel.edge.runner.Edge."""
         return self._server.unavailable(model)
 
     def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
-        """See EdgeServers; the answer comes once network and server have taken their times."""
+        """See jetsel.edge.runner.Edge; the answer comes once network and server have taken their times."""
         world, number = self._device.world, next(self._numbers)
         seen = world.recording.prediction(model, self._device.image, world.temperatures.get(model, 1.0))
         result = self._result(model, len(photograph.payload), number)
@@ -223,7 +223,7 @@ class _RecordedEdge:
         return number
 
     def cancel(self, number: int) -> None:
-        """See EdgeServers; the answer is still read, and tells how long it took."""
+        """See jetsel.edge.runner.Edge; the answer is still read, and tells how long it took."""
         self._under_way.pop(number, None)
 
     def _arrive(self, model: str, answer: EdgeAnswer) -> None:

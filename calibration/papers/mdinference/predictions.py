@@ -80,7 +80,8 @@ def predictions(
     if unknown := sorted(set(config.edge.models) - set(found.models)):
         raise ConfigError(f"edge.models.{unknown[0]}: {recording} has no model of that name")
     sizes, sides_px = _sizes(found.paths, limits)
-    offered = catalogue(list(here), calibration)
+    policies_here = catalogue(list(here), calibration)
+    offered = {name: policy for name, policy in policies_here.items() if not policy.features}  # none are recorded here
     points = points_here(offered, calibration, here)
     rows = []
     for text in networks:

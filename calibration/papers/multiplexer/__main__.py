@@ -23,23 +23,25 @@ from calibration.papers.multiplexer.local import PAPER, REFITS, figure_1, local,
 from calibration.papers.multiplexer.policies import BESIDE, as_in_the_paper, at_equal_time, break_even
 from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table, written
+from calibration.papers.taylor.clock import Clock
 from calibration.starter.calibrate import of_the_day
 from jetsel.calibrate.record import TimingPlan
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
 from jetsel.zoo import STARTER, scan
 
-TIMED = TimingPlan(images=60)
+TIMED = TimingPlan(images=1)  # times are the clock's
 
 
 def judged(name: str, models: Path, fit_images: Path, test_images: Path, work: Path) -> str:
-    """Fit the multiplexer and the cascade, and judge: all tables of one family. Times are those of the fit images."""
+    """Fit the multiplexer and the cascade, and judge: all tables of one family. Times are processor times."""
     family = of_the_day(scan([models]).families[name])
     fit, test = (
         recorded(family, images, work / f"{name}-{what}.sqlite", TIMED)
         for what, images in (("fit", fit_images), ("test", test_images))
     )
-    test = replace(test, costs_ms=fit.costs_ms)
+    costs_ms = Clock(family, fit, work / f"{name}-times.json").models_ms()
+    fit, test = (replace(one, costs_ms=costs_ms) for one in (fit, test))
     learned = taught(fit, [KIND[one] for one in (NAME, BESIDE)])
     operations = {model.manifest.name: facts_of(model).operations or 0 for model in family.models}
     counted = f"{name}, fitted on {len(fit.classes)} images, {len(test.classes)} others"

@@ -35,6 +35,8 @@ from jetsel.premodel import worthiest
 from jetsel.zoo import Family
 
 BESIDE = "beside the best mix of two models in its time, points | beside the cascade in its time, points"
+FREE = f"{EMBEDDING}, as if it were free"
+LEVELS = ("KNN", "decision tree", "forest")  # of Figure 10
 YES = 0.5  # a link says yes to an image if it is likelier than this that its model is the optimum
 
 
@@ -44,9 +46,8 @@ def alternatives(study: Study, network: Family | None) -> Iterator[str]:
     counted = f"{study.family.name}, {len(study.right)} images, {len(study.test.classes)} others"
     columns = f"technique | reads | wish | top-1 % | ms | {BESIDE} | setting"
     yield table(f"{counted}: Figure 9, one technique", columns, list(compared.figure_9()))
-    yield table(
-        f"{counted}: Figure 10, one technique for each level", f"mix | top-1 % | ms | {BESIDE}", [*compared.figure_10()]
-    )
+    columns = "technique | link | says yes, % | right yes or no, % | the commoner of both, %"
+    yield table(f"{counted}: Figure 10, one technique for each level", columns, list(compared.figure_10()))
     columns = "links | top-1 % | least to most of ten folds | mean ms | in doubt, %"
     yield table(f"{study.family.name}, {len(study.right)} images, k = {PAPER_K}: Figure 11", columns, _figure_11(study))
 
@@ -75,23 +76,27 @@ class Compared:
             if technique.reads not in self._seen:
                 continue
             found, chooser_ms = self._tuned(technique, study.right)
-            for wish in self._wishes:
-                place = wish.chosen(self._priced(found.held_out, study.right, chooser_ms), rival)
-                seen = self._priced(found.others, study.test.right, chooser_ms)[place]
-                yield f"{technique.name} | {technique.reads} | {wish.name} | {self._beside(seen)} | {found.setting}"
+            costs = {technique.reads: chooser_ms} | ({FREE: 0.0} if technique.reads == EMBEDDING else {})
+            for (reads, cost_ms), wish in itertools.product(costs.items(), self._wishes):
+                place = wish.chosen(self._priced(found.held_out, study.right, cost_ms), rival)
+                seen = self._priced(found.others, study.test.right, cost_ms)[place]
+                yield f"{technique.name} | {reads} | {wish.name} | {self._beside(seen)} | {found.setting}"
 
     def figure_10(self) -> Iterator[str]:
-        """Yield a row for each mix X.Y.Z: the first level that calls its model the optimum; in doubt the largest."""
+        """Yield a row for each technique and link: how often it calls the link's model the optimum, and rightly."""
         study, links = self._study, self._study.links(-1.0)[:PAPER_LINKS]
-        votes = optimum_votes(study.right[:, links], study.costs_ms[links])
-        asked = {one.name: one for one in techniques() if one.name in ("KNN", "decision tree", "SVM")}
-        yes = {name: self._tuned(one, votes)[0].others > YES for name, one in asked.items()}
-        chooser_ms, order = study.clock(), [*links, len(study.costs_ms) - 1]
-        for mix in itertools.product(yes, repeat=len(links)):
-            says = np.stack([yes[name][:, level] for level, name in enumerate(mix)], axis=1)
-            column = np.array(order)[np.where(says.any(axis=1), says.argmax(axis=1), len(links))]
-            right = study.test.right[np.arange(len(column)), column]
-            yield f"{'.'.join(mix)} | {self._beside(Outcomes(right, study.costs_ms[column] + chooser_ms))}"
+        known, other = (
+            optimum_votes(one.right[:, links], study.costs_ms[links]) for one in (study.recording, study.test)
+        )
+        for technique in techniques():
+            if technique.name in LEVELS and technique.reads == ALL:
+                yes = self._tuned(technique, known)[0].others > YES
+                agrees, commoner = (yes == other).mean(axis=0), np.maximum(other.mean(axis=0), 1 - other.mean(axis=0))
+                for place, link in enumerate(links):
+                    yield (
+                        f"{technique.name} | {study.recording.models[link]} | {100 * yes[:, place].mean():.1f} | "
+                        f"{100 * agrees[place]:.1f} | {100 * commoner[place]:.1f}"
+                    )
 
     def _tuned(self, technique: Technique, due: NDArray[np.bool_]) -> tuple[Tuned, float]:
         known, others, chooser_ms = self._seen[technique.reads]

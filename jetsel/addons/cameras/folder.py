@@ -13,7 +13,7 @@ import numpy as np
 from jetsel import image
 from jetsel.addons.cameras.source import SourceGoneError
 from jetsel.base.errors import JetselError
-from jetsel.image.file_names import SUFFIXES, system_kind
+from jetsel.base.names import SUFFIXES, system_kind
 
 _LOOK_S = 0.2
 _PAUSES = 10  # a look at a large folder is followed by a pause of this many times its duration

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from jetsel.base import files
 from jetsel.base.errors import BadRequestError, ConfigError, ImageTooLargeError
-from jetsel.base.names import exact, folder_name
-from jetsel.image.file_names import SUFFIXES, system_kind
+from jetsel.base.names import SUFFIXES, exact, folder_name, system_kind
 
 Verdict = Literal["right", "wrong", "discard"]
 DISCARDED = ".discarded"  # calibrations pass hidden folders over

@@ -19,7 +19,7 @@ from jetsel.addons.cameras.region import Region
 from jetsel.addons.cameras.source import source_of
 from jetsel.base.errors import ConfigError
 from jetsel.base.files import read_secret
-from jetsel.base.names import topic_name
+from jetsel.base.names import digest_of, exact
 
 _PORT, _TLS_PORT = 1883, 8883  # of MQTT
 ONLY = ""  # the name of a region that is its camera's only one
@@ -109,3 +109,14 @@ def _secret_path(name: str | None) -> Path | None:
             f"LoadCredential={name}:/etc/jetsel/{name} in the unit, or a path"
         )
     return Path(folder, name)
+
+
+def topic_name(name: str) -> str:
+    """Return a name for a topic of MQTT, of letters, digits, _ and - alone.
+
+    A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
+    plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
+    """
+    same = exact(name)
+    bare = re.sub(r"[^A-Za-z0-9_-]+", "_", same).strip("_")
+    return bare if bare and same.isascii() else "_".join(filter(None, (bare, digest_of(same))))

@@ -17,7 +17,7 @@ import numpy as np
 
 from jetsel import image
 from jetsel.base.errors import ConfigError, JetselError
-from jetsel.image.file_names import SUFFIXES
+from jetsel.base.names import SUFFIXES
 from jetsel.image.limits import check_pixels
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV

@@ -15,9 +15,6 @@ MAY_LOSE_POINTS = 0.5  # of accuracy
 SURELY_LOST = 2.0  # times that: what may be lost by the lower end of the interval
 LEAST_SAVING = 0.05  # of time or energy: clocks, meters and folds make a policy seem to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
-LUCK = 1.5
-"""Standard errors: the cheapest of many points that seem accurate enough has had luck. With these, and each point's
-accuracy smoothed over its neighbours, few draws lose too much (`python -m calibration.decisions` counts them)."""
 LEAST_OF_A_KIND = 100  # images: of fewer, it is not asked whether accuracy is kept among them alone
 SPARE = 0.5  # standard errors: of accuracy kept by so much here the odds are two to one that it is kept elsewhere
 
@@ -121,10 +118,11 @@ class Goal:
     def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
         """Return the place of the cheapest point that keeps the reference's accuracy, None if none surely does.
 
-        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, less
-        what may be luck, but need not be better than the reference for that. And it surely loses at most twice as much:
-        a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). If images are of several
-        sizes, it does so among each.
+        points: in the order of their costs, so that neighbours are much alike. It loses at most `may_lose_points`, and
+        surely at most twice as much: a test of non-inferiority (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). The
+        cheapest of many has had luck, so that test looks at the mean of each point and its neighbours, and few
+        draws lose too much (`python -m calibration.decisions` counts them). If images are of several sizes, it keeps
+        both among each.
         """
         accuracy, cost = self._figures(points)
         keeps = self._as_accurate(points, reference)
@@ -141,8 +139,7 @@ class Goal:
         smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
-        keeps = gain + margin >= np.minimum(LUCK * error, margin)
-        kept: NDArray[np.bool_] = keeps & (smooth + SURELY_LOST * margin >= SURE * error)
+        kept: NDArray[np.bool_] = (gain >= -margin) & (smooth + SURELY_LOST * margin >= SURE * error)
         return kept
 
     def within_limits(self, points: Sequence[Outcomes]) -> int:

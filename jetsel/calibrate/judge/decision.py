@@ -13,7 +13,7 @@ from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.calibrate.record.replay import Run, replay_all
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL, catalogue, no_such
-from jetsel.site.family_calibrations import Incumbent
+from jetsel.site.site import Incumbent
 
 Runs = Mapping[str, Run]
 Points = Mapping[str, Sequence[Outcomes]]

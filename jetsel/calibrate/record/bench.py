@@ -80,7 +80,8 @@ class RecordOptions:
     """How to record. workers: threads that decode and infer; opened: the meter, if any; sysfs: as [power] has it.
 
     features_px: the pixels of a photograph that features see at most. kept: models that are
-    recorded to the end, even if a cheaper one makes them superfluous.
+    recorded to the end, even if a cheaper one makes them superfluous. unproven: models whose preprocessing is compared
+    with other ways first.
     """
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
@@ -91,6 +92,7 @@ class RecordOptions:
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
     kept: frozenset[str] = frozenset()
+    unproven: frozenset[str] = frozenset()
 
 
 class RecordedCut(NamedTuple):

@@ -17,7 +17,7 @@ from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.contents import Task
 from jetsel.calibrate.record.cuts import Shown, TooSmallError, show
 from jetsel.calibrate.record.database import Store
-from jetsel.engines import Engine, EngineFailedError
+from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features.near_duplicates import perceptual_hash
 from jetsel.zoo import Family
 
@@ -69,6 +69,11 @@ class Examiner:
         missing = [name for name in task.missing if name not in self.dropped]
         return Examined(facts, {name: self._ask(name, shown.photograph) for name in missing})
 
+    def infer(self, name: str, batch: NDArray[np.float32]) -> Output:
+        """Let one model answer, as soon as its engine is free."""
+        with self._free[name]:
+            return self._engines[name].infer(batch)
+
     def _facts(self, shown: Shown, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
         features = shown.extract(self._limits, self._features_px)
@@ -84,8 +89,7 @@ class Examiner:
     def _ask(self, name: str, photograph: image.Photograph) -> Said:
         began = time.perf_counter()
         batch = image.model_input(photograph, self._specs[name])
-        with self._free[name]:
-            output = self._engines[name].infer(batch)
+        output = self.infer(name, batch)
         self.taken_ms[name].append((time.perf_counter() - began) * 1e3)
         logits, cheapest = _halved(name, output.logits[0]), self._family.models[0].manifest
         if name != cheapest.name or cheapest.embedding_width is None:

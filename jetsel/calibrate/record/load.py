@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import count_reasons
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times, kinds_of_size
 from jetsel.features import NAMES
 from jetsel.features.near_duplicates import groups
-from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, Model
 
 
@@ -40,6 +40,8 @@ def load(
     with opened_to_read(path, family) as file:
         _refuse_others(file, path, wanted)
         dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
+        notes = dict(file.execute("SELECT identity, value FROM meta JOIN models ON key = 'preprocessing ' || identity"))
+        doubts = {name: notes[identity] for name, identity in wanted.items() if notes.get(identity)}
         wanted = {name: identity for name, identity in wanted.items() if name not in dropped}
         times = _times(file, path, tuple(wanted))
         names = tuple(times.costs_ms)
@@ -61,7 +63,7 @@ def load(
             groups=groups(np.array([row[3] for row in rows], np.int64)),
             paths=tuple(row[1] for row in rows),
         )
-        (features_px,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
+        (pixels,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
         hashes = dict(file.execute("SELECT id, source FROM photographs"))
     learned = learned_share(
@@ -70,7 +72,7 @@ def load(
     skipped = count_reasons([reason for _, reason in left_out])
     identities = {name: wanted[name] for name in names}
     return LoadedRecording(
-        recording, times, skipped, left_out, identities, int(features_px), family.name, labels_from, learned, dropped
+        recording, times, skipped, left_out, identities, int(pixels), family.name, labels_from, learned, dropped, doubts
     )
 
 

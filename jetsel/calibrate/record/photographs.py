@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
-from jetsel.base.names import NumberByName, exact, folder_name
+from jetsel.base.names import BY_SYSTEMS, LeftOut, NumberByName, exact, folder_name
 from jetsel.calibrate.listing import folders_in, images_below, left_out_lines, usable
 from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of, with_sizes
-from jetsel.image.file_names import BY_SYSTEMS, LeftOut
 from jetsel.zoo import Labels
 
 ClassOf = Callable[[str], int | None]

@@ -19,6 +19,7 @@ import cv2
 
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import count_reasons
 from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
@@ -28,9 +29,9 @@ from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.calibrate.record.examine import Examined, Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
+from jetsel.calibrate.record.preprocessing import MOST_IMAGES, MOST_WAYS, check_models
 from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
 from jetsel.engines import Backends, Engine, warm_up
-from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, verify
 
 
@@ -154,7 +155,9 @@ def record(
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
-            first = {} if announce is None or not tasks else _examine_first(tasks, examiner, options.workers, announce)
+            first = {} if announce is None or not tasks else _examine_first(tasks, examiner, options, announce)
+            unproven = [model for model in served if model.manifest.name in options.unproven]
+            check_models(unproven, found.photographs, examiner, options.limits, workers)
             recorded = _examine_all(store, tasks, first, examiner, workers, options.kept)
             finished = not halt.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
@@ -170,16 +173,19 @@ def record(
 
 
 def _examine_first(
-    tasks: list[Task], examiner: Examiner, threads: int, announce: Callable[[RecordingPlan], None]
+    tasks: list[Task], examiner: Examiner, options: RecordOptions, announce: Callable[[RecordingPlan], None]
 ) -> dict[str, Examined | str]:
     """Examine a few images and announce how long all take by them; return what was seen of them, by key."""
+    threads = options.workers
     began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
         seen = list(pool.map(examiner, first))
     examined = sum(not isinstance(one, str) for one in seen)
     recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks)
     models = {name for task in tasks for name in task.missing}
-    announce(RecordingPlan(len(tasks), len(models), 2 * recording_s))  # timing has as long as recording
+    compared_ms = sum(median(ms) for name, ms in examiner.taken_ms.items() if name in options.unproven and ms)
+    comparing_s = compared_ms / 1e3 * MOST_IMAGES * MOST_WAYS / threads
+    announce(RecordingPlan(len(tasks), len(models), 2 * recording_s + comparing_s))  # timing takes as long as recording
     return {task.key: one for task, one in zip(first, seen, strict=True)}
 
 

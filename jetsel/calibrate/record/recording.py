@@ -224,7 +224,8 @@ class LoadedRecording:
     features_px: the pixels of a photograph that its features saw at most. skipped: kind of reason -> files left out.
     left_out: each of them, its path and the whole reason. labels_from: the model whose answers are the classes, None
     if they are the owner's labels. learned: share of the images that heads were trained on.
-    recording.costs_ms are the times'. dropped: models that were recorded no further, and why.
+    recording.costs_ms are the times'. dropped: models that were recorded no further, and why. doubts: models whose
+    preprocessing is surely wrong, and the repair.
     """
 
     recording: Recording
@@ -237,6 +238,7 @@ class LoadedRecording:
     labels_from: str | None
     learned: float = 0.0
     dropped: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def learned_share(self) -> str:

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from jetsel.calibrate.record.database import Store
 
-Phase = Literal["reading", "recording", "timing", "metering"]
+Phase = Literal["reading", "comparing", "recording", "timing", "metering"]
 
 Tell = Callable[[str, int, int], None]
 """Told which phase it is, how many are done, and of how many."""

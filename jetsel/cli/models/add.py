@@ -10,36 +10,26 @@ import typer
 
 from jetsel.base.names import RULE, path_text, plain_name
 from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace, size, triple
+from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
 from jetsel.cli.options import ConfigFile, Json
-
-Interpolation = Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"]
-
-
-def _checked(onnx: Path) -> Path:
-    """Return the path of a model; raises ManifestError, before other options are missed, if the file is none."""
-    from jetsel.zoo.onnx_model import read_model
-
-    read_model(onnx)
-    return onnx
 
 
 def add(
-    onnx: Annotated[
+    path: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE.onnx", help="ONNX file with its weights inside.", callback=_checked, is_eager=True
-        ),
+        typer.Argument(metavar="FILE.onnx|FOLDER", help="ONNX file, or a folder with one and what describes it."),
     ],
     labels: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="FILE",
             help="Class names in the order of the outputs: one on each line, numbered or not, JSON, a Python list, or "
-            "another model's labels file.",
+            "another model's labels file (default: those that the model's file or one beside it has).",
         ),
-    ],
-    mean: Annotated[str, typer.Option(metavar="A,B,C", help="Mean of each channel, in units of 0 to 1.")],
-    std: Annotated[str, typer.Option(metavar="A,B,C", help="Standard deviation of each channel, in units of 0 to 1.")],
+    ] = None,
+    like: Like = None,
+    mean: Mean = None,
+    std: Std = None,
     name: Name = None,
     family: FamilyName = None,
     folder: Folder = None,
@@ -48,64 +38,89 @@ def add(
         str | None,
         typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open."),
     ] = None,
-    resize: Annotated[
-        Literal["shorter-side", "stretch"],
-        typer.Option(help="Scale both sides alike and crop, or stretch to the input."),
-    ] = "shorter-side",
-    resize_px: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Shorter side after scaling, before the crop (default: the input's)."),
-    ] = None,
-    interpolation: Annotated[
-        Interpolation,
-        typer.Option(help="Interpolation used in training. The antialiased kinds are those of Pillow and torchvision."),
-    ] = "antialiased-bilinear",
-    crop: Annotated[Literal["center", "none"], typer.Option(help="Part that is kept after scaling.")] = "center",
-    channels: Annotated[Literal["rgb", "bgr"], typer.Option(help="Order of the input's channels.")] = "rgb",
+    resize: Resize = None,
+    resize_px: ResizePx = None,
+    interpolation: Interpolation = None,
+    crop: Annotated[Literal["center", "none"] | None, typer.Option(help="Part that is kept after scaling.")] = None,
+    channels: Channels = None,
     output: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
     ] = None,
+    exclusive: Annotated[
+        bool,
+        typer.Option("--exclusive", help="Take each image to have exactly one class, if the model ends in a sigmoid."),
+    ] = False,
     source: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Origin of the model (default: the file's name).")
     ] = None,
     notice: Annotated[str | None, typer.Option(metavar="TEXT", help="Notice for users of the model.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="IMAGES",
+            exists=True,
+            help="Labelled images, 10 to 100 in a folder for each class, that prove how images are prepared.",
+        ),
+    ] = None,
     replace: Replace = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Check a model by running it, and add it with its labels to a folder that the daemon reads.
 
-    The file is copied. If anything fails, nothing is added.
+    What no option says is read from the ONNX file's metadata and the files beside it: docs/own-models.md. With --check,
+    the model runs on labelled images prepared so and in other known ways, and is refused if another way is surely
+    better. The file is copied. If anything fails, nothing is added.
     """
+    from jetsel.cli.models.checking import proven
     from jetsel.cli.models.placed import place
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
-    from jetsel.zoo.labels import labels_file
+    from jetsel.zoo.conventions import values_of
+    from jetsel.zoo.describing import Said, describe, onnx_in
+    from jetsel.zoo.labels import labels_text
+    from jetsel.zoo.manifest import Preprocessing
 
-    own_name = name or plain_name(onnx.stem)
+    options = (
+        Said(f"--labels {labels}", {"labels": labels and labels_text(labels)}),
+        Said("--mean", {"mean": mean and triple(mean)}),
+        Said("--std", {"std": std and triple(std)}),
+        Said("--input", {"input_px": input_px and size(input_px)}),
+        Said("--resize-px", {"resize_px": resize_px}),
+        Said("--interpolation", {"interpolation": interpolation}),
+        Said("--channels", {"channels": channels}),
+        Said("--crop", {"crop": crop}),
+        Said("--resize", {"resize": resize, "crop": resize and "center"}),
+        Said(f"--like {like}", values_of(like) if like else {}),
+    )
+    onnx = onnx_in(path)
+    found = describe(onnx, options, partial(typer.echo, err=True))
+    stem, title = (onnx.stem, onnx.name) if onnx == path else (path.resolve().name,) * 2
+    own_name = name or plain_name(stem)
     if own_name is None:
-        raise typer.BadParameter(f"{onnx.name}: its name gives none for the model: use --name NAME; {RULE}")
+        raise typer.BadParameter(f"{title}: its name gives none for the model: use --name NAME; {RULE}")
+    classes = path_text(Path(labels.name)) if labels else found.sources["labels"]
+    is_described = {"mean", "std"} <= found.spec.keys()
+    for line in found.lines:
+        typer.echo(line, err=json)
     wanted = ModelDescription(
         name=own_name,
         family=family,
-        likely_family=plain_name(labels.stem),
-        labels=labels_file(labels, partial(typer.echo, err=True)),
-        labels_from=labels,
-        spec={
-            "resize": resize,
-            "interpolation": interpolation,
-            "crop": crop,
-            "channels": channels,
-            "mean": triple(mean),
-            "std": triple(std),
-            "resize_px": resize_px,
-        },
-        input_px=size(input_px) if input_px is not None else None,
-        source=source or f"added from {path_text(Path(onnx.name))}",
+        likely_family=plain_name(labels.stem) if labels else own_name,
+        labels=found.labels,
+        labels_from=labels or onnx,
+        spec=found.spec,
+        preprocessing=None if check and not is_described else Preprocessing(source=found.prepared_by),
+        input_px=found.input_px,
+        source=source or f"added from {path_text(Path(title))}",
         notice=notice,
         version=version,
         output=output,
-        origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {path_text(Path(labels.name))}",
+        exclusive=exclusive,
+        origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
-    place(onnx, wanted, config_file.applied(config), folder, replace=replace, json=json)
+    values = config_file.applied(config)
+    prove = None if check is None else partial(proven, check, values, quiet=json)
+    place(onnx, wanted, values, folder, replace=replace, json=json, check=prove)

@@ -15,7 +15,7 @@ from jetsel.cli.options import print_json
 
 if TYPE_CHECKING:
     from jetsel.base.config import Config
-    from jetsel.zoo.adding import Added, ModelDescription
+    from jetsel.zoo.adding import Added, Check, ModelDescription
 
 
 def checked_name(text: str | None) -> str | None:
@@ -73,7 +73,15 @@ def size(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def put(onnx: Path, wanted: ModelDescription, values: Config, folder: Path | None, *, replace: bool) -> Added:
+def put(
+    onnx: Path,
+    wanted: ModelDescription,
+    values: Config,
+    folder: Path | None,
+    *,
+    replace: bool,
+    check: Check | None = None,
+) -> Added:
     """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError that names the repair."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo.adding import Where, add_model
@@ -81,16 +89,23 @@ def put(onnx: Path, wanted: ModelDescription, values: Config, folder: Path | Non
 
     where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
     threads = values.models.threads
-    return add_model(onnx, wanted, where, lambda weights: try_run(weights, threads), replace=replace)
+    return add_model(onnx, wanted, where, lambda weights: try_run(weights, threads), replace=replace, check=check)
 
 
 def place(
-    onnx: Path, wanted: ModelDescription, values: Config, folder: Path | None, *, replace: bool, json: bool
+    onnx: Path,
+    wanted: ModelDescription,
+    values: Config,
+    folder: Path | None,
+    *,
+    replace: bool,
+    json: bool,
+    check: Check | None = None,
 ) -> None:
     """Add the model in a file as `put` does, and print what was added, how long it takes, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 
-    added = put(onnx, wanted, values, folder, replace=replace)
+    added = put(onnx, wanted, values, folder, replace=replace, check=check)
     manifest = added.model.manifest
     notes = [*added.notes, *notes_of(values, added.model.directory, manifest.family, [manifest.name])]
     if json:
@@ -101,7 +116,7 @@ def place(
             "manifest": str(added.model.manifest_path),
             "classes": added.classes,
         }
-        print_json({**msgspec.to_builtins(manifest), **told, "notes": notes})
+        print_json({**msgspec.to_builtins(manifest), **told, "changes": added.changes, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
@@ -111,7 +126,9 @@ def place(
         f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
-    typer.echo(f"its source: {manifest.source}")
+    for change in added.changes:
+        typer.echo(change)
+    typer.echo(f"its source: {wanted.source}")
     typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jetsel.base.errors import BadImageError, ImageTooLargeError
+from jetsel.base.names import LeftOut, count_reasons
 from jetsel.calibrate.listing import images_below, left_out_lines
-from jetsel.image.file_names import LeftOut, count_reasons
 
 if TYPE_CHECKING:
     from jetsel.image import Limits, Photograph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,8 +19,7 @@ from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plans
 from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError
-from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
+from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, ask_about
 from jetsel.engines.hosting.running import HostedModel, Memory, good
 
 
@@ -38,6 +38,22 @@ def fold(weights: Weights, target: Path) -> None:
     except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(f"{weights.name}: ONNX Runtime does not prepare it for a build: {reason}") from None
+
+
+_OPSETS = {(8, 0): 13, (8, 5): 17, (9, 2): 19, (10, 0): 20, (10, 15): 24}
+"""What each TensorRT and those after it read of ONNX's own operators (docs/operators.md of onnx/onnx-tensorrt)."""
+
+
+def opset_repair(path: Path, tensorrt: str) -> str:
+    """Return what to do about a file that was refused if its opset is later than this TensorRT reads, else nothing."""
+    import onnx  # which no process that serves does
+
+    release = tuple(int(part) for part in re.findall(r"\d+", tensorrt)[:2])
+    reads = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
+    opset = max((one.version for one in onnx.load(str(path)).opset_import if one.domain in ("", "ai.onnx")), default=0)
+    if not 0 < reads < opset:
+        return ""
+    return f"; its opset is {opset}, and TensorRT {tensorrt} reads up to {reads}: export it with opset_version={reads}"
 
 
 def halve(weights: Weights, source: Path, target: Path) -> None:
@@ -145,6 +161,8 @@ class Builder:
                 halve(weights, source, half)
                 notes.append("built from its ONNX file in half precision")
                 reply = ask("build", {**request, "onnx": str(half), "is_half": True})
+            if reply.get("code") == "build-failed":
+                reply["message"] += opset_repair(weights.path, key.tensorrt)
             built = good(weights.name, reply)
             request = plans.load_request(weights, plan, built["sha256"])
             about = good(weights.name, ask("load", {"model": MODEL, **request}))

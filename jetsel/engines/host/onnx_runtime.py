@@ -17,11 +17,9 @@ class OnnxRuntime(Runtime):
         self._onnxruntime = importlib.import_module("onnxruntime")
 
     def describe(self) -> Dict[str, Any]:
-        """See Runtime.describe."""
         return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
 
     def open(self, request: Dict[str, Any], content: bytes) -> Model:
-        """See Runtime.open."""
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1
@@ -48,7 +46,6 @@ class OnnxModel(Model):
         self.max_batch = given.shape[0] if isinstance(given.shape[0], int) else None
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
-        """See Model.run."""
         try:
             found = self._session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above

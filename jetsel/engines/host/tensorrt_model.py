@@ -56,11 +56,9 @@ class ByName:
         ]
 
     def profile(self, name: str) -> Any:
-        """See ByBinding.profile."""
         return self._engine.get_tensor_profile_shape(name, 0)
 
     def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
-        """See ByBinding.enqueue."""
         placed = all(context.set_tensor_address(tensor, address) for tensor, address in addresses.items())
         return bool(placed and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
 
@@ -155,7 +153,6 @@ class TensorRTModel(Model):
         return found["logits"], found.get("embedding"), device_ms
 
     def close(self) -> None:
-        """See Model.close."""
         if self._context is not None:
             self._gpu.scratch.take_back(self._context)
         self._calls = self._context = self._engine = None  # the context before its engine

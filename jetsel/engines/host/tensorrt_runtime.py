@@ -65,7 +65,6 @@ class TensorRTRuntime(Runtime):
             raise Refusal("unsupported", f"TensorRT does not start: {self._log.why()} ({error})") from None
 
     def describe(self) -> Dict[str, Any]:
-        """See Runtime.describe."""
         cuda = ".".join(str(part) for part in self._gpu.cuda.get_version()[:2])
         libraries = {"pycuda": str(self._pycuda.VERSION_TEXT), "cuda": cuda}
         return {"version": str(self._trt.__version__), "libraries": libraries, "gpu": self._gpu.describe()}
@@ -80,7 +79,6 @@ class TensorRTRuntime(Runtime):
         return None if available is None or total is None else total - available
 
     def open(self, request: Dict[str, Any], content: bytes) -> Model:
-        """See Runtime.open."""
         self._log.clear()
         cuda = self._gpu.cuda
         try:
@@ -97,7 +95,6 @@ class TensorRTRuntime(Runtime):
             raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """See Runtime.build."""
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
@@ -109,6 +106,5 @@ class TensorRTRuntime(Runtime):
             raise Refusal("build-failed", f"TensorRT failed: {first_line(error)}") from None
 
     def close(self) -> None:
-        """See Runtime.close."""
         self._runtime = None
         self._gpu.close()

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from jetsel.base.errors import EngineDiedError
 from jetsel.base.events import event
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.link import Stopped
-from jetsel.engines.hosting.process import HostProcess
+from jetsel.engines.hosting.process import HostProcess, Stopped
 from jetsel.engines.hosting.running import good
 
 

@@ -17,10 +17,10 @@ from typing import Any
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import EventFd
-from jetsel.engines.base import EngineFailedError, HostReport, HostState
-from jetsel.engines.hosting.link import LinkBrokenError, LinkTimeoutError, Stopped
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart
+from jetsel.engines.base import EngineFailedError, HostState
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, Deaths, Resident, Residents, Rules
+from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
 
@@ -61,13 +61,13 @@ class Supervisor:
     def _is_awaited(self) -> bool:
         return self._state in ("starting", "restarting")
 
-    def report(self) -> HostReport:
-        """Return the state of the host, and how the last one before it ended."""
+    def report(self) -> HostStatus:
+        """Return the state of the host, and how the last one before it ended; its backend is not named."""
         with self._condition:
             how, when_s = self._last_end or (None, None)
-            ago_s = None if when_s is None else time.monotonic() - when_s
+            ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
             pid = None if self.process is None else self.process.pid
-            return HostReport(self._state, self.down, pid, self._restarts, how, ago_s)
+            return HostStatus("", self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
         """Return the running host, started if none runs; one that is started again is waited for once.

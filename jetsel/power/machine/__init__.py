@@ -1,7 +1,6 @@
 """What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
 
 from jetsel.power.machine.facts import (
-    Battery,
     BoardFacts,
     ClockReading,
     Fact,
@@ -14,7 +13,6 @@ from jetsel.power.machine.facts import (
 from jetsel.power.machine.machine import Machine, look
 
 __all__ = [
-    "Battery",
     "BoardFacts",
     "ClockReading",
     "Fact",

@@ -43,16 +43,6 @@ class ClockReading(Struct, frozen=True, kw_only=True):
         return self.now_mhz / self.highest_mhz
 
 
-class Battery(Struct, frozen=True):
-    """What the board runs from. percent: that is left, of several batteries the mean.
-
-    is_discharging: whether any is being emptied, None if that is not told.
-    """
-
-    percent: float
-    is_discharging: bool | None
-
-
 NOT_KEPT = "not saved with the measurement"
 
 
@@ -63,6 +53,7 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
     highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. slowed: what
     slows the board down, in sentences. alarms: how often each has gone off since the board was started: over-current,
     and low voltage on Orin and later. jtop: the version of jetson-stats that answered, if it was asked.
+    battery_percent: charge, 0 to 100, None without a battery.
     """
 
     board: Fact
@@ -78,7 +69,7 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
     slowed: list[str] = []
     alarms: dict[str, int] = {}
     jtop: Fact = Fact(None, NOT_KEPT)
-    battery: Known[Battery] = Known(None, NOT_KEPT)
+    battery_percent: float | None = None
 
 
 def kept(facts: BoardFacts) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from jetsel.base.errors import pip_install
 from jetsel.power import sysfs
 from jetsel.power.finding import PowerSettings
 from jetsel.power.machine import clocks, throttling
-from jetsel.power.machine.facts import Battery, BoardFacts, Fact, Known
+from jetsel.power.machine.facts import BoardFacts, Fact, Known
 from jetsel.power.sysfs import root_of, text
 
 INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
@@ -158,7 +158,7 @@ class Machine:
             zones_c=throttling.zones_c(self._sysfs),
             slowed=throttling.slowed(self._sysfs),
             alarms=throttling.alarms(self._sysfs),
-            battery=battery(self._sysfs),
+            battery_percent=battery_percent(self._sysfs),
             jtop=Fact(None, seen) if isinstance(seen, str) else Fact(seen.version),
         )
 
@@ -216,23 +216,16 @@ def power_mode(root: Path) -> Fact:
     return Fact(f"{number} {named[1]}" if named else str(number))
 
 
-def battery(root: Path) -> Known[Battery]:
-    """Return the state of the batteries that the board runs from. root: of sysfs.
+def battery_percent(root: Path) -> float | None:
+    """Return the charge of the batteries that the board runs from, 0 to 100, their mean. root: of sysfs.
 
-    `capacity` is 0 to 100, and `status` says Unknown if the driver does not know (kernel documentation,
-    ABI/testing/sysfs-class-power). What has the `scope` Device feeds a mouse or a keyboard, and not the board
+    What has the `scope` Device feeds a mouse or a keyboard, and not the board
     (drivers/power/supply/power_supply_sysfs.c).
     """
     folder = root / "class/power_supply"
-    found = [folder / name for name in sysfs.names(folder) if _feeds_the_board(folder / name)]
-    if not found:
-        return Known(None, "no class/power_supply of type Battery")
-    known = {one: percent for one in found if (percent := sysfs.number(one / "capacity")) is not None}
-    if not known:
-        return Known(None, f"{found[0].name} reports no capacity")
-    states = {sysfs.text(one / "status") for one in known}
-    is_discharging = True if "Discharging" in states else None if states & {"", "Unknown"} else False
-    return Known(Battery(fmean(known.values()), is_discharging))
+    read = [sysfs.number(folder / name / "capacity") for name in sysfs.names(folder) if _feeds_the_board(folder / name)]
+    known = [percent for percent in read if percent is not None]
+    return fmean(known) if known else None
 
 
 def _feeds_the_board(supply: Path) -> bool:

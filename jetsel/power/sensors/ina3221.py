@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from jetsel.power import sysfs
 from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
-from jetsel.power.sensors.rail import Detected, Dropped, opened
+from jetsel.power.sensors.rail import Detected, opened
+from jetsel.wire.power import DroppedRail
 
 # INA3221 data sheet (TI SBOS576): one bit of the bus and of the shunt converter.
 BUS_STEP_V = 8e-3
@@ -45,7 +46,7 @@ def detect(root: Path, labels: Mapping[str, str]) -> Detected:
         if sysfs.is_name(name) and name != NOT_CONNECTED
     )
     nameless = [
-        Dropped(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
+        DroppedRail(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
     ]
     return Detected(rails, (*dropped, *nameless))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import msgspec
+from jetsel.wire.power import DroppedRail
 
 
 class RailError(Exception):
@@ -45,13 +45,6 @@ class Rail(Protocol):
         """Close its files."""
 
 
-class Dropped(msgspec.Struct, frozen=True):
-    """A rail, or what should have been one, or the total, that is not read, and why."""
-
-    name: str
-    reason: str
-
-
 @dataclass(frozen=True)
 class Detected:
     """What looking for one kind of sensor gives.
@@ -61,18 +54,18 @@ class Detected:
     """
 
     rails: tuple[Rail, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedRail, ...] = ()
     total: tuple[str, ...] = ()
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[Dropped, ...]]:
+def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
     """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
     rails: list[Rail] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedRail] = []
     for name, open_rail in wanted:
         try:
             rails.append(open_rail())
         except RailError as error:  # noqa: PERF203  # a few rails, once
-            dropped.append(Dropped(name, str(error)))
+            dropped.append(DroppedRail(name, str(error)))
     return tuple(rails), tuple(dropped)

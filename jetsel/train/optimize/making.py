@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
 from jetsel.base.names import RULE, is_plain
 from jetsel.base.weights import Weights
-from jetsel.engines.headed import with_head
+from jetsel.engines.backends import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash

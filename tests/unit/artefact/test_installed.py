@@ -47,4 +47,4 @@ def test_a_calibration_of_another_family_is_refused(calibration: Calibration, tm
 def test_a_number_that_is_not_there_is_told_with_those_that_are(calibration: Calibration, tmp_path: Path) -> None:
     put(calibration, tmp_path, "May")
     with pytest.raises(CalibrationError, match="no calibration number 7: there are 0, 1"):
-        rollback(tmp_path, "animals", 7)
+        rollback(tmp_path, "animals", 7, {})

@@ -8,8 +8,7 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jetsel.base.config import Config, Models, Power, Server, calibrations_folder
-from jetsel.base.config_text import EXAMPLES, SECTIONS, parse
+from jetsel.base.config import EXAMPLES, SECTIONS, Config, Models, Power, Server, calibrations_folder, parse
 from jetsel.base.errors import ConfigError
 from jetsel.cli.configuration import as_toml
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.base.names import NumberByName, exact, folded, folder_name, is_plain, path_text, plain_name, topic_name
+from jetsel.base.names import NumberByName, exact, folded, folder_name, is_plain, path_text, plain_name
 
 
 def digest(name: str) -> str:
@@ -52,21 +52,6 @@ def test_names_are_the_same_in_both_forms_of_unicode_and_by_case_only_if_nothing
     assert numbers.get("crane") is None, "it means two"
     assert numbers.get("") is None
     assert NumberByName([("Hot dog", 0), ("hotdog", 0)]).get("hot_DOG") == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "topic"),
-    [
-        ("front-door_2", "front-door_2"),
-        ("front door", "front_door"),
-        ("前門", digest("前門")),
-        ("Tür", f"T_r_{digest('Tür')}"),
-        (nfd("Tür"), f"T_r_{digest('Tür')}"),
-        ("!", digest("!")),
-    ],
-)
-def test_a_topic_has_letters_digits_and_dashes_alone(name: str, topic: str) -> None:
-    assert topic_name(name) == topic
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.site.calibration_in_use import check
-from jetsel.site.family_calibrations import Incumbent
+from jetsel.site.site import Incumbent
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}

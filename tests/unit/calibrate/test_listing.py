@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import BadImageError
+from jetsel.base.names import LeftOut, count_reasons, system_kind
 from jetsel.calibrate.listing import folders_in, images_below, left_out_lines
-from jetsel.image.file_names import LeftOut, count_reasons, system_kind
 
 FOLDERS_OF_SYSTEMS = """
 @eaDir #recycle #snapshot @tmp @Recycle @Recently-Snapshot .@__thumb .zfs @GMT-2024.05.01-00.00.00 __MACOSX

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.base.config import Config
-from jetsel.base.config_text import SECTIONS, parse
+from jetsel.base.config import SECTIONS, Config, parse
 from jetsel.base.errors import ConfigError
 from jetsel.cli.configuration import as_toml
 from jetsel.site import config_file

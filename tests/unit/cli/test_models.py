@@ -4,18 +4,22 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx as onnx_package
 import pytest
 from typer.testing import CliRunner
 
 from jetsel.base.names import RULE
 from jetsel.cli.app import app
 from jetsel.zoo import scan
+from jetsel.zoo.conventions import convention
+from jetsel.zoo.manifest import Preprocessing
 from jetsel.zoo.onnx_model import read_model
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.unit.cli.model_commands import add, only_model, run
 from tests.unit.daemon.families import put_family
 from tests.unit.zoo.networks import network
 
+UINT8 = 2  # of TensorProto.DataType
 SOFTMAX = ("Softmax", "scores", "shares")
 
 
@@ -46,12 +50,63 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     spec = model.manifest.input
     assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
     assert model.manifest.notice == "ask me"
-    assert model.manifest.source.startswith("my own; the tensor scores of that file (sha256 ")
-    assert model.manifest.source.endswith(") was made the output logits")
-    assert [value.name for value in read_model(model.path).graph.output] == ["shares", "logits"]
+    assert model.manifest.source.startswith("my own; changed from a file of sha256 ")
+    assert model.manifest.source.endswith(": its tensor scores is the output logits")
+    assert said["changes"] == ["its tensor scores is the output logits"]
+    assert [value.name for value in read_model(model.path).graph.output] == ["logits"]
     assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
     assert said["latency_ms"] > 0
     assert Path(said["manifest"]).parent == own
+
+
+def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) -> None:
+    onnx = tmp_path / "net.onnx"
+    sigmoid = ("Sigmoid", "scores", "shares")
+    onnx.write_bytes(network(sigmoid, outputs=["shares"], sides=("n", HEIGHT_PX, WIDTH_PX, 3)))
+    assert "exactly one class: add it with --exclusive" in add(onnx, labels, status=1)
+    said = add(onnx, labels, "--exclusive")
+    assert f"its input is {HEIGHT_PX} x {WIDTH_PX} x 3 float32: a transpose put in front" in said
+    assert "comes from Sigmoid: its tensor scores is the output" in said
+    assert "its source: added from net.onnx\n" in said
+    assert "; changed from a file of sha256 " in only_model(own).manifest.source
+
+
+def test_a_model_that_takes_levels_needs_no_mean(own: Path, tmp_path: Path, labels: Path) -> None:
+    model = onnx_package.ModelProto.FromString(network(elem_type=UINT8))
+    model.graph.node[0].input[0] = "numbers"
+    model.graph.node.insert(0, onnx_package.helper.make_node("Cast", ["images"], ["numbers"], to=1))
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    said = run("add", tmp_path / "net.onnx", "--labels", labels)
+    spec = only_model(own).manifest.input
+    assert (spec.mean, spec.std) == ((0, 0, 0), (1 / 255, 1 / 255, 1 / 255))
+    assert "uint8 input of net.onnx: mean 0 0 0; std" in said
+
+
+def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "My Drinks"
+    folder.mkdir()
+    onnx.rename(folder / "model.onnx")
+    (folder / "config.json").write_text('{"id2label": {"0": "tea", "1": "coffee", "2": "milk"}}')
+    prepared = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"height": 3, "width": 4}, "resample": 3}
+    (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
+    said = run("add", folder)
+    manifest = only_model(own).manifest
+    assert (manifest.name, manifest.family, manifest.source) == ("my-drinks", "my-drinks", "added from My Drinks")
+    assert (manifest.input.resize, manifest.input.interpolation) == ("stretch", "antialiased-bicubic")
+    assert manifest.preprocessing == Preprocessing(source="preprocessor_config.json")
+    assert "preprocessor_config.json: resize stretch" in said.replace("interpolation antialiased-bicubic; ", "")
+    assert "config.json: labels 3 classes" in said
+
+
+def test_a_model_is_prepared_as_a_framework_does_by_its_name(own: Path, onnx: Path, labels: Path) -> None:
+    command = ("add", onnx, "--labels", labels)
+    assert "--like ultralytics|torchvision|" in run(*command, status=1)
+    assert "no convention torchvison (did you mean torchvision?)" in run(*command, "--like", "torchvison", status=1)
+    assert "--like keras: resize stretch; crop none; channels bgr" in run(*command, "--like", "keras")
+    manifest = only_model(own).manifest
+    assert manifest.input == convention("keras", WIDTH_PX, HEIGHT_PX)
+    assert manifest.preprocessing == Preprocessing(source="--like keras")
+    assert "names the classes: use --labels FILE" in run("add", onnx, "--like", "keras", status=1)
 
 
 def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jetsel.cli.models.family import Pull, Pulled, add_rungs, is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
 from jetsel.zoo.adding import ModelDescription, add_head
-from jetsel.zoo.labels import labels_file
+from jetsel.zoo.labels import labels_file, labels_text
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import NewFamily, take_out
 from jetsel.zoo.pretrained import SPEC, Rung, RungPair, drawn
@@ -174,7 +174,7 @@ def _rung(folder: Path, labels: Path, name: str, copies: int) -> Rung:
         name=name,
         family=None,
         likely_family="drinks",
-        labels=labels_file(labels),
+        labels=labels_file(labels_text(labels), str(labels)),
         labels_from=labels,
         spec=SPEC,
         input_px=(16, 16),

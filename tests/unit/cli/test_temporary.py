@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.base.config_text import parse
+from jetsel.base.config import parse
 from jetsel.base.errors import InternalError
 from jetsel.cli import temporary
 

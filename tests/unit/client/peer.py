@@ -11,7 +11,7 @@ import zmq
 
 from jetsel import wire
 from jetsel.wire.counts import AnswerCounts, Histogram
-from jetsel.wire.power import BatteryStatus, EstimatesJudged, PowerStatus
+from jetsel.wire.power import EstimatesJudged, PowerStatus
 from jetsel.wire.status import FamilyStatus, ModelStatus, QueueStatus
 
 
@@ -101,7 +101,6 @@ UNMEASURED = PowerStatus(
     models=[],
     policies=[],
     judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
-    battery=BatteryStatus(None, None, "there is none"),
 )
 
 
@@ -135,7 +134,7 @@ def status(seen: Seen) -> wire.StatusReply:
         families=[family],
         broken=["/models/bad.json: no JSON"],
         requests={"ok": 7, "busy": 1},
-        queue=QueueStatus(1, 1, 2, 1_500_000, 500_000, 128, 64_000_000, 100_000_000, []),
+        queue=QueueStatus(1, 1, 2, 1_500_000, 500_000, 128, 64_000_000),
         power=UNMEASURED,
         answers=AnswerCounts({}, {}, 0, 0, 0, 0, BOUNDS_MS, {"total": Histogram([0, 2, 4, 1], 56.0)}, {}),
         max_image_mb=16.0,

@@ -200,17 +200,6 @@ def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not() -> None:
     found.admit(load(client="uid 1"), None, 0.0)
 
 
-def test_the_clients_with_the_most_under_way_are_named() -> None:
-    found = admission(client_requests=5)
-    for name, requests in {"uid 1": 1, "uid 2": 3, "uid 3": 2}.items():
-        for _ in range(requests):
-            found.admit(load(client=name), None, 0.0)
-    assert found.busiest(2) == [("uid 2", 3), ("uid 3", 2)]
-    for _ in range(3):
-        found.release(load(client="uid 2"), took())
-    assert found.busiest(9) == [("uid 3", 2), ("uid 1", 1)], "who has nothing under way is forgotten"
-
-
 def test_where_nothing_is_configured_no_client_fills_more_than_half_of_the_queue() -> None:
     found = admission(queue_requests=10)
     for _ in range(5):

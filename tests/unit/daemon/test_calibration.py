@@ -17,10 +17,14 @@ from jetsel.daemon.first_start import needs_retiming, report_other_machine, reti
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from jetsel.zoo.manifest import PrecisionChoice
+from jetsel.zoo.placing import rewrite
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
+FIGURES = {"mean_ms": 1.0, "mean_mj": None, "runs": {}}
+TOP1 = {"s": 0.8, "m": 0.7, "l": 0.9}
 FOREIGN = {"labels_sha256": "a" * 64}
 
 
@@ -85,7 +89,7 @@ def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_a
     family = served(models, owners).families["cats"]
     assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert f"has version {VERSION - 1}, which this jetsel no longer reads: jetsel calibrate IMAGES" in said
+    assert f"has version {VERSION - 1}, and this jetsel reads {VERSION}: jetsel calibrate IMAGES" in said
 
 
 def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path, owners: Path) -> None:
@@ -140,6 +144,33 @@ def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_cal
     assert "single:l-night" in family.policies, "a request that names it is answered by it"
     put(models, owners, "July")
     assert family_status(served(models, owners, second).families["cats"], 0, 0).not_calibrated == []
+
+
+def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_one_answers(
+    models: Path, owners: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "jetsel.models")
+    put(models, owners, "June", figures={f"single:{name}": FIGURES | {"top1": top1} for name, top1 in TOP1.items()})
+    first = served(models, owners)
+    largest = next(model for model in scan([models]).families["cats"].models if model.manifest.name == "l")
+    rewrite(largest, input=structs.replace(largest.manifest.input, channels="bgr"))
+    for before in (None, first):  # at a start, and at a reload
+        caplog.clear()
+        family = served(models, owners, before).families["cats"]
+        status = family_status(family, 0, 0)
+        assert (family.default_policy, family.fallback) == ("single:s", "s"), "m is less accurate, l has changed"
+        assert list(family.models) == ["l", "s", "m"], "l never is taken for the most expensive one"
+        assert family.because.endswith("answers until `jetsel calibrate IMAGES`")
+        assert (status.not_calibrated, status.calibration_identity) == (["l"], None)
+        assert "model l has changed. Run `jetsel calibrate IMAGES`" in str(status.calibration)
+        refused = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert "model l has changed. Run `jetsel calibrate IMAGES`" in refused[0]
+    config = Config(models=Models(starter=False, paths=[str(models)], calibrations=str(owners)))
+    calibrations = FamilyCalibrations("cats", owners, config, scan([models]).families["cats"], True, {})
+    found = calibrations.incumbent()
+    assert (found.policy, found.calibration, found.is_chosen) == ("single:s", None, False)
+    rewrite(largest, input=largest.manifest.input)
+    assert told(served(models, owners)) == "number 1, of June"
 
 
 def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_to_those_that_are_there(

@@ -56,7 +56,6 @@ def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_
     found = drift.status()
     assert (found.photographs, found.reason, found.hint) == (2 * FEWEST - 1, None, None)
     assert set(found.indices) == set(NAMES)
-    assert found.look_ms is not None
 
 
 def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: Expected) -> None:

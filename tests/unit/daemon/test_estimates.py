@@ -1,4 +1,4 @@
-"""What answers take by the calibration, what that adds up to, and what was saved beside the best single model."""
+"""What answers take by the calibration, and what that adds up to."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jetsel.daemon.estimates import NO_CALIBRATION, Estimates, best_mj, estimated_mj
+from jetsel.daemon.estimates import NO_CALIBRATION, Estimates, estimated_mj
 from jetsel.wire import Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family
@@ -63,29 +63,25 @@ def test_a_run_that_nobody_waited_for_counts_too() -> None:
 
 def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
     made, sums = calibration(tmp_path, **ENERGIES), Estimates()
-    best = best_mj(made)
-    assert best in (10.0, 40.0)
-    sums.add(answer("chain", 12.0, "s"), True, made, best)
-    sums.add(answer("chain", 52.0, "s", "l"), True, made, best)
-    sums.add(answer("single:l", 40.0, "l"), False, made, best)
-    sums.add(answer("single:l", None, "l"), False, made, best)
+    sums.add(answer("chain", 12.0, "s"), True, made)
+    sums.add(answer("chain", 52.0, "s", "l"), True, made)
+    sums.add(answer("single:l", 40.0, "l"), False, made)
+    sums.add(answer("single:l", None, "l"), False, made)
     assert sums.models() == [
         ModelEnergy("cats", "s", 2, pytest.approx(0.02), pytest.approx(10.0)),
         ModelEnergy("cats", "l", 3, pytest.approx(0.08), pytest.approx(40.0)),
     ]
-    saved_j = [(2 * best - 64) / 1e3, (best - 40) / 1e3]
     assert sums.policies() == [
-        PolicyEnergy("cats", "chain", 2, pytest.approx(0.064), pytest.approx(32.0), pytest.approx(saved_j[0])),
-        PolicyEnergy("cats", "single:l", 2, pytest.approx(0.04), pytest.approx(40.0), pytest.approx(saved_j[1])),
+        PolicyEnergy("cats", "chain", 2, pytest.approx(0.064), pytest.approx(32.0)),
+        PolicyEnergy("cats", "single:l", 2, pytest.approx(0.04), pytest.approx(40.0)),
     ]
     assert sums.chooser_j() == pytest.approx(0.004)
-    assert sums.chooser_share() == pytest.approx(0.004 / 0.104)
     assert sums.totals() == (pytest.approx(0.104), 4, 1)
 
 
 def test_what_is_not_known_has_a_reason() -> None:
     sums = Estimates()
-    sums.add(answer("chain", None, "s"), True, None, None)
+    sums.add(answer("chain", None, "s"), True, None)
     (policy,) = sums.policies()
-    assert (policy.joules, policy.mean_mj, policy.saved_j) == (None, None, None)
-    assert (sums.chooser_j(), sums.chooser_share()) == (None, None)
+    assert (policy.joules, policy.mean_mj) == (None, None)
+    assert sums.chooser_j() is None

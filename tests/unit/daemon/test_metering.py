@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.config import Config, Power
-from jetsel.daemon.budget import Budget
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.family import serve_family
 from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, words
+from jetsel.daemon.pace import Budget
 from jetsel.policies.requirements import Requirements
 from jetsel.power.machine import BoardFacts, Machine, kept
 from jetsel.runtime import Events

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from deploy.triton.write_repository import write
-from jetsel.base.config_text import parse
+from jetsel.base.config import parse
 from jetsel.base.weights import Head
 from jetsel.engines import Backends
 from jetsel.zoo import STARTER, scan

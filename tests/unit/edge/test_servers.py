@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.base.config_text import parse
+from jetsel.base.config import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.edge.models import open_edge

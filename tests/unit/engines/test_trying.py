@@ -61,23 +61,3 @@ def test_probabilities_that_no_operator_shows_are_seen_by_their_range_on_several
         with pytest.raises(EngineFailedError, match="probabilities instead of logits"):
             trying.try_run(weights(tmp_path, nodes, **constants), 1)
     trying.try_run(weights(tmp_path, [helper.make_node("Mul", ["m", "one"], ["logits"])], one=np.float32(0.1)), 1)
-
-
-def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "LIMIT_S", 0.2)
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["goes"], ["on"]), helper.make_node("Add", ["v", "v"], ["sum"])],
-        "body",
-        [
-            helper.make_tensor_value_info("number", TensorProto.INT64, []),
-            helper.make_tensor_value_info("goes", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v", TensorProto.FLOAT, N3),
-        ],
-        [
-            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("sum", TensorProto.FLOAT, N3),
-        ],
-    )
-    loop = helper.make_node("Loop", ["", "true", "m"], ["logits"], body=body)
-    with pytest.raises(EngineFailedError, match=r"takes more than 0\.2 s"):
-        trying.try_run(weights(tmp_path, [loop], true=True), 1)

@@ -47,7 +47,7 @@ def test_a_batch_larger_than_the_model_takes_is_not_tried() -> None:
 
 
 def test_another_number_of_classes_than_labels_is_told() -> None:
-    with pytest.raises(EngineFailedError, match=r"m returns 8 numbers .* 10 .*one line for each number$"):
+    with pytest.raises(EngineFailedError, match=r"m returns 8 numbers .* 10 .*each number; if they are features"):
         warm_up(Answering(8), weights(4, 4, 10))
     for numbers in (9, 11):
         with pytest.raises(EngineFailedError, match="often have background first"):

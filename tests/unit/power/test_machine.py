@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.power.machine import Battery, BoardFacts, ClockReading, Fact, Known, Machine, differences, throttled
+from jetsel.power.machine import BoardFacts, ClockReading, Fact, Known, Machine, differences, throttled
 from jetsel.power.machine.machine import NOT_ASKED
 from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
 
@@ -36,7 +36,7 @@ def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) ->
     found = Machine(tmp_path / "sys").facts()
     for known in (found.board, found.l4t, found.jetpack, found.power_mode, found.jetson_clocks, found.cores):
         assert (known.value, bool(known.reason)) == (None, True)
-    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load, found.battery):
+    for known in (found.cpu_clocks, found.gpu_clocks, found.gpu_load):
         assert (known.value, bool(known.reason)) == (None, True)
     assert (found.zones_c, found.slowed, found.alarms) == ({}, [], {})
 
@@ -52,26 +52,24 @@ def test_the_release_file_names_l4t(tmp_path: Path, text: str, l4t: str | None) 
 # The battery.
 
 BAT, SECOND = "sys/class/power_supply/BAT0", "sys/class/power_supply/BAT1"
-FULL = {f"{BAT}/type": "Battery\n", f"{BAT}/capacity": "100\n", f"{BAT}/status": "Full\n"}
-DISCHARGING = {f"{SECOND}/type": "Battery", f"{SECOND}/capacity": "20", f"{SECOND}/status": "Discharging"}
+FULL = {f"{BAT}/type": "Battery\n", f"{BAT}/capacity": "100\n"}
+OTHER = {f"{SECOND}/type": "Battery", f"{SECOND}/capacity": "20"}
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({}, Battery(100.0, False)),
-        (DISCHARGING, Battery(60.0, True)),
-        ({f"{BAT}/status": "Unknown\n"}, Battery(100.0, None)),
-        (DISCHARGING | {f"{SECOND}/type": "Mains"}, Battery(100.0, False)),
-        (DISCHARGING | {f"{SECOND}/scope": "Device"}, Battery(100.0, False)),
+        ({}, 100.0),
+        (OTHER, 60.0),
+        (OTHER | {f"{SECOND}/type": "Mains"}, 100.0),
+        (OTHER | {f"{SECOND}/scope": "Device"}, 100.0),
         ({f"{BAT}/capacity": "\n"}, None),
         ({f"{BAT}/present": "0\n"}, None),
     ],
-    ids=["full", "two", "unknown", "mains", "mouse", "no-capacity", "absent"],
+    ids=["full", "two", "mains", "mouse", "no-capacity", "absent"],
 )
-def test_what_the_board_s_batteries_say(tmp_path: Path, files: dict[str, str], expected: Battery | None) -> None:
-    found = Machine(put(tmp_path, FULL | files) / "sys").facts().battery
-    assert (found.value, bool(found.reason)) == (expected, expected is None)
+def test_what_the_board_s_batteries_say(tmp_path: Path, files: dict[str, str], expected: float | None) -> None:
+    assert Machine(put(tmp_path, FULL | files) / "sys").facts().battery_percent == expected
 
 
 # jetson_clocks.

@@ -117,7 +117,6 @@ def test_it_reads_the_sum_of_the_rails_at_its_rate_and_closes_them_in_the_end(ma
     assert len(sampler.between(0, machine.now_ns)) == pytest.approx(200, abs=2)
     assert (sampler.total_of, sampler.reason) == (("GPU", "CPU"), None)
     assert sampler.watts() == pytest.approx(16.0)
-    assert sampler.achieved_hz() == pytest.approx(100, abs=1)
     sampler.stop()
     assert all(rail.is_closed for rail in machine.rails)
 
@@ -202,7 +201,7 @@ def test_a_machine_without_sensors_says_so_once_and_is_looked_at_again(
     def repair() -> None:
         sampler = machine.sampler
         assert sampler.ready(60.0)
-        assert (sampler.reason, sampler.watts(), sampler.achieved_hz()) == ("no power sensor", None, None)
+        assert (sampler.reason, sampler.watts()) == ("no power sensor", None)
         assert machine.looks == 3
         machine.reason = None
 

@@ -9,8 +9,8 @@ import pytest
 
 from jetsel.addons.cameras.config import SECTIONS as CAMERAS
 from jetsel.addons.cameras.config import Camera
+from jetsel.base.config import SECTIONS as CORE
 from jetsel.base.config import Config, Models
-from jetsel.base.config_text import SECTIONS as CORE
 from jetsel.base.errors import ConfigError, UnknownFamilyError
 from jetsel.base.sections import Sections
 from jetsel.cli.configuration import addon_sections, as_toml, explained

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jetsel.base.config import Config, Policy
-from jetsel.site.family_calibrations import FamilyCalibrations
+from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import STARTER, scan
 
 FAMILY = scan([STARTER]).families["starter"]

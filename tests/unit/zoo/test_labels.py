@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.labels import Labels, labels_file, table_of
+from jetsel.zoo.labels import Labels, labels_file, labels_text, table_of
 from tests.unit.zoo.making import LABELS
 
 
@@ -40,7 +40,7 @@ def test_no_labels_no_file_and_no_text_are_refused(tmp_path: Path) -> None:
 def labels(tmp_path: Path, content: str | bytes) -> Labels:
     path = tmp_path / "classes.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Labels.parse(labels_file(path), path)
+    return Labels.parse(labels_file(labels_text(path), str(path)), path)
 
 
 def test_one_name_a_line_or_a_list_in_json(tmp_path: Path) -> None:
@@ -169,18 +169,16 @@ def test_numbers_that_may_or_may_not_count_are_refused(tmp_path: Path, content: 
 
 def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> None:
     for content in ("crane\ntabby\ncrane\n", '["crane", "tabby", "crane"]', "0,crane\n1,tabby\n2,crane\n"):
-        (tmp_path / "classes.txt").write_text(content)
         notices: list[str] = []
-        found = Labels.parse(labels_file(tmp_path / "classes.txt", notices.append), tmp_path)
+        found = Labels.parse(labels_file(content, "classes.txt", notices.append), tmp_path)
         assert found.wnids == ("crane (0)", "tabby", "crane (2)")
         assert found.names == ("crane", "tabby", "crane")
         assert "several classes are called crane" in notices[0]
 
 
-def test_a_header_is_left_out_with_a_notice(tmp_path: Path) -> None:
-    (tmp_path / "classes.txt").write_text("id,name\n0,cat\n1,dog\n")
+def test_a_header_is_left_out_with_a_notice() -> None:
     notices: list[str] = []
-    labels_file(tmp_path / "classes.txt", notices.append)
+    labels_file("id,name\n0,cat\n1,dog\n", "classes.txt", notices.append)
     assert "id,name, is left out" in notices[0]
 
 

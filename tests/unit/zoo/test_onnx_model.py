@@ -3,8 +3,6 @@
 import gzip
 import io
 import pickle
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 
 from jetsel.base.errors import ManifestError
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.onnx_model import model_in, parameters, read_model, with_output
+from jetsel.zoo.onnx_model import Step, model_in, parameters, put_behind, read_model, read_whole
 from tests.unit.zoo.making import EXTERNAL, LOCATION, TENSOR, WHOLE, field, onnx_file, varint
 from tests.unit.zoo.networks import FLOAT, PIXELS, WEIGHTS, network
 
@@ -55,7 +53,7 @@ def test_what_onnx_runtime_would_open_beside_a_model_is_refused_before_it_sees_i
     if not high:
         onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])  # so it does follow them
     with pytest.raises(ManifestError, match=r"another file|not an ONNX file"):
-        read_model(path)
+        model_in(path.read_bytes(), "model.onnx")
 
 
 def test_what_is_no_onnx_file_is_refused(tmp_path: Path) -> None:
@@ -113,21 +111,84 @@ def test_what_is_no_onnx_file_is_named_with_what_to_do() -> None:
             model_in(content, "model.onnx")
 
 
-def test_weights_in_another_file_are_taken_in_by_the_command_that_the_message_gives(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(
-        onnx.ModelProto.FromString(network()), path, save_as_external_data=True, location="w.data", size_threshold=0
-    )
-    with pytest.raises(ManifestError, match=r"w\.data, which its hash does not cover") as raised:
-        read_model(path)
-    command = str(raised.value).split('"')[1]
-    subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
-    assert parameters(read_model(tmp_path / "whole.onnx")) == WEIGHTS.size
+def _beside(folder: Path, place: str = "w.data") -> Path:
+    """A model in the folder, its weights in a file there."""
+    path = folder / "model.onnx"
+    onnx.save(onnx.ModelProto.FromString(network()), path, save_as_external_data=True, location=place, size_threshold=0)
+    return path
+
+
+def test_weights_in_a_file_beside_it_are_taken_in(tmp_path: Path) -> None:
+    path = _beside(tmp_path)
+    model, files = read_whole(path)
+    assert files == ("w.data",)
+    assert parameters(model) == WEIGHTS.size
     (tmp_path / "w.data").unlink()
-    with pytest.raises(ManifestError, match=r"w\.data, which is not beside it: copy it there"):
+    taken = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    assert np.array_equal(taken, WEIGHTS)
+    model_in(model.SerializeToString(), "the same, as one file")
+
+
+def test_weights_that_are_missing_or_elsewhere_are_refused(tmp_path: Path) -> None:
+    path = _beside(tmp_path)
+    data = tmp_path / "w.data"
+    content = data.read_bytes()
+    data.write_bytes(content[:-1])
+    with pytest.raises(ManifestError, match=r"its weights end before w\.data does: copy it again"):
         read_model(path)
-    with pytest.raises(ManifestError, match="outside of its folder: export it as one file"):
-        model_in(onnx_file(field(5, EXTERNAL)), "model.onnx")
+    data.unlink()
+    with pytest.raises(ManifestError, match=r"in w\.data beside it: No such file or directory: copy that file there"):
+        read_model(path)
+    (tmp_path / "elsewhere").write_bytes(content)
+    data.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ManifestError, match=r"in another file, which is read only .*: export it as one file"):
+        read_model(path)
+    data.unlink()
+    (tmp_path / "elsewhere").rename(data)
+    assert parameters(read_model(path)) == WEIGHTS.size, "the repair of all three"
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("../w.data", "in another file, which is read only"),
+        ("/etc/hostname", "in another file, which is read only"),
+        ("deeper/w.data", "in another file, which is read only"),
+        ("..", "it is not a regular file"),
+        ("", "it is not a regular file"),
+    ],
+)
+def test_no_file_is_read_that_is_not_beside_the_model(tmp_path: Path, place: str, says: str) -> None:
+    folder = tmp_path / "models"
+    (folder / "deeper").mkdir(parents=True)
+    for name in ("w.data", "models/deeper/w.data"):
+        (tmp_path / name).write_bytes(WEIGHTS.tobytes())
+    path = _beside(folder)
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer[0].external_data[0].value = place
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ManifestError, match=says):
+        read_model(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [("length", "1e3", "no number"), ("offset", "-8", "end before"), ("length", "-8", "end before")],
+)
+def test_a_place_that_is_no_part_of_the_file_is_refused(tmp_path: Path, key: str, value: str, says: str) -> None:
+    path = _beside(tmp_path)
+    model = onnx.load(path, load_external_data=False)
+    next(entry for entry in model.graph.initializer[0].external_data if entry.key == key).value = value
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ManifestError, match=says):
+        read_model(path)
+
+
+def test_weights_that_many_tensors_share_count_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _beside(tmp_path)
+    monkeypatch.setattr("jetsel.zoo.onnx_model.MAX_WEIGHTS_BYTES", path.stat().st_size + WEIGHTS.nbytes - 1)
+    with pytest.raises(ManifestError, match="exceed the 2 GB of an ONNX file"):
+        read_model(path)
 
 
 def test_parameters_are_the_numbers_in_the_weights() -> None:
@@ -142,23 +203,22 @@ def test_parameters_are_the_numbers_in_the_weights() -> None:
 
 def test_a_tensor_becomes_an_output_of_another_name_or_its_own() -> None:
     content = network(("Identity", "scores", "logits"), ("Softmax", "logits", "shares"), outputs=["shares"])
-    model = model_in(content, "model.onnx")
-    for tensor in ("logits", "scores"):
-        other = "logits" if tensor == "logits" else "found"
-        session = onnxruntime.InferenceSession(with_output(model, tensor, other), providers=["CPUExecutionProvider"])
+    for tensor, other in (("logits", "logits"), ("scores", "found")):
+        model = model_in(content, "model.onnx")
+        put_behind(model, tensor, other, ())
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         side = session.get_inputs()[0].shape
         image = np.ones((1, *side[1:]), np.float32)
         assert session.run([other], {"images": image})[0] == pytest.approx(image.reshape(1, -1) @ WEIGHTS, abs=1e-5)
-    assert [value.name for value in model.graph.output] == ["shares"], "the model itself stays"
 
 
 @pytest.mark.parametrize("name", ["logits", "scores"])
 def test_a_tensor_of_another_shape_and_type_becomes_an_output_of_rows_of_float32(name: str) -> None:
     """Whether the tensor has the output's name already or not."""
     tail = [("Unsqueeze", "scores last", "wide"), ("Cast", "wide", name if name == "logits" else "half")]
-    content = network(*tail, outputs=[tail[-1][2]])
-    made = with_output(model_in(content, "model.onnx"), tail[-1][2], "logits", ("Cast", "Flatten"))
-    session = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+    model = model_in(network(*tail, outputs=[tail[-1][2]]), "model.onnx")
+    put_behind(model, tail[-1][2], "logits", (Step("Cast", {"to": FLOAT}), Step("Flatten")))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     image = np.ones((2, *session.get_inputs()[0].shape[1:]), np.float32)
     (found,) = session.run(["logits"], {"images": image})
     assert (found.shape, found.dtype) == ((2, 3), np.float32)

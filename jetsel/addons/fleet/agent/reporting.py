@@ -46,7 +46,7 @@ def report(
         energy_j=None if measured_j is None else round(measured_j, 3),
         watts=power.watts,
         power_mode=power.power_mode,
-        battery_percent=power.battery.percent,
+        battery_percent=power.battery_percent,
         memory_mb=status.resident_mb,
     )
 

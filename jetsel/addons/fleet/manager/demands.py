@@ -190,13 +190,8 @@ def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tu
     counted = device.classes.get(name)
     if not counted:
         return None
-    if published.labels is None:
-        notes.append(
-            f"{name}: its classes are not used: the calibration has no image labels; calibrate and publish again"
-        )
-        return None
     there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
-    there = {number: count for number, count in there.items() if (published.labels == number).any()}
+    there = {number: count for number, count in there.items() if (published.answers.labels == number).any()}
     total = sum(there.values())
     if total < FEWEST_ANSWERS:
         notes.append(
@@ -248,11 +243,10 @@ def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | 
 
 def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
     """What each photograph counts, (n,), so that classes have the shares that the device sees."""
-    assert published.labels is not None
     assert demand.classes is not None
-    weights: NDArray[np.float64] = np.zeros(len(published.labels))
+    weights: NDArray[np.float64] = np.zeros(len(published.answers.labels))
     for number, share in demand.classes:
-        same = published.labels == number
+        same = published.answers.labels == number
         weights[same] = share / same.sum()
     weights /= weights.sum()
     return weights

@@ -65,14 +65,12 @@ class Cascades:
 class PublishedFamily:
     """One family. answers: of the models that can be planned, with the calibration's times; energies_mj: also its.
 
-    labels: (n,) the class number of each photograph, None if that is not known; classes: class numbers by label.
-    files: bytes by SHA-256, of each model and of what every device gets.
+    classes: class numbers by label. files: bytes by SHA-256, of each model and of what every device gets.
     """
 
     entry: Entry
     answers: Answers
     energies_mj: Mapping[str, float]
-    labels: NDArray[np.int64] | None
     classes: Mapping[str, int]
     files: Mapping[str, Mapping[str, int]]
     always: Mapping[str, int]
@@ -115,7 +113,6 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
         entry=entry,
         answers=answers,
         energies_mj=calibration.energies_mj,
-        labels=answers.labels,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
         files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
         always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),

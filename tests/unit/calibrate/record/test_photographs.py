@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.names import count_reasons
 from jetsel.calibrate.record import FoundImages, find
 from jetsel.calibrate.record.classes import check_family, remarks
 from jetsel.calibrate.record.photographs import class_names, class_of
-from jetsel.image.file_names import count_reasons
 from jetsel.zoo import Family, Labels
 
 LABELS = Labels(

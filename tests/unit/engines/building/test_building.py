@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from onnx import TensorProto
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError
-from jetsel.engines.building.builder import Builder, EngineOrder, fold, halve
+from jetsel.engines.building.builder import Builder, EngineOrder, fold, halve, opset_repair
 from jetsel.engines.building.plans import Check
 from jetsel.engines.building.trial import objection
 from jetsel.zoo import STARTER, scan
@@ -125,6 +126,41 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(
     assert left_in(settings) == []
     board()
     assert builder.build(order()).path.exists()
+
+
+@pytest.mark.parametrize(
+    ("opset", "tensorrt", "repair"),
+    [
+        (13, "8.2.1.8", ""),
+        (17, "8.2.1.8", "its opset is 17, and TensorRT 8.2.1.8 reads up to 13: export it with opset_version=13"),
+        (17, "8.6.0", ""),
+        (21, "10.3.0", "reads up to 20: export it with opset_version=20"),
+        (21, "11.0.0.114", ""),
+        (21, "7.1.3", ""),
+    ],
+)
+def test_an_opset_that_tensorrt_does_not_read_is_named_with_the_one_that_it_does(
+    tmp_path: Path, opset: int, tensorrt: str, repair: str
+) -> None:
+    model = onnx.ModelProto.FromString(matrix_model(np.ones((PIXELS, 3), np.float32)))
+    model.opset_import[0].version = opset
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert opset_repair(path, tensorrt).removeprefix("; ").endswith(repair)
+    assert bool(opset_repair(path, tensorrt)) == bool(repair)
+
+
+def test_a_file_that_tensorrt_refuses_is_refused_with_the_opset_that_it_reads(
+    host: Prepare, board: Callable[..., object], tmp_path: Path
+) -> None:
+    model = onnx.load(order().weights.path)
+    model.opset_import[0].version = 14
+    path = tmp_path / "later.onnx"
+    onnx.save(model, path)
+    builder = Builder(host("8.2"))
+    board(unsupported_operator="Conv")
+    later = replace(order().weights, path=path)
+    assert "for op: Conv; its opset is 14, and TensorRT" in refusal(builder, order(weights=later))
 
 
 @pytest.mark.slow

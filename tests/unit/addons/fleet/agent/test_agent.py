@@ -14,8 +14,7 @@ from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
 from jetsel.addons.fleet.sources import FolderRepository
 from jetsel.addons.fleet.usage import CanaryResult, DeviceLimits, Usage
-from jetsel.base.config import Config
-from jetsel.base.config_text import parse
+from jetsel.base.config import Config, parse
 from jetsel.base.errors import ConfigError, JetselError, RepositoryError
 
 ENTRY = Entry(family="pets", version=1, sha256="0" * 64)

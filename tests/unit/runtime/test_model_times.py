@@ -2,7 +2,7 @@
 
 import pytest
 
-from jetsel.base.estimate import FORGET_S, Estimate
+from jetsel.runtime.model_times import FORGET_S, Estimate
 
 
 def test_before_anything_was_seen_it_is_what_is_known() -> None:

@@ -1,0 +1,161 @@
+"""Which way of preparing images a model was made for: known ways, compared on a few labelled images."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice, zip_longest
+from typing import Literal
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from jetsel import image
+from jetsel.base.errors import BadImageError, ImageTooLargeError, ManifestError
+from jetsel.calibrate.binomial import tail
+from jetsel.calibrate.record.contents import drawn_order
+from jetsel.calibrate.record.cuts import show
+from jetsel.calibrate.record.examine import Examiner
+from jetsel.calibrate.record.photographs import Labelled
+from jetsel.calibrate.record.workers import Workers
+from jetsel.engines import Output
+from jetsel.image import InputSpec
+from jetsel.zoo import Model
+from jetsel.zoo.conventions import CONVENTIONS, convention
+from jetsel.zoo.placing import rewrite
+
+LEAST_IMAGES, MOST_IMAGES = 10, 100
+MOST_WAYS = 6  # in a calibration, whose owner did not ask for the comparison
+USED = "as described"
+_RISK = 0.01  # of a test: 99 % sure
+
+
+def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, InputSpec]:
+    """Return the ways to compare, by the option that chooses each: every convention if the one in use is not known.
+
+    Else that one, called USED, the conventions of other levels, and its own way with the other channels or resizing.
+    """
+    known = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
+    if used is None:
+        return known
+    first = {(spec.channels, spec.mean, spec.std): name for name, spec in reversed([(USED, used), *known.items()])}
+    others = {name: spec for name, spec in known.items() if name in first.values()}
+    channels: Literal["rgb", "bgr"] = "bgr" if used.channels == "rgb" else "rgb"
+    resize: Literal["stretch", "shorter-side"] = "stretch" if used.resize == "shorter-side" else "shorter-side"
+    return {
+        USED: used,
+        **others,
+        f"--channels {channels}": replace(used, channels=channels),
+        f"--resize {resize}": replace(used, resize=resize, crop="center", resize_px=None),
+    }
+
+
+def right_in(
+    one: Labelled,
+    infer: Callable[[NDArray[np.float32]], Output],
+    ways: Mapping[str, InputSpec],
+    limits: image.Limits,
+) -> list[bool] | None:
+    """Return in which ways a model is right on an image, None if the file cannot be used; raises EngineFailedError."""
+    decode_px = max(spec.shorter_px for spec in ways.values())
+    try:
+        photograph = show(image.read_file(one.path, limits), one.cut, limits, decode_px).photograph
+    except (OSError, BadImageError, ImageTooLargeError):
+        return None
+    logits = [infer(image.model_input(photograph, spec)).logits for spec in ways.values()]
+    return [int(answer.argmax()) == one.class_number for answer in logits]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """On which images a model is right, (n,), by way. classes: the number of images of each."""
+
+    right: Mapping[str, NDArray[np.bool_]]
+    classes: Mapping[int | None, int]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> Comparison:
+        """Put the outcomes of `right_in` together; images that cannot be used are left out."""
+        seen = [(one.class_number, right) for one, right in outcomes if right is not None]
+        columns = zip(*(right for _, right in seen), strict=True) if seen else ()
+        right = {way: np.array(column) for way, column in zip(ways, columns, strict=False)}
+        return cls(right, Counter(number for number, _ in seen))
+
+    @property
+    def images(self) -> int:
+        """How many images were used."""
+        return sum(self.classes.values())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the images can tell one way from another."""
+        return self.images >= LEAST_IMAGES and len(self.classes) > 1
+
+    def count(self, way: str) -> int:
+        """On how many images the model is right if they are prepared in this way."""
+        return int(self.right[way].sum())
+
+    def is_proven(self, way: str) -> bool:
+        """Whether the model is surely right more often than one that answers every image with the same class."""
+        guess = max(self.classes.values()) / self.images
+        return tail(self.images - self.count(way), self.images, 1 - guess) < _RISK
+
+    @property
+    def better(self) -> str | None:
+        """The best of the ways that are surely better than USED, None if none is.
+
+        McNemar's exact test (Psychometrika 12, 1947), one-sided: of the images on which one of both ways alone is
+        right, so few would favour USED by chance. Each of several ways has its share of the risk (Bonferroni).
+        """
+        used, surely = self.right[USED], []
+        for way, right in self.right.items():
+            lost, won = int((used & ~right).sum()), int((right & ~used).sum())
+            if won and tail(lost, lost + won, 0.5) < _RISK / (len(self.right) - 1):
+                surely.append(way)
+        return max(surely, key=self.count, default=None)
+
+
+def drawn(images: Iterable[Labelled]) -> list[Labelled]:
+    """Return up to MOST_IMAGES labelled images but for copies, drawn evenly over the classes: the same each time."""
+    by_class: dict[int, list[Labelled]] = defaultdict(list)
+    for one in sorted(images, key=lambda one: drawn_order(f"{one.label}/{one.path.name}{one.cut.text}")):
+        if one.class_number is not None and one.cut.shorter_px is None:
+            by_class[one.class_number].append(one)
+    by_turns = chain.from_iterable(zip_longest(*by_class.values()))
+    return list(islice((one for one in by_turns if one is not None), MOST_IMAGES))
+
+
+def check_models(
+    models: Iterable[Model], images: Sequence[Labelled], examiner: Examiner, limits: image.Limits, workers: Workers
+) -> None:
+    """Compare how models are prepared with other ways, and store in the recording which are surely worse.
+
+    Each is compared once: what passes is noted in its manifest too, if this user may write it.
+    """
+    shown = drawn(images)
+    for model in models:
+        manifest = model.manifest
+        key = f"preprocessing {manifest.identity}"
+        execute = workers.store.connection.execute
+        if execute("SELECT 1 FROM meta WHERE key = ?", (key,)).fetchone():
+            continue
+        spec = manifest.input
+        tried = dict(islice(ways(spec, spec.width_px, spec.height_px).items(), MOST_WAYS))
+        answer = partial(right_in, infer=partial(examiner.infer, manifest.name), ways=tried, limits=limits)
+        with closing(workers.work("comparing", answer, shown)) as outcomes:
+            found = Comparison.of(outcomes, tried)
+        if workers.stop.is_set() or not found.is_enough:
+            return
+        better, doubt = found.better, ""
+        if better is not None:
+            counts = f"{found.count(USED)} of {found.images} images; prepared with {better}, on {found.count(better)}"
+            repair = f"jetsel models set {manifest.name} --family {manifest.family} {better}"
+            doubt = f"{manifest.name} is right on {counts}: {repair}"
+        elif found.is_proven(USED) and manifest.preprocessing is not None:
+            with suppress(ManifestError):
+                rewrite(model, preprocessing=manifest.preprocessing.checked(found.images))
+        execute("INSERT INTO meta VALUES (?, ?)", (key, doubt))

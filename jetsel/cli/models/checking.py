@@ -1,0 +1,81 @@
+"""`jetsel models add --check`: whether labelled images show that a model is prepared as it was trained."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from jetsel.base.errors import ManifestError
+
+if TYPE_CHECKING:
+    from jetsel.base.config import Config
+    from jetsel.base.weights import Weights
+    from jetsel.calibrate.record.preprocessing import Comparison
+    from jetsel.image import InputSpec
+    from jetsel.zoo import Labels, Manifest
+    from jetsel.zoo.manifest import Preprocessing
+
+
+def proven(
+    images: Path, values: Config, weights: Weights, labels: Labels, manifest: Manifest | None, *, quiet: bool
+) -> Preprocessing | None:
+    """Compare how a model is prepared with other ways, and return what its manifest is to say of it.
+
+    manifest: None if nothing describes how it is prepared. quiet: print no row for each way. Raises ManifestError that
+    names the repair if another way is surely better or nothing describes it, CalibrationError, EngineFailedError.
+    """
+    from jetsel.calibrate.record.preprocessing import USED, ways
+
+    tried = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
+    seen = _compared(images, values, weights, labels, tried, quiet=quiet)
+    if manifest is None:
+        best = max(tried, key=seen.count)
+        found = f"it is right most often with {best}: add it with that option"
+        if not seen.is_proven(best):
+            found = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
+        raise ManifestError(f"{weights.name}: nothing describes how its images are prepared; {found}")
+    used = f"{seen.count(USED)} of {seen.images} images"
+    if (better := seen.better) is not None:
+        raise ManifestError(
+            f"{weights.name} is right on {used} as it is described, and on {seen.count(better)} with {better}: add it "
+            "with that option instead"
+        )
+    before = manifest.preprocessing
+    if before is None or seen.is_proven(USED):
+        return before and before.checked(seen.images)
+    typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
+    return before
+
+
+def _compared(
+    images: Path, values: Config, weights: Weights, labels: Labels, tried: dict[str, InputSpec], *, quiet: bool
+) -> Comparison:
+    """Run the model on the images in each way, and print the outcome; raises ManifestError if they are too few."""
+    from jetsel.calibrate.record.photographs import find
+    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, Comparison, drawn, right_in
+    from jetsel.cli.terminal import console, table
+    from jetsel.engines.onnx import OnnxEngine
+    from jetsel.site.configured import limits_of
+
+    found = find(images, labels, None, need_labels=True)
+    shown = drawn(found.photographs)
+    with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
+        limits = limits_of(values)
+        seen = Comparison.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
+    out = len(found.skipped) + len(shown) - seen.images
+    if not seen.is_enough:
+        raise ManifestError(
+            f"--check {images}: {seen.images} images of {len(seen.classes)} of the model's classes are too few, "
+            f"{out} files are left out: give {LEAST_IMAGES} to 100 images, in a folder for each of two classes or more"
+        )
+    if not quiet:
+        rows = table("images prepared", f">right of {seen.images}", "")
+        for way in tried:
+            rows.add_row(way, str(seen.count(way)), "used" * (way == USED))
+        console().print(rows)
+        if out:
+            typer.echo(f"left out: {out} files: other classes, or no images that can be read")
+    return seen

@@ -1,0 +1,67 @@
+"""`jetsel models set`: correct how images are prepared for a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jetsel.cli.models.placed import triple
+from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
+from jetsel.cli.options import ConfigFile, Json, emit
+
+
+def set_input(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model, see jetsel models list.")],
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="NAME", help="Family of NAME, if the name is ambiguous.")
+    ] = None,
+    like: Like = None,
+    mean: Mean = None,
+    std: Std = None,
+    channels: Channels = None,
+    resize: Resize = None,
+    resize_px: ResizePx = None,
+    interpolation: Interpolation = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Correct how images are prepared for a model; what no option names stays.
+
+    A calibration that was made with the model is set aside, and the best model of it that has not changed answers until
+    `jetsel calibrate` has run.
+    """
+    import msgspec
+
+    from jetsel.site.site import read_site
+    from jetsel.zoo.conventions import changed
+    from jetsel.zoo.manifest import Preprocessing
+    from jetsel.zoo.placing import rewrite
+
+    given = {
+        "mean": None if mean is None else triple(mean),
+        "std": None if std is None else triple(std),
+        "channels": channels,
+        "resize": resize,
+        "resize_px": resize_px,
+        "interpolation": interpolation,
+    }
+    options = {key: value for key, value in given.items() if value is not None}
+    if like is None and not options:
+        raise typer.BadParameter("say how images are to be prepared: --like NAME, or --mean A,B,C --std A,B,C")
+    found, model = read_site(config).zoo.find(name, family)
+    source = ", ".join(["jetsel models set", *([] if like is None else [f"--like {like}"]), *options])
+    manifest = rewrite(
+        model,
+        input=changed(model.manifest.input, like, options),
+        preprocessing=Preprocessing(source=source),
+    ).manifest
+    spec = ", ".join(
+        f"{key} {value}" for key, value in msgspec.to_builtins(manifest.input).items() if value is not None
+    )
+    emit(
+        manifest,
+        json,
+        f"{name} of family {found.name}: {spec}\nnote: calibrations that were made with it before are set aside: run "
+        "`jetsel calibrate IMAGES`\nto use it in a running daemon: jetsel reload",
+    )

@@ -1,0 +1,94 @@
+"""How the frameworks in which classifiers are trained prepare an image, by the names that `--like` takes.
+
+A convention is a dict of InputSpec, less the size, in which `crop_share` may stand for `resize_px`: the share of the
+shorter side that the crop keeps. The comment on each says where it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from jetsel.base.errors import ManifestError, did_you_mean
+from jetsel.image import InputSpec
+from jetsel.image.model_input import MAX_SIDE_PX
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_LEVELS = (1 / 255,) * 3  # as std: the model takes levels of 0 to 255
+
+CROPPED: dict[str, Any] = {"resize": "shorter-side", "crop": "center", "channels": "rgb"}
+STRETCHED: dict[str, Any] = {"resize": "stretch", "crop": "none", "channels": "rgb"}
+SCALED: dict[str, Any] = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # 0 to 1
+SIGNED: dict[str, Any] = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}  # -1 to 1
+STANDARDISED: dict[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
+LEVELS: dict[str, Any] = {"mean": (0.0, 0.0, 0.0), "std": _LEVELS}  # 0 to 255
+
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    # ultralytics 8.4, ultralytics/data/augment.py: classify_transforms, with DEFAULT_MEAN and DEFAULT_STD.
+    "ultralytics": {**CROPPED, **SCALED, "interpolation": "antialiased-bilinear"},
+    # torchvision 0.28, torchvision/transforms/_presets.py: ImageClassification; 256 for 224 is its `resize_size`.
+    "torchvision": {
+        **CROPPED,
+        **STANDARDISED,
+        "interpolation": "antialiased-bilinear",
+        "crop_share": 224 / 256,
+    },
+    # timm 1.0, timm/data/constants.py: DEFAULT_CROP_PCT and IMAGENET_DEFAULT_MEAN; timm/data/transforms_factory.py.
+    "timm": {**CROPPED, **STANDARDISED, "interpolation": "antialiased-bicubic", "crop_share": 0.875},
+    # Keras 3, keras/src/applications/imagenet_utils.py: preprocess_input(mode="caffe"), its default (ResNet50, VGG16);
+    # keras/src/utils/image_dataset_utils.py: image_dataset_from_directory stretches, bilinear, without antialiasing.
+    "keras": {
+        **STRETCHED,
+        "interpolation": "bilinear",
+        "channels": "bgr",
+        "mean": (103.939 / 255, 116.779 / 255, 123.68 / 255),
+        "std": _LEVELS,
+    },
+    # The same files: mode="tf" (MobileNet, Inception, Xception, NASNet).
+    "keras-tf": {**STRETCHED, **SIGNED, "interpolation": "bilinear"},
+    # The same files: mode="torch" (DenseNet).
+    "keras-torch": {**STRETCHED, **STANDARDISED, "interpolation": "bilinear"},
+    # keras/src/applications/efficientnet.py, convnext.py, mobilenet_v3.py: the model has a Rescaling layer of its own.
+    "keras-levels": {**STRETCHED, **LEVELS, "interpolation": "bilinear"},
+    # teachablemachine-community, snippets/markdown/image/tensorflow/keras.md: ImageOps.fit with Lanczos, to which
+    # bicubic comes nearest here; level / 127.5 - 1.
+    "teachable-machine": {**CROPPED, **SIGNED, "interpolation": "antialiased-bicubic"},
+    # PaddleClas 2.5, deploy/configs/inference_cls.yaml: resize_short 256, size 224, OpenCV's bilinear.
+    "paddle": {**CROPPED, **STANDARDISED, "interpolation": "bilinear", "crop_share": 224 / 256},
+    # OpenCV 4, cv2.imread and dnn.blobFromImage(scalefactor=1 / 255): swapRB and crop are False unless they are given.
+    "opencv": {**STRETCHED, **SCALED, "interpolation": "bilinear", "channels": "bgr"},
+}
+
+
+def convention(name: str, width_px: int, height_px: int) -> InputSpec:
+    """Return how a framework prepares images for an input of this size; raises ManifestError for an unknown name."""
+    return msgspec.convert(sized(values_of(name), width_px, height_px), InputSpec)
+
+
+def values_of(name: str) -> dict[str, Any]:
+    """Return the values of a convention; raises ManifestError for an unknown name."""
+    if name not in CONVENTIONS:
+        near = did_you_mean(name, CONVENTIONS)
+        raise ManifestError(f"there is no convention {name}{near}: use one of {', '.join(CONVENTIONS)}")
+    return CONVENTIONS[name]
+
+
+def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
+    """Return an InputSpec's values of a convention's, for an input of this size."""
+    found = {**spec, "width_px": width_px, "height_px": height_px}
+    share = found.pop("crop_share", None)
+    if share is not None and found["resize"] == "shorter-side" and found.get("resize_px") is None:
+        longer_px = max(width_px, height_px)
+        found["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
+    return found
+
+
+def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of an InputSpec, or of a convention for its size, with these in their place.
+
+    Raises ManifestError for an unknown name.
+    """
+    before = spec if like is None else convention(like, spec.width_px, spec.height_px)
+    resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}
+    return {**msgspec.to_builtins(before), **resized, **options}

@@ -1,0 +1,140 @@
+"""Where the logits of a graph are: which operators make its outputs, and what stands before a softmax or sigmoid."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING
+
+from jetsel.zoo.onnx_model import Step
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_FLOAT = 1  # TensorProto.DataType of 32-bit numbers
+
+_BY_ITSELF = "a probability for each class by itself, as several may hold at once; if each image has exactly one class"
+_SHARES = "probabilities instead of logits"
+_ENDS = dict.fromkeys(("Sigmoid", "HardSigmoid"), _BY_ITSELF) | dict.fromkeys(("Softmax", "Exp"), _SHARES)
+_ENDS |= dict.fromkeys(("Atan", "Erf", "LpNormalization", "Softsign", "Tanh"), "numbers in a fixed range, not logits")
+_CHOOSING = ("ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Less", "LessOrEqual", "Sign", "TopK")
+_ENDS |= dict.fromkeys(_CHOOSING, "what was chosen or sorted instead of a number for each class")
+"""Operators that give no logits, and what they give. Exp: of a softmax or a sigmoid that is written out."""
+
+_KEPT_BY = """Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat DequantizeLinear Div Dropout
+    DynamicQuantizeLinear Expand Flatten Floor Gather GatherElements GatherND Identity LeakyRelu Log Max Mean Min Mul
+    Neg Not OneHot Or Pad Pow QuantizeLinear Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round
+    Slice Split Sqrt Squeeze Sub Sum Tile Transpose Unsqueeze Where ZipMap"""
+_KEEPING = frozenset(_KEPT_BY.split())  # they make no logits of numbers that all come from ends, or are constant
+
+_REORDERING = ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")  # or they may turn the scale round
+_PLAIN = ("Cast", "Clip", "DequantizeLinear", "Dropout", "Flatten", "Identity", "QuantizeLinear", "Reshape", "Squeeze")
+_WHOLE = {("Softmax",): "Softmax", ("Exp", "share"): "Softmax", ("Sigmoid",): "Sigmoid"}
+_NEVER_NEGATIVE = ("Abs", "ReduceL1", "ReduceL2", "Relu", "Softplus", "Sqrt")
+_FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: onnx does not infer it
+
+
+class GraphEnds:
+    """The tensors of a graph: which operators make each, and its type and shape as far as onnx infers them.
+
+    classes: of the labels.
+    """
+
+    def __init__(self, model: ModelProto, classes: int) -> None:
+        self.outputs = [value.name for value in model.graph.output]
+        self.makers = {output: node for node in model.graph.node for output in node.output}
+        self._classes = classes
+        self._known = _known(model)
+        self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
+        self._ends: dict[str, str] = {}
+        for node in model.graph.node:
+            kind = node.op_type.removeprefix("QLinear")  # as ONNX Runtime calls operators in 8 bits
+            ends = [self._ends.get(name) for name in node.input if name not in self._constants]
+            if not ends or kind in ("Shape", "Size"):
+                self._constants.update(node.output)
+            elif kind in _ENDS or (kind == "Pow" and node.input[0] in self._constants):
+                self._ends |= dict.fromkeys(node.output, kind if kind in _ENDS else "Exp")
+            elif kind in _KEEPING and ends[0] and all(ends) and (kind, _ENDS[ends[0]]) != ("Log", _SHARES):
+                self._ends |= dict.fromkeys(node.output, ends[0])
+
+    def _type(self, tensor: str) -> tuple[str, tuple[int, ...] | None]:
+        return self._known.get(tensor, ("undefined", None))
+
+    def is_table(self, tensor: str) -> bool:
+        """Return whether a tensor is known to have rows of numbers for an image, as boxes and features do."""
+        return sum(side > 1 for side in self._type(tensor)[1] or ()) > 1
+
+    def is_number(self, tensor: str) -> bool:
+        """Return whether a tensor is known to be one number for an image."""
+        shape = self._type(tensor)[1]
+        return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)
+
+    def fault(self, tensor: str) -> str | None:
+        """Return why a tensor holds no logits of two or more classes, None if nothing shows that."""
+        kind, shape = self._type(tensor)
+        if kind not in _FLOATS:
+            return f"is of {kind}, not of float32"
+        if self.is_table(tensor):
+            sides = ", ".join(str(side or "?") for side in shape or ())
+            return f"has the shape ({sides}), as boxes of a detector or features have"
+        if self.is_number(tensor) and self._classes != 2:
+            return f"is one number for an image, which tells two classes apart, and there are {self._classes} labels"
+        if self.is_number(tensor) and self._made_by(tensor) in _NEVER_NEGATIVE:
+            return "is one number that is never negative"
+        return f"comes from {self._ends[tensor]}: {_ENDS[self._ends[tensor]]}" if tensor in self._ends else None
+
+    def _made_by(self, tensor: str) -> str:
+        return self.makers[tensor].op_type if tensor in self.makers else ""
+
+    def logits_of(self, tensor: str) -> tuple[str | None, str]:
+        """Return the nearest tensor that can hold logits, from this one backwards; None if none can, or several.
+
+        Also whether a Softmax or Sigmoid alone is on the way there, blank if neither is.
+        """
+        reached, passed = [tensor], set()
+        for one in reached:
+            node = self.makers[one] if one in self._ends else None
+            if node and not node.op_type.startswith(_REORDERING):
+                inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second turns it round
+                reached += set(inputs).difference(self._constants, reached)
+                is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
+                passed.add("share" if is_share else node.op_type)
+        found = [one for one in reached if one in self.makers and self.fault(one) is None]
+        if len(found) != 1:
+            return None, ""
+        kind = _WHOLE.get(tuple(sorted(passed.difference(_PLAIN))), "")
+        return found[0], "" if kind == "Softmax" and self.is_number(found[0]) else kind
+
+    def unchanged(self, tensor: str) -> str:
+        """Return what a tensor was made of, if only the largest number was taken off, or perhaps the images' side."""
+        node, shape = self.makers[tensor], self._type(tensor)[1]
+        is_all = len(node.input) == 1 and not node.attribute  # not of the sides that it names, but of each that is 1
+        is_squeezed = node.op_type == "Squeeze" and (is_all if shape is None else len(shape) < 2)
+        is_shifted = node.op_type == "Sub" and self._made_by(node.input[1]) == "ReduceMax"
+        return str(node.input[0]) if is_squeezed or is_shifted else tensor
+
+    def steps_behind(self, tensor: str) -> tuple[Step, ...]:
+        """Return the steps that make a tensor of floats (n, classes) float32, none if it is that already."""
+        kind, shape = self._type(tensor)
+        steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": _FLOAT})]
+        if shape is not None and (len(shape) != 2 or shape[0] > 1):
+            steps.append(Step("Flatten", {"axis": int(shape[:1] in ((0,), (1,)))}))
+        if self.is_number(tensor):
+            steps.append(Step("MatMul", constant=[[0, 1]]))
+        return tuple(steps)
+
+
+def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
+    """Return types and shapes by tensor: 0 for a side that is open, None for a shape that is unknown."""
+    import onnx
+
+    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime says why
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
+    found = {}
+    for value in [*model.graph.value_info, *model.graph.output]:
+        form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
+        kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
+        shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
+        found[value.name] = kind, shape
+    return found

@@ -1,0 +1,162 @@
+"""The files in which frameworks write how a classifier's images are prepared, each made values of a convention.
+
+Each reader takes a decoded file and returns the values that it holds (see zoo/describing.py), none if the file is
+another program's. It raises ManifestError if the file's model is no classifier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from jetsel.base.errors import ManifestError
+from jetsel.zoo.conventions import CONVENTIONS, CROPPED, STRETCHED
+
+Values = dict[str, Any]
+Reader = Callable[[Values], Values]
+_PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # as Image.Resampling numbers them
+_SERVED = {"bilinear": "antialiased-bilinear", "bicubic": "antialiased-bicubic", "box": "area"}
+_SQUEEZED = "there both sides are stretched before the crop"
+_LEVELS_FROM = 8.0  # in units of 0 to 1 no mean is over 1, and no deviation near this
+
+
+def of_ultralytics(props: Values) -> Values:
+    """Ultralytics 8.4, engine/exporter.py: the metadata has the task, names, and imgsz (height, width)."""
+    if not {"task", "names"} <= set(props):
+        return {}
+    if props["task"] != "classify":
+        raise ManifestError(
+            f"its metadata names the task {props['task']}, which answers with more than one class for the whole image: "
+            "export a model of the task classify, such as yolo11n-cls.pt"
+        )
+    height_px, width_px = map(int, _numbers(props.get("imgsz", 224), 2))
+    geometry = STRETCHED if height_px != width_px else {}  # see classify_transforms
+    return {**CONVENTIONS["ultralytics"], **geometry, "labels": props["names"], "input_px": (width_px, height_px)}
+
+
+def of_custom_vision(props: Values) -> Values:
+    """Custom Vision's export: https://github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
+    kinds = f"{props.get('DomainType', '')} {props.get('CustomVision.Postprocess.Method', '')}".strip()
+    if "Detection" in kinds or "MultiLabel" in kinds:
+        raise ManifestError(
+            f"Custom Vision calls its model {kinds}, which answers with more than one class for an image: export a "
+            "project of the kind Multiclass"
+        )
+    if "Image.NominalPixelRange" not in props:
+        return {}
+    mean, std, method, height_px = (
+        props.get(f"CustomVision.Preprocess.{key}", default)
+        for key, default in (("NormalizeMean", 0), ("NormalizeStd", 1), ("CropMethod", ""), ("TargetHeight", 0))
+    )
+    factor = 1 if props["Image.NominalPixelRange"] == "NominalRange_0_255" else 1 / 255
+    geometry = {**CROPPED, "resize_px": int(height_px)} if "CropCenter" in method else STRETCHED
+    channels = "bgr" if props.get("Image.BitmapPixelFormat") == "Bgr8" else "rgb"
+    return {**geometry, **_scaled(mean, std, factor), **_interpolation("bicubic"), "channels": channels}
+
+
+def of_properties(props: Values) -> Values:
+    """Properties of any exporter: labels, classes or names (a list, or a row with commas), mean and std."""
+    values: Values = {}
+    labels = next((props[key] for key in ("labels", "classes", "names") if key in props), None)
+    if labels is not None:
+        is_row = "\n" not in labels.strip() and labels.lstrip()[:1] not in tuple("[{(")
+        values["labels"] = labels.replace(",", "\n") if is_row else labels
+    if {"mean", "std"} <= set(props):
+        is_levels = max(*_numbers(props["mean"], 3), *_numbers(props["std"], 3)) > _LEVELS_FROM
+        values |= _scaled(props["mean"], props["std"], 1 if is_levels else 1 / 255)
+    return values
+
+
+def of_teachable_machine(content: Values) -> Values:
+    """metadata.json of the package @teachablemachine/image 0.8: labels and imageSize."""
+    if content.get("packageName") != "@teachablemachine/image":
+        return {}
+    side_px, labels = int(content.get("imageSize", 224)), json.dumps(content["labels"])
+    return {**CONVENTIONS["teachable-machine"], "labels": labels, "input_px": (side_px, side_px)}
+
+
+def of_config(content: Values) -> Values:
+    """config.json: transformers' id2label; timm's label_names and pretrained_cfg, which once was the whole file."""
+    labels = content.get("id2label") or content.get("label_names")
+    values = {"labels": json.dumps(labels)} if labels else {}
+    prepared = content.get("pretrained_cfg", content)
+    if not {"mean", "std", "input_size"} <= set(prepared):
+        return values
+    share = prepared.get("crop_pct", CONVENTIONS["timm"]["crop_share"])
+    geometry = {**CROPPED, "crop_share": share}
+    if prepared.get("crop_mode") == "squash":
+        geometry = STRETCHED if share == 1 else {**geometry, "inexact": _SQUEEZED}
+    _, height_px, width_px = prepared["input_size"]
+    return {
+        **geometry,
+        **_scaled(prepared["mean"], prepared["std"], 1 / 255),
+        **_interpolation(prepared.get("interpolation", "bicubic")),
+        **values,
+        "input_px": (width_px, height_px),
+    }
+
+
+def of_hugging_face(content: Values) -> Values:
+    """preprocessor_config.json of transformers 5, see its models' image_processing_*.py."""
+    if not {"size", "image_mean", "do_resize", "do_rescale"} & set(content):
+        return {}
+    is_normalised = content.get("do_normalize", "image_mean" in content)
+    mean = _numbers(content["image_mean"] if is_normalised else 0, 3)
+    std = _numbers(content["image_std"] if is_normalised else 1, 3)
+    kind = str(content.get("image_processor_type") or content.get("feature_extractor_type"))
+    if kind.startswith("EfficientNet") and content.get("include_top", True):
+        std = [one * one for one in std]  # it divides twice
+    if content.get("rescale_offset"):
+        mean = [one + 1 for one in mean]
+    factor = content.get("rescale_factor", 1 / 255) if content.get("do_rescale", True) else 1
+    return {
+        **_interpolation(content.get("resample", "bilinear")),
+        **_sides(content, kind),
+        **_scaled(mean, std, factor),
+        "channels": "bgr" if content.get("do_flip_channel_order") else "rgb",
+    }
+
+
+def _sides(content: Values, kind: str) -> Values:
+    """Return resize, crop and size of a preprocessor_config.json, where `size` has one of three forms."""
+    size, crop = content.get("size", 224), content.get("crop_size")
+    is_cropped = crop is not None and content.get("do_center_crop", True)
+    is_convnext = kind.startswith("ConvNext") or content.get("crop_pct") is not None
+    if isinstance(size, int):
+        size = {"shortest_edge": size} if is_cropped or is_convnext else {"height": size, "width": size}
+    edge_px = size.get("shortest_edge")
+    if edge_px is None and not is_cropped:
+        return {**STRETCHED, "input_px": (size["width"], size["height"])}
+    if is_convnext:
+        share = content.get("crop_pct") or 224 / 256
+        return {**({**CROPPED, "crop_share": share} if edge_px < 384 else STRETCHED), "input_px": (edge_px, edge_px)}
+    crop = crop if is_cropped else edge_px
+    crop_px = (crop["width"], crop["height"]) if isinstance(crop, dict) else (crop, crop)
+    inexact = {} if edge_px else {"inexact": _SQUEEZED}
+    return {**CROPPED, "resize_px": edge_px or min(size.values()), "input_px": crop_px, **inexact}
+
+
+def _interpolation(kind: str | int) -> Values:
+    """Return the interpolation that is served for one of Pillow's, by name or number, and that it is another."""
+    name = _PILLOW[kind] if isinstance(kind, int) else kind
+    if name in _SERVED:
+        return {"interpolation": _SERVED[name]}
+    nearest = _SERVED["bicubic" if name == "lanczos" else "bilinear"]
+    return {"interpolation": nearest, "inexact": f"there the interpolation is {name}"}
+
+
+def _scaled(mean: Any, std: Any, factor: float) -> Values:
+    """Return mean and std in units of 0 to 1; they hold for levels times `factor`."""
+    unit = 1 if abs(255 * factor - 1) < 1e-6 else 255 * factor
+    both = ([float(f"{one / unit:.9g}") for one in _numbers(numbers, 3)] for numbers in (mean, std))
+    return dict(zip(("mean", "std"), map(tuple, both), strict=True))
+
+
+def _numbers(value: Any, count: int) -> list[float]:
+    """Return `count` numbers of a list, a text or a number, which then stands for each; raises ValueError."""
+    parts = value.strip("[]() ").replace(",", " ").split() if isinstance(value, str) else value
+    found = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
+    if len(found) not in (1, count):
+        raise ValueError(f"{value!r} is not {count} numbers")
+    return found * (count // len(found))
