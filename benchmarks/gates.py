@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from jetsel.addons.cameras.gate import Gate, gray_copy
-from jetsel.addons.cameras.labels import Labels, ReportedLabel, reported_label
+from jetsel.addons.cameras.labels import LabelTracker, ReportedLabel, reported_label
 from jetsel.wire import Answer
 
 _USUAL_FPS = 25.0  # of a clip that does not say
@@ -81,7 +81,7 @@ class Replay:
 
 def replayed(recorded: Recorded, gate: Gate, seen: Sequence[np.ndarray], stay: int) -> Replay:
     """Run a gate over a clip as `Watch` runs it. seen: each frame, described for the gate's feature."""
-    labels, replay, holds = Labels(stay), Replay([], [], []), -1
+    labels, replay, holds = LabelTracker(stay), Replay([], [], []), -1
     for now_s, number, description in zip(recorded.times_s, recorded.labels, seen, strict=True):
         is_skipped = gate.skips_described(description, now_s) and labels.is_settled
         if is_skipped:

@@ -75,4 +75,4 @@ class InProcess:
         outcome = run.outcome
         if not isinstance(outcome, Decision):
             raise outcome or InternalError("the policy did not end")
-        return Said(self._family.labels.wnids[outcome.seen.label], tuple(run.model for run in run.ran))
+        return Said(self._family.labels.wnids[outcome.prediction.label], tuple(run.model for run in run.ran))

@@ -265,7 +265,7 @@ def _outcome(setting: Setting, request: Request) -> Outcome:
     decision = request.decision
     if decision is None:
         return Outcome("refused", None)
-    wnid = setting.family.family.labels.wnids[int(decision.seen.probabilities.argmax())]
+    wnid = setting.family.family.labels.wnids[int(decision.prediction.probabilities.argmax())]
     return Outcome("ok", (request.ended_s - request.due_s) * 1e3, wnid)
 
 

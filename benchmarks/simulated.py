@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from benchmarks.bare import LIMITS
 from benchmarks.virtual import VirtualTime
 from jetsel import image
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import JetselError
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
-from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
+from jetsel.daemon.pace import ANYTHING, Allowance, allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, share_of
 from jetsel.engines import Output, Place
 from jetsel.engines.onnx import OnnxEngine
@@ -110,7 +110,7 @@ class Simulation:
             mean_ms = device.times.models_ms[name]
             queue.prior_ms = mean_ms, SEEDED * mean_ms
         self.driver = Driver(queues, now=self.time.now, events=Events())
-        self.admission = Admission(Server(), device.workers, self.time.now)
+        self.admission = Admission(ServerSettings(), device.workers, self.time.now)
 
     def answer(self, due_s: Sequence[float], images: Sequence[int]) -> list[Request]:
         """Send each request when it is due, and return what became of all."""
@@ -189,13 +189,13 @@ class Simulation:
             assert isinstance(run.request, Request)
             self._finish(run.request)
 
-    def _allowed(self) -> Allowed:
+    def _allowed(self) -> Allowance:
         if isinstance(self.asked, Front | Deadline):
             admission, workers = self.admission, self.device.workers
-            return Allowed(allowed_ms(self.limit_ms, admission.in_queue, workers, admission.around_ms))
+            return Allowance(allowed_ms(self.limit_ms, admission.in_queue, workers, admission.around_ms))
         return ANYTHING
 
-    def _started(self, request: Request, allowed: Allowed) -> RequestRun:
+    def _started(self, request: Request, allowed: Allowance) -> RequestRun:
         limit_s = request.received_s + self.limit_ms / 1e3
         now_s, queues = self.time.now(), self.driver.queues
         ahead = outlook(queues, limit_s, now_s, (0, 0), None, on_device=False, allowed_ms=allowed.ms)

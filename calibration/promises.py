@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Part
 from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.fit.assemble import Identity, assemble, learn
+from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn
 from jetsel.calibrate.fit.cross_validation import best_single, cross_validate
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
@@ -28,11 +28,11 @@ from jetsel.calibrate.judge.promises import Split, is_given, promises_of, saved_
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
 from jetsel.policies.cascade import NAME as CASCADE
-from jetsel.policies.cascade import CascadeKind, ChosenPoints, Learned
+from jetsel.policies.cascade import CascadeKind, ChosenPoints, LearnedCascades
 from jetsel.policies.registry import catalogue
 
 SEED = 2026
@@ -42,7 +42,7 @@ DEFAULT, BEST = "the default", "the best single model"
 class CascadeAlone(CascadeKind):
     """The cascade without the points of its front, which nobody asks here, and whose replay takes long."""
 
-    def fitted(self, learned: Learned, chosen: ChosenPoints) -> Part:
+    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:
         """Store the cascade of the chosen budget."""
         return super().fitted(learned, replace(chosen, front=()))
 
@@ -73,14 +73,14 @@ class Judged:
 class Drawn:
     """One draw: by name the runs in folds, and the policies fitted on all; which of them is the default."""
 
-    runs: dict[str, Run]
+    runs: dict[str, PolicyReplay]
     policies: dict[str, Policy]
     default: str
     temperatures: dict[str, float]
     fold_of: NDArray[np.int64]
 
 
-def fitted(drawn: Recording, identity: Identity, seed: int) -> Drawn:
+def fitted(drawn: Recording, identity: BoundIdentities, seed: int) -> Drawn:
     """Do what `jetsel calibrate` does for cascades and single models."""
     groups = np.arange(len(drawn.classes)) if drawn.groups is None else drawn.groups
     fold_of = assign_folds(groups, FOLDS, seed)
@@ -99,7 +99,7 @@ def _nothing(_names: tuple[str, ...]) -> float:
     return 0.0
 
 
-def judged(recording: Recording, identity: Identity, images: int, seed: int) -> dict[str, list[Judged]]:
+def judged(recording: Recording, identity: BoundIdentities, images: int, seed: int) -> dict[str, list[Judged]]:
     """Draw this many images, calibrate on them, and judge on the rest.
 
     Return by level what the default and the cascade give, which pay for their choice, and the best single model.
@@ -120,7 +120,7 @@ def judged(recording: Recording, identity: Identity, images: int, seed: int) -> 
 
 
 def _levels(
-    promises: Promises, before: Run, known: NDArray[np.int64], run: Run, classes: NDArray[np.int64]
+    promises: Promises, before: PolicyReplay, known: NDArray[np.int64], run: PolicyReplay, classes: NDArray[np.int64]
 ) -> list[Judged]:
     """Return what each level gives. before: the run in folds on the images drawn, of which `known` are the classes."""
     wrong = run.answered != classes
@@ -152,7 +152,7 @@ def _share(values: NDArray[np.bool_]) -> float:
     return float(values.mean()) if len(values) else 0.0
 
 
-def show(title: str, recording: Recording, identity: Identity, images: int, splits: int, most_s: float) -> None:
+def show(title: str, recording: Recording, identity: BoundIdentities, images: int, splits: int, most_s: float) -> None:
     """Judge many draws and print them as Markdown; stop early after so many seconds, and say so."""
     began, found = time.monotonic(), []
     for seed in range(splits):

@@ -31,7 +31,7 @@ from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.cuts import Shown
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import fit_scaling
@@ -174,7 +174,7 @@ def judged(
     print(f"\nsound: {CHAIN_PAPER} picks a model that fails while another succeeds on {100 * fails.mean():.1f} %")
 
 
-def _beside_shares(run: Run, right: NDArray[np.bool_], correct: NDArray[np.float64]) -> str:
+def _beside_shares(run: PolicyReplay, right: NDArray[np.bool_], correct: NDArray[np.float64]) -> str:
     """The points over the same shares of models given to photographs at random, where one model ran for each."""
     if (run.ran.sum(axis=1) != 1).any():
         return "several models run"

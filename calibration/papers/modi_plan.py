@@ -19,7 +19,7 @@ from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
 from jetsel.addons.fleet.manager.published import PublishedFamily
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
-from jetsel.artefact.condensed import Answers
+from jetsel.artefact.condensed import RecordedAnswers
 
 PHOTOGRAPHS, CLASSES, INSTANCES = 500, 20, 20
 
@@ -76,7 +76,7 @@ def _options(count: int, family: int, families: int, draw: np.random.Generator, 
     logits[:, np.arange(PHOTOGRAPHS), true] += np.linspace(1.5, 4.0, count)[:, None] + draw.normal(0, 1.5, PHOTOGRAPHS)
     costs_ms = dict(zip(names, np.geomspace(1, 20, count) * draw.uniform(0.8, 1.2, count), strict=True))
     features = np.zeros((PHOTOGRAPHS, 29), np.float32)
-    answers = Answers(tuple(names), logits, true, features, np.arange(PHOTOGRAPHS), costs_ms, true)
+    answers = RecordedAnswers(tuple(names), logits, true, features, np.arange(PHOTOGRAPHS), costs_ms, true)
     sizes = draw.integers(2, 10, count)
     files = {
         name: {"backbone": 3, f"{family}-{number // 3}": int(sizes[number // 3]), f"{family}-{name}": 1}

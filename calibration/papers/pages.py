@@ -25,11 +25,10 @@ Cells = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """Headings, each with the number of equal ones before it, and rows of as many cells. marked: a file is named."""
+    """Headings, each with the number of equal ones before it, and rows of as many cells."""
 
     headings: tuple[tuple[str, int], ...]
     rows: tuple[Cells, ...]
-    marked: bool
 
     def of(self, headings: Sequence[tuple[str, int]]) -> list[Cells]:
         """Return some columns; an empty first cell repeats the one above. Raises ValueError if one is not there."""
@@ -43,10 +42,14 @@ class Table:
         return chosen
 
 
-def tables(text: str) -> Iterator[Table]:
-    """Yield each table of a text."""
+def by_hand(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each cell of a page's tables that no result file writes, after its heading."""
     for found in TABLE.finditer(text):
-        yield _table(found)
+        page, source = _table(found), _source(found["file"], found["words"] or "") if found["file"] else None
+        for row in page.rows:
+            for heading, cell in zip(page.headings, row, strict=True):
+                if source is None or heading not in source.headings:
+                    yield heading[0], cell
 
 
 def rewritten(text: str) -> str:
@@ -59,7 +62,7 @@ def _table(found: re.Match[str]) -> Table:
     if wrong := [row for row in rows if len(row) != len(first)]:
         raise ValueError(f"the row {wrong[0]} does not fit the headings {first}")
     headings = tuple((cell, first[:place].count(cell)) for place, cell in enumerate(first))
-    return Table(headings, tuple(rows), found["file"] is not None)
+    return Table(headings, tuple(rows))
 
 
 def _written(found: re.Match[str]) -> str:
@@ -81,7 +84,7 @@ def _written(found: re.Match[str]) -> str:
 def _source(file: str, words: str) -> Table:
     """Return the one table of a result file whose title has these words."""
     parts = re.split(r"^## ", (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = [table for part in parts if words in part.partition("\n")[0] for table in tables(part)]
+    found = [_table(one) for part in parts if words in part.partition("\n")[0] for one in TABLE.finditer(part)]
     if len(found) != 1:
         raise ValueError(f"{file} has {len(found)} tables with {words!r} in their title")
     return found[0]

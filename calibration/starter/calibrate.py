@@ -19,7 +19,7 @@ import msgspec
 from jetsel import image
 from jetsel.artefact.coding import save
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.judge.evaluating import asked, evaluate
@@ -88,7 +88,7 @@ def fitted(
     began = time.monotonic()
     found = calibrate(
         loaded,
-        Identity(
+        BoundIdentities(
             family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
         ),
         InstallRequest(names=tuple(family.labels.names), choice_factor=choice_factor, kinds=kinds),

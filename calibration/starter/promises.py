@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.promises import pooled, show
 from calibration.starter.calibrate import recorded
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.record import TimingPlan
 from jetsel.features import WORKING_PX, table_hash
 from jetsel.zoo import STARTER, scan
@@ -35,7 +35,7 @@ def main() -> None:
         for folder in (options.calibrate, options.test)
     ]
     whole = pooled(*(one.recording for one in sets))
-    identity = Identity(
+    identity = BoundIdentities(
         family.name, family.labels.sha256, sets[0].identities, table_hash(), family.decode_px, WORKING_PX
     )
     show("The starter family", whole, identity, options.images, options.splits, options.most_s)

@@ -7,7 +7,7 @@ import pytest
 from calibration.papers.mdinference.device import World
 from calibration.papers.mdinference.networks import Network, Normal, TwoState
 from calibration.papers.mdinference.predictions import Predicted, predict
-from jetsel.base.config import Config, Edge, EdgeModel
+from jetsel.base.config import Config, EdgeModel, EdgeSettings
 from jetsel.policies.deadline import Deadline, Duplicate
 from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
@@ -31,7 +31,7 @@ def predicted(
     family: Family, deadline_ms: float, network: Network | None, duplicate: Duplicate = "when-needed"
 ) -> Predicted:
     """Answer with s and m on the device and, with a network, l on the edge server."""
-    config = Config(edge=Edge(url="http://edge", models={"l": EdgeModel(remote="cats.l")}))
+    config = Config(edge=EdgeSettings(url="http://edge", models={"l": EdgeModel(remote="cats.l")}))
     front = Front(
         tuple(Point(Single(name), RIGHT[name], COSTS_MS[name], {name: 1.0}, 0.0, None) for name in ("m", "s"))
     )

@@ -59,13 +59,13 @@ def after_s(policy: MultiplexerEdge) -> tuple[Steps, Any]:
 
 def test_only_what_the_device_is_likely_to_get_wrong_is_sent() -> None:
     _, decision = after_s(edge(0.75, 0.5, 0.8))
-    assert decision.seen.model == "s", "it ran already, and no second time"
+    assert decision.prediction.model == "s", "it ran already, and no second time"
     steps, run = after_s(edge(0.5, 0.6, 0.8))
     assert (run.models, run.until) == (("l",), "deadline")
     assert "a probability of 0.60, l with 0.80" in ended(steps, said("l", 0.9)).because
     steps, run = after_s(edge(0.5, 0.75, 0.8))
     assert run.models == ("m",)
-    assert ended(steps, said("m", 0.9)).seen.model == "m"
+    assert ended(steps, said("m", 0.9)).prediction.model == "m"
 
 
 def test_what_fails_at_the_edge_or_here_is_answered_by_another_model() -> None:
@@ -75,7 +75,7 @@ def test_what_fails_at_the_edge_or_here_is_answered_by_another_model() -> None:
     steps = edge(0.5, 0.6, 0.8)(PHOTO)
     next(steps)
     assert steps.throw(GONE).models == ("m",)
-    assert ended(steps, said("m", 0.6)).seen.model == "m"
+    assert ended(steps, said("m", 0.6)).prediction.model == "m"
 
 
 @pytest.mark.parametrize(

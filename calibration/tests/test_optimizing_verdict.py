@@ -10,7 +10,7 @@ import pytest
 
 from calibration.optimizing.verdict import Verdict, judged
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
@@ -37,7 +37,7 @@ def verdict_on(recording: Recording, refused: dict[str, str], max_drop: float = 
         hashes = {name: name[0] * 64 for name in only.models}
         times = Times(only.costs_ms, 0.01, {}, None)
         loaded = LoadedRecording(only, times, {}, [], hashes, 4096, "drawn", None)
-        identity = Identity("drawn", "d" * 64, hashes, table_hash(), 64, 4096)
+        identity = BoundIdentities("drawn", "d" * 64, hashes, table_hash(), 64, 4096)
         order = InstallRequest(names=tuple(map(str, range(only.logits.shape[2]))))
         return calibrate(loaded, identity, order, lambda _: 0.01, lambda *_: None)
 

@@ -10,7 +10,7 @@ import pytest
 from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind, VotingChain
 from jetsel.base.errors import InDoubtError
-from jetsel.calibrate.fit.assemble import Identity, assemble, learn
+from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn
 from jetsel.calibrate.fit.cross_validation import cross_validate
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
@@ -25,7 +25,7 @@ from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 KINDS = [PaperChainKind()]
 COSTS = COSTS_MS | {"xl": 30.0}
-IDENTITY = Identity("drawn", "d" * 64, dict.fromkeys(COSTS, "a" * 64), "t", 64, 4096)
+IDENTITY = BoundIdentities("drawn", "d" * 64, dict.fromkeys(COSTS, "a" * 64), "t", 64, 4096)
 
 
 def recorded() -> Recording:

@@ -12,7 +12,7 @@ from calibration.papers.taylor.links import greedy
 from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
-from jetsel.calibrate.fit.assemble import Identity, assemble, learn, try_out
+from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn, try_out
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.policy import Evidence, Prediction
@@ -55,7 +55,7 @@ def test_links_after_the_first_are_larger_and_most_accurate_on_what_fails() -> N
 
 
 KINDS = [EmbeddingKind()]
-IDENTITY = Identity("drawn", "d" * 64, dict.fromkeys(COSTS_MS, "a" * 64), "t", 64, 4096)
+IDENTITY = BoundIdentities("drawn", "d" * 64, dict.fromkeys(COSTS_MS, "a" * 64), "t", 64, 4096)
 
 
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen() -> None:

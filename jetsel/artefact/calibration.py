@@ -39,7 +39,7 @@ class Confidence(Struct, frozen=True):
     deviation: float
 
 
-class Expected(Struct, frozen=True):
+class ExpectedStatistics(Struct, frozen=True):
     """features: by name. confidences: by model, of those that the default policy ran."""
 
     features: dict[str, Bins]
@@ -88,7 +88,7 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     energy_reason: Name | None = None  # why it was not measured
     chooser_energy_mj: Positive | None = None  # above idle power, of one photograph's features and a choice
     rival: Name | None = None  # what the default policy had to beat on held-out photographs
-    expected: Expected | None = None  # how features and confidences lay on its photographs; None: not kept
+    expected: ExpectedStatistics | None = None  # how features and confidences lay on its photographs; None: not kept
     machine: dict[str, Any] = {}  # what the board said of itself when times and energies were measured; empty: unknown
     promises: dict[Name, Promises] = {}  # policy -> what it promises of its errors
     wrong_at_most: Share | None = None  # what requests of this family ask for unless they say; None: nothing

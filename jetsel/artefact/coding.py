@@ -25,14 +25,14 @@ RESTORE = "recalibrate, or put back a whole copy"
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, RecursionError)
 
 
-class Header(Struct, frozen=True):
+class ManifestHeader(Struct, frozen=True):
     """What every version of the manifest begins with, read before anything else is believed."""
 
     format: str
     version: int
 
 
-class Envelope(Header, frozen=True, forbid_unknown_fields=True):
+class Envelope(ManifestHeader, frozen=True, forbid_unknown_fields=True):
     """The manifest. sha256: of its body as written and the other file, one after the other, so that damage is seen."""
 
     sha256: str
@@ -100,7 +100,7 @@ def _envelope(folder: Path) -> Envelope:
     path = folder / MANIFEST
     data = _read_bounded(path, MAX_MANIFEST_BYTES)
     try:
-        header = msgspec.json.decode(data, type=Header)
+        header = msgspec.json.decode(data, type=ManifestHeader)
         if header.format != FORMAT:
             raise CalibrationError(
                 f"{path}: of format {header.format[:80]!r}, not {FORMAT!r}; name a calibration's directory"

@@ -47,7 +47,7 @@ class JudgedCascade:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class RecordedAnswers:
     """What m models answered on n images, as ANSWERS holds it, and what each model takes.
 
     logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
@@ -69,12 +69,12 @@ class Answers:
         order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
         outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
-        judged = []
+        cascades = []
         for fitted in tried_cascades(outputs).cascades:
             right, ran = judge(fitted, outputs)
             stops = (ran.sum(axis=1) - 1).astype(np.int8)
-            judged.append(JudgedCascade(tuple(order[rung] for rung in fitted.rungs), stops, right))
-        return judged
+            cascades.append(JudgedCascade(tuple(order[rung] for rung in fitted.rungs), stops, right))
+        return cascades
 
 
 def condense(
@@ -88,42 +88,45 @@ def condense(
     """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
 
     logits: of each model, (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups:
-    (n,) see Answers; None if each image is its own. identities: of models that the calibration beside it may not know.
+    (n,) see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may
+    not know.
     """
-    scaled = {model: log_softmax(said, temperatures[model]) for model, said in logits.items()}
+    scaled = {model: log_softmax(model_logits, temperatures[model]) for model, model_logits in logits.items()}
     most = FIRST if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
-    first = np.stack([np.argsort(-said, axis=1)[:, :most] for said in scaled.values()], axis=1)
-    named = [np.unique(row) for row in first]
-    width = max(map(len, named))
+    first = np.stack([np.argsort(-model_logits, axis=1)[:, :most] for model_logits in scaled.values()], axis=1)
+    stored_classes = [np.unique(row) for row in first]
+    width = max(map(len, stored_classes))
     no_class = width + REST - 1  # stands for a true class that no model names: one of the rest
     arrays: dict[str, NDArray[np.generic]] = {
         "features": features.astype(np.float16),
-        "groups": np.arange(len(named)) if groups is None else groups,
+        "groups": np.arange(len(stored_classes)) if groups is None else groups,
         "labels": classes,
         "classes": np.array(
             [
                 int(np.flatnonzero(places == true)[0]) if true in places else no_class
-                for places, true in zip(named, classes, strict=True)
+                for places, true in zip(stored_classes, classes, strict=True)
             ]
         ),
     }
-    for model, said in scaled.items():
-        arrays[f"logits.{model}"] = _shortened(said, named, width)
+    for model, model_logits in scaled.items():
+        arrays[f"logits.{model}"] = _shortened(model_logits, stored_classes, width)
     for model, identity in identities.items():
         arrays[f"identity.{model}"] = np.frombuffer(bytes.fromhex(identity), np.uint8)
         arrays[f"temperature.{model}"] = np.array([temperatures[model]])
     return pack(arrays)
 
 
-def _shortened(said: NDArray[np.float32], named: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.float16]:
+def _shortened(
+    logits: NDArray[np.float32], stored_classes: Sequence[NDArray[np.int64]], width: int
+) -> NDArray[np.float16]:
     """One model's log odds of each image's named classes, and of the rest: (n, width + REST)."""
-    kept = np.full((len(named), width + REST), _NOTHING, np.float32)
-    for row, classes in enumerate(named):
-        others = np.delete(said[row], classes)
-        kept[row, : len(classes)] = said[row, classes]
+    short = np.full((len(stored_classes), width + REST), _NOTHING, np.float32)
+    for row, classes in enumerate(stored_classes):
+        others = np.delete(logits[row], classes)
+        short[row, : len(classes)] = logits[row, classes]
         if len(others):
-            kept[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
-    return kept.astype(np.float16)
+            short[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
+    return short.astype(np.float16)
 
 
 def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredModel]:
@@ -140,11 +143,11 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredMod
     return models
 
 
-def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> Answers:
+def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> RecordedAnswers:
     """Return the answers of the models that `costs_ms` names, in its order. Raises CalibrationError."""
     arrays = _read(folder)
     try:
-        return Answers(
+        return RecordedAnswers(
             models=tuple(costs_ms),
             logits=np.stack([arrays[f"logits.{model}"] for model in costs_ms]),
             classes=arrays["classes"].astype(np.int64),

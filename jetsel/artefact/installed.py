@@ -79,9 +79,13 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
     labels_sha256: of the family, None for any. Models with heads of their owner's share the folder of their backbone:
     its calibration is of other classes, and not theirs.
     """
-    found = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
-    if found is None or found.calibration is None or labels_sha256 in (None, found.calibration.labels_sha256):
-        return found
+    installed = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
+    if (
+        installed is None
+        or installed.calibration is None
+        or labels_sha256 in (None, installed.calibration.labels_sha256)
+    ):
+        return installed
     return None
 
 
@@ -106,22 +110,22 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
             f"{versions.folder}: no calibration of your own is in use; the one that ships with the models is used, if "
             "there is one: see jetsel calibration list"
         )
-    wanted = versions.before() if to is None else to
-    if wanted == versions.current():
-        raise CalibrationError(f"in use already for family {family}: {_named(wanted)}")
+    name = versions.before() if to is None else to
+    if name == versions.current():
+        raise CalibrationError(f"in use already for family {family}: {_named(name)}")
     numbers = sorted(versions.numbers())
-    if wanted != SHIPPED and wanted not in numbers:
+    if name != SHIPPED and name not in numbers:
         there = ", ".join(map(str, [SHIPPED, *numbers]))
-        raise CalibrationError(f"family {family} has no calibration number {wanted}: there are {there}")
-    found = None if wanted == SHIPPED else _look(versions.path(wanted), wanted, is_current=True)
-    reason = refused.get(wanted) or (None if found is None else found.reason)
+        raise CalibrationError(f"family {family} has no calibration number {name}: there are {there}")
+    installed = None if name == SHIPPED else _look(versions.path(name), name, is_current=True)
+    reason = refused.get(name) or (None if installed is None else installed.reason)
     if reason is not None:
         raise CalibrationError(
-            f"number {wanted} cannot be used: {reason}. Nothing has changed; "
+            f"number {name} cannot be used: {reason}. Nothing has changed; "
             "name another with --to, see: jetsel calibration list"
         )
-    versions.use(wanted, read)
-    return found
+    versions.use(name, read)
+    return installed
 
 
 def _named(number: int) -> str:
@@ -136,8 +140,8 @@ def _versions(folder: Path, family: str) -> Versions:
 
 def _look(directory: Path, number: int, *, is_current: bool) -> Installed:
     try:
-        found, sha256 = read(directory), identity(directory)
+        calibration, sha256 = read(directory), identity(directory)
     except CalibrationError as fault:
         return Installed(number, directory, None, str(fault), is_current)
     report = directory / REPORT
-    return Installed(number, directory, found, None, is_current, report if report.is_file() else None, sha256)
+    return Installed(number, directory, calibration, None, is_current, report if report.is_file() else None, sha256)

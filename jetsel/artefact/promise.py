@@ -16,8 +16,8 @@ SMALLEST = 6e-8  # half a step of float32 below 1: no probability is nearer to 0
 
 def log_odds(probability: NDArray[np.floating] | float) -> NDArray[np.float64]:
     """Return ln(p / (1 - p)), the score of an answer with this probability; p is kept SMALLEST away from 0 and 1."""
-    kept = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
-    return np.log(kept / (1 - kept))
+    clipped = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
+    return np.log(clipped / (1 - clipped))
 
 
 class Promise(Struct, frozen=True, forbid_unknown_fields=True):

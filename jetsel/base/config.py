@@ -18,7 +18,7 @@ SYSTEM_CONFIG = "/etc/jetsel/jetsel.toml"
 _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 
 
-class Server(Struct, frozen=True, forbid_unknown_fields=True):
+class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket, who may use it, and what is accepted at once.
 
     endpoint: Address of the socket (default: $JETSEL_ENDPOINT, else a socket of your own).
@@ -103,7 +103,7 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
     budget_w: Annotated[float, Meta(gt=0, le=10_000)] | None = None
 
 
-class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+class PolicySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What decides if the request does not say.
 
     default: Policy that answers (default: the best of the family's calibration).
@@ -166,7 +166,7 @@ class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
 
-class Edge(Struct, frozen=True, forbid_unknown_fields=True):
+class EdgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Edge servers, which speak the Open Inference Protocol over HTTP, and what may go there.
 
     url: Address of the edge server, or a list of them, of which one is asked at a time (default: none).
@@ -196,14 +196,14 @@ class Edge(Struct, frozen=True, forbid_unknown_fields=True):
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All of jetsel.toml but the sections of add-ons, see jetsel.site.config_file."""
 
-    server: Server = Server()
+    server: ServerSettings = ServerSettings()
     models: Models = Models()
     host: HostSettings = HostSettings()
     power: Power = Power()
-    policy: Policy = Policy()
+    policy: PolicySettings = PolicySettings()
     log: Log = Log()
     observe: Observe = Observe()
-    edge: Edge = Edge()
+    edge: EdgeSettings = EdgeSettings()
 
 
 EXAMPLES = default_examples(Config()) | {

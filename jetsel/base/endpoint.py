@@ -94,9 +94,9 @@ def _stands(path: Path) -> bool:
 
 def _who_may(path: str) -> str:
     """Say which group may use the socket, as far as this user may see."""
-    for seen in (Path(path), *Path(path).parents):
+    for folder in (Path(path), *Path(path).parents):
         try:
-            group_id = seen.stat().st_gid
+            group_id = folder.stat().st_gid
         except OSError:
             continue
         try:
@@ -104,7 +104,7 @@ def _who_may(path: str) -> str:
         except KeyError:
             group = str(group_id)
         return (
-            f"this user may not use {path}: {seen} belongs to the group {group}; "
+            f"this user may not use {path}: {folder} belongs to the group {group}; "
             f"join it with: sudo usermod -aG {group} $USER, then log in again"
         )
     return f"this user may not use {path}: ask the daemon's administrator for access"

@@ -201,19 +201,19 @@ class RepositoryError(JetselError):
 
 
 def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
-    found = {base.code: base} if "code" in vars(base) else {}
+    by_code = {base.code: base} if "code" in vars(base) else {}
     for child in base.__subclasses__():
-        found |= _all(child)
-    return found
+        by_code |= _all(child)
+    return by_code
 
 
 BY_CODE = _all(JetselError)
 """The error class of each wire code, so that a client raises what the daemon meant."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return " (did you mean X?)" if one of the known names is near, else nothing."""
-    near = difflib.get_close_matches(name, list(known), 1)
+    near = difflib.get_close_matches(name, list(candidates), 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

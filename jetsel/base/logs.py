@@ -62,8 +62,8 @@ class Handler(logging.Handler):
             return
         lines = self.lines(record, left_out)
         if self._lost:
-            told = event("log-lines-lost", count=self._lost)
-            lost = log.makeRecord(log.name, logging.WARNING, __file__, 0, "lines were lost", (), None, extra=told)
+            fields = event("log-lines-lost", count=self._lost)
+            lost = log.makeRecord(log.name, logging.WARNING, __file__, 0, "lines were lost", (), None, extra=fields)
             lines = self.lines(lost) + lines
         if self._write(lines):
             self._lost = 0
@@ -115,13 +115,13 @@ class Handler(logging.Handler):
 
 def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
     """Whether the journal reads this descriptor: $JOURNAL_STREAM names its device and inode (systemd.exec(5))."""
-    found = os.fstat(fd)
-    return environment.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    status = os.fstat(fd)
+    return environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def priority(level: int) -> int:
     """Return the priority of syslog(3) for a level of logging; one between two of ours is the less urgent."""
-    return next((number for known, number in PRIORITIES.items() if level >= known), PRIORITIES[logging.DEBUG])
+    return next((number for level_at, number in PRIORITIES.items() if level >= level_at), PRIORITIES[logging.DEBUG])
 
 
 def _words(record: logging.LogRecord) -> str:
@@ -142,9 +142,9 @@ def _shown(name: str, fields: Mapping[str, object]) -> str:
     shown = [f"{MARK}{name}"]
     for field, value in fields.items():
         values = value if isinstance(value, (tuple, list)) else (value,)
-        known = [_value(each) for each in values if each is not None]
-        if known:
-            shown.append(f"{field}={','.join(known)}")
+        shown_values = [_value(each) for each in values if each is not None]
+        if shown_values:
+            shown.append(f"{field}={','.join(shown_values)}")
     return f"{' '.join(shown)}]"
 
 
@@ -189,5 +189,5 @@ def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 def _thread_ended(what: threading.ExceptHookArgs) -> None:
     name, error = "?" if what.thread is None else what.thread.name, what.exc_value or what.exc_type()
-    told = event("thread-ended", thread=name)
-    log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=told)
+    fields = event("thread-ended", thread=name)
+    log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=fields)

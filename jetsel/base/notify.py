@@ -92,8 +92,8 @@ class Notifier:
             self._socket.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
             if not self._has_failed:
-                told = event("service-manager-lost")
-                log.warning("cannot report to the service manager (%s): %s", lines[0], error, extra=told)
+                fields = event("service-manager-lost")
+                log.warning("cannot report to the service manager (%s): %s", lines[0], error, extra=fields)
             self._has_failed = True
             return False
         self._has_failed = False

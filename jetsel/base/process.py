@@ -61,8 +61,8 @@ connection that is accepted in between. The most seen at once was 30."""
 def raise_file_limit() -> None:
     """Set the soft file_limit to the hard one, as far as that is sane (getrlimit(2), RLIMIT_NOFILE)."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def file_limit() -> int:

@@ -85,10 +85,10 @@ def _explain(message: str, sections: Sections[Any], others: Collection[str]) -> 
         removed = sections.removed.get(_BRACKETS.sub("", key))
         if removed is not None:
             return f"{key}: this setting was removed: {removed}"
-        known = _known(path, sections) if path else [*sections.kind.__struct_fields__, *others]
-        near = next(iter(difflib.get_close_matches(unknown["field"], known, 1)), None)
+        names = _known(path, sections) if path else [*sections.kind.__struct_fields__, *others]
+        near = next(iter(difflib.get_close_matches(unknown["field"], names, 1)), None)
         meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)
-        listed = ", ".join(known)
+        listed = ", ".join(names)
         return f"{key}: there is no such key{meant}; known here: {listed}; example: {_example(example, sections)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"

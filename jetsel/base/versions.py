@@ -24,14 +24,14 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 class Versions:
     """The versions of one thing in a folder of their own; no directory is ever changed once it has its number.
 
-    kept: how many older versions stay. error: the class of what is raised if the folder cannot be read or written;
+    most_kept: how many older versions stay. error: the class of what is raised if the folder cannot be read or written;
     its message names the repair.
     """
 
-    def __init__(self, folder: Path, error: type[JetselError], kept: int = 10) -> None:
+    def __init__(self, folder: Path, error: type[JetselError], most_kept: int = 10) -> None:
         self.folder = folder
         self._error = error
-        self._kept = kept
+        self._kept = most_kept
 
     def path(self, number: int) -> Path:
         """Return the directory of a version, whether or not it is there."""

@@ -11,7 +11,7 @@ import numpy as np
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
-from jetsel.calibrate.fit.assemble import Identity, assemble, expected, learn
+from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, expected, learn
 from jetsel.calibrate.fit.cross_validation import Progress, cross_validate
 from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.fit.temperature import fit_temperatures
@@ -22,7 +22,7 @@ from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.promises import Split, is_given, promises_by_policy, replay_unknown
 from jetsel.calibrate.judge.results import Judge, classes_of, differing
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
-from jetsel.calibrate.record.replay import Run, TimeFeatures
+from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import NAME as CHAIN
 
@@ -43,7 +43,7 @@ class Calibrated:
 
 def calibrate(
     loaded: LoadedRecording,
-    identity: Identity,
+    identity: BoundIdentities,
     order: InstallRequest,
     features_ms: TimeFeatures,
     progress: Progress,
@@ -145,7 +145,7 @@ def _findings(
     decision: InstallDecision,
     comparison: Comparison,
     judge: Judge,
-    runs: Mapping[str, Run],
+    runs: Mapping[str, PolicyReplay],
 ) -> Findings:
     """Return what the report shows."""
     recording, names, temperatures = judge.recording, order.names, calibration.temperatures

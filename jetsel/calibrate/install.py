@@ -19,7 +19,7 @@ from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
 from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
@@ -40,7 +40,7 @@ from jetsel.zoo import Family, Model
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class RecordingJob:
     """Which photographs are shown to which models.
 
     served: those of the family's models that are shown them, by name, cheapest first. path: of the recording.
@@ -69,7 +69,7 @@ def job_of(
     *,
     all_models: bool = False,
     sizes: tuple[int, ...] = (),
-) -> Job:
+) -> RecordingJob:
     """Return what records these images; raises CalibrationError if the configuration has no model served."""
     models, served = calibrations.served()
     if labels_from is None:
@@ -77,17 +77,19 @@ def job_of(
     config = calibrations.config
     # What is in use is compared with, and without labels nothing is known of which model is right.
     kept = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
-    return Job(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept, sizes)
+    return RecordingJob(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept, sizes)
 
 
-def check_order(job: Job, order: InstallRequest) -> None:
+def check_order(job: RecordingJob, order: InstallRequest) -> None:
     """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have."""
     known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in order.kinds)]
     if order.policy is not None and order.policy not in known:
         raise CalibrationError(f"--policy: the family has {no_such(order.policy, known)}")
 
 
-def job_of_unknown(calibrations: FamilyCalibrations, job: Job, recorded: Sequence[str], folder: Path) -> Job:
+def job_of_unknown(
+    calibrations: FamilyCalibrations, job: RecordingJob, recorded: Sequence[str], folder: Path
+) -> RecordingJob:
     """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
     path = recording_path(calibrations.folder, calibrations.family, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
@@ -102,7 +104,7 @@ def recording_path(folder: Path, family: str, photos: Path, sizes: tuple[int, ..
 
 
 def record(
-    job: Job,
+    job: RecordingJob,
     tell: Tell,
     stop: Stop,
     goal: Goal | None = None,
@@ -133,7 +135,7 @@ def record(
 
 
 def fit(
-    job: Job,
+    job: RecordingJob,
     loaded: LoadedRecording,
     order: InstallRequest,
     progress: Callable[[str, int, int], None],
@@ -147,7 +149,7 @@ def fit(
     family = job.family
     machine = machine_of(job.config.power, loaded.times.conditions)
     order = replace(order, names=tuple(family.labels.names), machine=machine)
-    identity = Identity(
+    identity = BoundIdentities(
         family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
     )
     strange = None if unknown is None else unknown.recording
@@ -165,7 +167,7 @@ def install(
     return installed.install(calibration, calibrations.folder, calibrations.family, page, answers)
 
 
-def clock_of(job: Job, loaded: LoadedRecording) -> FeatureClock:
+def clock_of(job: RecordingJob, loaded: LoadedRecording) -> FeatureClock:
     """Return what times features, on the recorded photographs."""
     shown = decoded(loaded.recording.paths, job.family.decode_px, job.limits)
     return FeatureClock(shown, loaded.features_px, job.limits, loaded.times.features_ms)
@@ -183,7 +185,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _record_into(
-    job: Job,
+    job: RecordingJob,
     found: FoundImages,
     opened: OpenedMeter,
     tell: Tell,

@@ -18,7 +18,7 @@ from jetsel.artefact.condensed import AnsweredModel, read_condensed, read_models
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
@@ -80,7 +80,7 @@ def retime(
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
     recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms), known.decode_px)
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
-    identity = Identity(
+    identity = BoundIdentities(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
     )
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)

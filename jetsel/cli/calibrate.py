@@ -139,7 +139,7 @@ def calibrate(
     from jetsel.calibrate.judge.decision import InstallRequest
     from jetsel.calibrate.report import render
     from jetsel.cli.calibration import reload_daemon
-    from jetsel.cli.terminal import Output, console
+    from jetsel.cli.terminal import ProgressOutput, console
     from jetsel.policies.registry import kinds_with
     from jetsel.site.site import read_site
 
@@ -165,7 +165,7 @@ def calibrate(
         command=shlex.join(["jetsel", *sys.argv[1:]]),
     )
     check_order(job, order)
-    with Output(quiet=json) as output:
+    with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop, order.goal, output.plan)
             strange = None
@@ -207,7 +207,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.retiming import Shipped, retime
     from jetsel.cli.calibration import reload_daemon
-    from jetsel.cli.terminal import Output, milliseconds
+    from jetsel.cli.terminal import ProgressOutput, milliseconds
     from jetsel.site.calibration_in_use import shipped
     from jetsel.site.configured import limits_of
 
@@ -216,7 +216,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     if found is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
     source, config = Shipped(found.usable(), found.directory), calibrations.config
-    with Output(quiet=json) as output:
+    with ProgressOutput(quiet=json) as output:
         made = retime(family, served, source, config, limits_of(config), output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)

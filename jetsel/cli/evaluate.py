@@ -33,13 +33,13 @@ def evaluate(
     from jetsel.calibrate.install import clock_of, job_of, record, recording_path
     from jetsel.calibrate.judge.evaluating import asked
     from jetsel.calibrate.judge.evaluating import evaluate as judged
-    from jetsel.cli.terminal import Output
+    from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
     path = recording or recording_path(calibrations.folder, calibrations.family, photos)
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # each is compared
-    with Output(quiet=json) as output:
+    with ProgressOutput(quiet=json) as output:
         in_use = calibrations.incumbent()
         calibration = in_use.calibration
         wanted = [] if ALL in (policy or [ALL]) else policy or []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.base.config import Power
-    from jetsel.power.finding import FoundRails, Snapshot
+    from jetsel.power.finding import FoundRails, PowerReading
     from jetsel.power.idle import Idle
 
 Sysfs = Annotated[
@@ -61,7 +61,7 @@ def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: Co
     emit(seen, json, lambda: _show_rails(seen))
 
 
-def _show_rails(seen: Snapshot) -> None:
+def _show_rails(seen: PowerReading) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
@@ -71,7 +71,7 @@ def _show_rails(seen: Snapshot) -> None:
         out.print(line)
 
 
-def rails_table(seen: Snapshot) -> Table:
+def rails_table(seen: PowerReading) -> Table:
     """Return a row for each rail, and one for the total if it is known."""
     from jetsel.cli.terminal import table
 

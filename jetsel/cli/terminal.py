@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from jetsel.calibrate.install import Job
+    from jetsel.calibrate.install import RecordingJob
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck
     from jetsel.calibrate.record import LoadedRecording
     from jetsel.calibrate.record.recorder import RecordingPlan
@@ -76,7 +76,7 @@ def _duration(seconds: float) -> str:
     return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} minutes"
 
 
-class Output:
+class ProgressOutput:
     """A bar, or lines, and words on standard error; quiet: none. A context manager."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -96,7 +96,7 @@ class Output:
         self._stopped = "stopped"
         self._line = _Line("", 0.0, 0.0, 0)
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> ProgressOutput:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -120,7 +120,7 @@ class Output:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recorded(self, job: Job, loaded: LoadedRecording) -> None:
+    def recorded(self, job: RecordingJob, loaded: LoadedRecording) -> None:
         """Say what recording came to."""
         from jetsel.calibrate.listing import left_out_lines
         from jetsel.calibrate.record.classes import remarks

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
 
 from jetsel.base.errors import JetselError, NoReplyError
-from jetsel.client.link import Attempts, Connection
+from jetsel.client.link import Attempts, DaemonConnection
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import (
     BoxesXywh,
@@ -56,7 +56,7 @@ class Exchange:
     socket itself says that nothing is left, and runs after every request.
     """
 
-    def __init__(self, link: Connection, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, link: DaemonConnection, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._link = link
         self._waiting: dict[str, asyncio.Future[Reply]] = {}

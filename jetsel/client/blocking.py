@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
 
 from jetsel.base.errors import JetselError, NoReplyError
-from jetsel.client.link import Attempts, Connection
+from jetsel.client.link import Attempts, DaemonConnection
 from jetsel.client.photograph import Channels, Photograph, payload_of
 from jetsel.client.settings import (
     BoxesXywh,
@@ -48,7 +48,7 @@ class Client(ClientSettings):
     and what the daemon refuses with in the classes of jetsel.base.errors.
     """
 
-    _link: Connection | None = field(init=False, repr=False, default=None)
+    _link: DaemonConnection | None = field(init=False, repr=False, default=None)
     _turn: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     def __enter__(self) -> Client:
@@ -148,7 +148,7 @@ class Client(ClientSettings):
                 link.wait(attempts.left_ms, to_send=not is_sent)
                 is_sent = is_sent or link.send(message, image)
 
-    def _open(self) -> Connection:
+    def _open(self) -> DaemonConnection:
         """Return a link that stands: the one from before, or a new one if that has ended meanwhile."""
         if self._link is not None and self._link.end is not None:
             self._hang_up()

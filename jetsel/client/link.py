@@ -25,7 +25,7 @@ End = Literal["refused", "lost"]
 """How a connection ended: it never came about (EVENT_CLOSED), or it was hung up."""
 
 
-class Connection:
+class DaemonConnection:
     """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
 
     Raises ConfigError if the endpoint is none, and NoDaemonError if this process has no descriptors left.
@@ -95,8 +95,8 @@ class Connection:
         if self._pid != os.getpid():
             return "lost"
         if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
-            told = recv_monitor_message(self._monitor, zmq.NOBLOCK)
-            self._end = "refused" if told["event"] == zmq.EVENT_CLOSED else "lost"
+            message = recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self._end = "refused" if message["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from jetsel.base.endpoint import find, why_absent
 from jetsel.base.errors import BY_CODE, BadRequestError, DeadlineError, JetselError, NoDaemonError, NoReplyError
-from jetsel.client.link import Attempts, Connection, CrowdedError
+from jetsel.client.link import Attempts, CrowdedError, DaemonConnection
 from jetsel.client.photograph import Channels
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -100,8 +100,8 @@ class ClientSettings:
             )
         return request_id, message
 
-    def _connect(self) -> Connection:
-        return Connection(find(self.endpoint))
+    def _connect(self) -> DaemonConnection:
+        return DaemonConnection(find(self.endpoint))
 
 
 def result(reply: Reply, kind: type[R]) -> R:
@@ -133,7 +133,7 @@ def error_of(failure: Failure) -> JetselError:
     return error
 
 
-def end_of(link: Connection) -> NoDaemonError | NoReplyError:
+def end_of(link: DaemonConnection) -> NoDaemonError | NoReplyError:
     """Return why a link that has ended did so."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
@@ -146,7 +146,7 @@ def end_of(link: Connection) -> NoDaemonError | NoReplyError:
     )
 
 
-def too_late(link: Connection, attempts: Attempts) -> NoReplyError:
+def too_late(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
     """Return the error of a call whose time is over."""
     return NoReplyError(
         f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
@@ -43,7 +43,7 @@ class Admission:
     user have all of it, since they may end the daemon anyway.
     """
 
-    def __init__(self, limits: Server, workers: int, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ServerSettings, workers: int, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
         self.limits = limits
         self._workers = workers

@@ -24,7 +24,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
     """Put the decision of the job's policy into words."""
     photograph = job.photograph
     assert photograph is not None
-    top = _ranked(job, decision.seen.probabilities)
+    top = _ranked(job, decision.prediction.probabilities)
     differing = metering.out_of_conditions(job.family.name)
     energy_mj, energy_reason = metering.estimate(job.family, job.policy, run, differing)
     stages = run.stages
@@ -38,7 +38,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
         wnid=top[0].wnid,
         probability=top[0].probability,
         top_k=top,
-        model=decision.seen.model,
+        model=decision.prediction.model,
         policy=job.policy.name,
         because=decision.because,
         in_doubt=decision.in_doubt,
@@ -95,7 +95,7 @@ NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises if malloc gives nothi
 def log_reply(job: Job, reply: Answer | Failure) -> None:
     """Log the outcome of an admitted request, and the stages that it came through."""
     run, stages = job.run, reply.stages_ms if isinstance(reply, Answer) else None
-    told = event(
+    fields = event(
         "request",
         request_id=job.message.id,
         outcome="ok" if isinstance(reply, Answer) else reply.code,
@@ -113,13 +113,13 @@ def log_reply(job: Job, reply: Answer | Failure) -> None:
         total_ms=stages and stages.total,
     )
     words = f"answered {reply.label} by {reply.model}" if isinstance(reply, Answer) else f"failed: {reply.message}"
-    log.info("%s", words, extra=told)
+    log.info("%s", words, extra=fields)
 
 
 def log_refusal(request_id: str | None, error: JetselError, client: str) -> None:
     """Log a message that was not admitted."""
-    told = event("request", request_id=request_id, outcome=error.code, client=client)
-    log.info("refused: %s", error, extra=told)
+    fields = event("request", request_id=request_id, outcome=error.code, client=client)
+    log.info("refused: %s", error, extra=fields)
 
 
 def warn_of_limit(error: JetselError, client: str) -> None:
@@ -139,6 +139,6 @@ def unexpected(error: Exception, request_id: str | None) -> JetselError:
         )
         log.error("%s", shortage, extra=event("no-memory", request_id=request_id, code=shortage.code))
         return shortage
-    told = event("request-failed", request_id=request_id)
-    log.error("a request failed because of a defect in jetsel", exc_info=error, extra=told)
+    fields = event("request-failed", request_id=request_id)
+    log.error("a request failed because of a defect in jetsel", exc_info=error, extra=fields)
     return InternalError(f"jetsel failed on this request: its log has the reason under id {request_id}")

@@ -89,10 +89,10 @@ class Crop:
         """Return what is in the box; raises what `decode` does, and BadRequestError for a bad box."""
         boxes = self.crops.boxes
         box = boxes.xywh[self.number]
-        whole, known = self.crops.whole(decode), [abs(value) for value in box if value is not None]
-        if boxes.unit == "pixels" and max(known, default=2) <= 1:
+        whole, sides = self.crops.whole(decode), [abs(value) for value in box if value is not None]
+        if boxes.unit == "pixels" and max(sides, default=2) <= 1:
             other = "shares"
-        elif boxes.unit == "shares" and max(known, default=0) > MOST_SHARE:
+        elif boxes.unit == "shares" and max(sides, default=0) > MOST_SHARE:
             other = "pixels"
         else:
             return crop(whole, box, boxes.unit)

@@ -19,7 +19,7 @@ from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
-from jetsel.daemon.reload import Reload, ReloadRequests
+from jetsel.daemon.reload import Reloader, ReloadRequests
 from jetsel.daemon.snapshot import Current, Snapshot
 from jetsel.daemon.status import queue_status, status
 from jetsel.daemon.tally import Tally
@@ -47,8 +47,10 @@ def unload_idle(current: Current, stopping: threading.Event) -> None:
             for model, queue in family.driver.queues.items():
                 if _unload(queue, time.monotonic() - idle_s):
                     has_unloaded = True
-                    told = event("model-unloaded", model=model, family=family.name)
-                    log.info("model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=told)
+                    fields = event("model-unloaded", model=model, family=family.name)
+                    log.info(
+                        "model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=fields
+                    )
         if has_unloaded:
             trim()
 
@@ -93,7 +95,7 @@ class Dispatcher:
         )
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
         snapshot.events.wake = self.workers.wake
-        reload = Reload(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
+        reload = Reloader(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
         self._reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
         self._admin_group = snapshot.config.server.admin_group
         if self._admin_group is not None:

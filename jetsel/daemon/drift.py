@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.artefact.calibration import Expected
+from jetsel.artefact.calibration import ExpectedStatistics
 from jetsel.features import NAMES, extract
 from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
@@ -29,7 +29,7 @@ HINT = "recalibrate on recent images: jetsel calibrate IMAGES"
 class Drift:
     """The last photographs and confidences of one family beside its calibration's. Any thread may call."""
 
-    def __init__(self, expected: Expected, default: str, features_px: int) -> None:
+    def __init__(self, expected: ExpectedStatistics, default: str, features_px: int) -> None:
         """default: the policy that the expected confidences were seen under."""
         self._expected = expected
         self._default = default
@@ -50,17 +50,17 @@ class Drift:
                         self._confidences[ran.model].append(ran.confidence)
             return every > 0 and self._answers % every == 0
 
-    def judged(self, answered: float, *, is_in_doubt: bool) -> None:
+    def count_doubt(self, answered: float, *, is_in_doubt: bool) -> None:
         """Note whether an answer with a promise was in doubt. answered: the share that is not, by calibration."""
         with self._lock:
             self._doubts.append((is_in_doubt, 1 - answered))
 
     def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
         """Compute the features of a photograph that was answered. data: what it was decoded from."""
-        seen = image.of_area(photograph, data, limits, self._features_px)
+        view = image.of_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
-        features = dict(zip(NAMES, extract(seen.bgr, NAMES, self._features_px, size_px), strict=True))
-        bins = [int(known.of(features[name])) for name, known in self._expected.features.items()]
+        features = dict(zip(NAMES, extract(view.bgr, NAMES, self._features_px, size_px), strict=True))
+        bins = [int(expected_bins.of(features[name])) for name, expected_bins in self._expected.features.items()]
         with self._lock:
             self._bins.append(bins)
 
@@ -68,17 +68,17 @@ class Drift:
         """What has moved, and what to do about it."""
         with self._lock:
             bins = np.array(self._bins)
-            confidences = {model: np.array(kept) for model, kept in self._confidences.items()}
+            confidences = {model: np.array(counts) for model, counts in self._confidences.items()}
             refusals = _refusal_shift(np.array(self._doubts, float).reshape(-1, 2))
         indices: dict[str, float] = {}
         if len(bins) >= FEWEST:
-            known = self._expected.features.items()
+            expected_bins = self._expected.features.items()
             indices = {
                 name: round(stability_index(one.shares, column), 4)
-                for (name, one), column in zip(known, bins.T, strict=True)
+                for (name, one), column in zip(expected_bins, bins.T, strict=True)
             }
         highest = max(indices, key=indices.__getitem__, default=None)
-        shifts = [self._shift(model, kept) for model, kept in confidences.items()]
+        shifts = [self._shift(model, counts) for model, counts in confidences.items()]
         moved = [shift for shift in shifts if shift.is_significant]
         words = [
             f"the confidence of {one.model} {'fell' if one.seen < one.calibrated else 'rose'} "
@@ -101,13 +101,15 @@ class Drift:
             refusals=refusals,
         )
 
-    def _shift(self, model: str, kept: np.ndarray) -> ConfidenceShift:
-        known = self._expected.confidences[model]
-        if len(kept) < FEWEST:
-            return ConfidenceShift(model, len(kept), None, known.mean, False)
-        seen = float(kept.mean())
-        noise = 3 * known.deviation / math.sqrt(len(kept))
-        return ConfidenceShift(model, len(kept), seen, known.mean, abs(seen - known.mean) > max(noise, LEAST_SHIFT))
+    def _shift(self, model: str, row: np.ndarray) -> ConfidenceShift:
+        expected = self._expected.confidences[model]
+        if len(row) < FEWEST:
+            return ConfidenceShift(model, len(row), None, expected.mean, False)
+        mean = float(row.mean())
+        noise = 3 * expected.deviation / math.sqrt(len(row))
+        return ConfidenceShift(
+            model, len(row), mean, expected.mean, abs(mean - expected.mean) > max(noise, LEAST_SHIFT)
+        )
 
 
 def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
@@ -115,9 +117,9 @@ def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
     n = len(doubts)
     if n < FEWEST:
         return RefusalShift(n, None, float(doubts[:, 1].mean()) if n else None, False)
-    seen, expected = doubts.mean(axis=0).tolist()
+    share_here, expected = doubts.mean(axis=0).tolist()
     noise = 3 * math.sqrt(float((doubts[:, 1] * (1 - doubts[:, 1])).sum())) / n
-    return RefusalShift(n, seen, expected, abs(seen - expected) > max(noise, LEAST_SHIFT))
+    return RefusalShift(n, share_here, expected, abs(share_here - expected) > max(noise, LEAST_SHIFT))
 
 
 def stability_index(expected: Sequence[float], bins: NDArray[np.intp]) -> float:
@@ -127,6 +129,6 @@ def stability_index(expected: Sequence[float], bins: NDArray[np.intp]) -> float:
     no change and more than 0.25 a significant one). Half a photograph is added to each bin, so that none is empty.
     """
     n = len(bins)
-    seen = (np.bincount(bins, minlength=len(expected)) + 0.5) / (n + 0.5 * len(expected))
-    known = (np.asarray(expected) * n + 0.5) / (n + 0.5 * len(expected))
-    return float(((seen - known) * np.log(seen / known)).sum())
+    shares = (np.bincount(bins, minlength=len(expected)) + 0.5) / (n + 0.5 * len(expected))
+    expected_shares = (np.asarray(expected) * n + 0.5) / (n + 0.5 * len(expected))
+    return float(((shares - expected_shares) * np.log(shares / expected_shares)).sum())

@@ -48,26 +48,26 @@ def no_energies(calibration: Calibration | None) -> str | None:
 
 @dataclass
 class _EnergySum:
-    """A sum over photographs; known: of how many of them the energy is known."""
+    """A sum over photographs; n_known: of how many of them the energy is known."""
 
     count: int = 0
-    known: int = 0
+    n_known: int = 0
     joules: float = 0.0
 
     def add(self, energy_mj: float | None) -> None:
         self.count += 1
         if energy_mj is not None:
-            self.known += 1
+            self.n_known += 1
             self.joules += energy_mj * 1e-3
 
     @property
     def known_j(self) -> float | None:
-        return self.joules if self.known else None
+        return self.joules if self.n_known else None
 
     @property
     def figures(self) -> tuple[int, float | None, float | None]:
         """How many photographs, what they took in J, and in the mean in mJ."""
-        return self.count, self.known_j, self.joules / self.known * 1e3 if self.known else None
+        return self.count, self.known_j, self.joules / self.n_known * 1e3 if self.n_known else None
 
 
 class Estimates:
@@ -103,7 +103,7 @@ class Estimates:
         with self._lock:
             sums = self._policies.values()
             count = sum(one.count for one in sums)
-            return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.known for one in sums)
+            return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.n_known for one in sums)
 
     def chooser_j(self) -> float | None:
         """Return what choosing took, None if none of it is known."""

@@ -18,7 +18,7 @@ from jetsel.daemon.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
 from jetsel.edge.models import runners
-from jetsel.edge.runner import Edge
+from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
 from jetsel.image import InputSpec
@@ -72,11 +72,14 @@ class ServedFamily:
         if before.in_use.identity == self.in_use.identity:
             self.drift, self.points_used = before.drift, before.points_used
         for name, queue in self.driver.queues.items():
-            known = before.driver.queues.get(name)
-            if known is None or not known.serves or known.engine is None or known.engine.is_stale:
+            old_queue = before.driver.queues.get(name)
+            if old_queue is None or not old_queue.serves or old_queue.engine is None or old_queue.engine.is_stale:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times = known.engine, known.times  # not the prior: that is this calibration's
+                queue.engine, queue.times = (
+                    old_queue.engine,
+                    old_queue.times,
+                )  # not the prior: that is this calibration's
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -84,9 +87,9 @@ class ServedFamily:
             verify(self.models[name])
         except ManifestError as error:
             self.damaged[name] = str(error)
-            told = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
+            fields = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             words = "model %s of family %s cannot be loaded again, and is served until it is unloaded: %s"
-            log.error(words, name, self.name, error, extra=told)
+            log.error(words, name, self.name, error, extra=fields)
 
     @property
     def features_px(self) -> int:
@@ -129,8 +132,8 @@ class ServedFamily:
         Only now the log hears which ones those are: a reload that is refused leaves the models as they were.
         """
         for name, error in self._failed.items():
-            told = event("model-unavailable", model=name, family=self.name, code=error.code)
-            log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=told)
+            fields = event("model-unavailable", model=name, family=self.name, code=error.code)
+            log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=fields)
         running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
             return  # the error of each request says why
@@ -147,8 +150,10 @@ class ServedFamily:
 
         missing = self.promises.missing(self.policies[self.default_policy])
         if missing is not None:
-            told = event("promise-missing", family=self.name, reason=missing)
-            log.warning("requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=told)
+            fields = event("promise-missing", family=self.name, reason=missing)
+            log.warning(
+                "requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=fields
+            )
 
     def _log_stand_in(self, words: str) -> None:
         self.instead.append(words)
@@ -171,7 +176,7 @@ def serve_family(
     configured: ConfiguredFamily,
     config: Config,
     events: Events,
-    edge: Edge | None = None,
+    edge: EdgeClient | None = None,
 ) -> ServedFamily:
     """Put one family together as the configuration has it served; nothing is loaded yet.
 
@@ -210,13 +215,13 @@ def serve_family(
 
 def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config) -> dict[str, Policy]:
     """What the calibration offers, each model of the edge, and what goes by time, if it can."""
-    found = dict(in_use.policies)
+    policies = dict(in_use.policies)
     if in_use.calibration is not None:
         here, elsewhere = _places(in_use, queues)
-        least, known = config.policy.least_accuracy, in_use.calibration
-        timed = deadline_policy(found, known, here, elsewhere, config.edge, least)
-        found |= {} if timed is None else {timed.name: timed}
-    return found | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
+        least, calibration = config.policy.least_accuracy, in_use.calibration
+        timed = deadline_policy(policies, calibration, here, elsewhere, config.edge, least)
+        policies |= {} if timed is None else {timed.name: timed}
+    return policies | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
 
 
 def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
@@ -226,8 +231,8 @@ def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple
     """
     here = [name for name, queue in queues.items() if queue.runner is None]
     unknown = in_use.unknown(here)
-    known = [name for name in here if name not in unknown]
-    return known or here, [name for name, queue in queues.items() if queue.runner is not None]
+    calibrated = [name for name in here if name not in unknown]
+    return calibrated or here, [name for name, queue in queues.items() if queue.runner is not None]
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:

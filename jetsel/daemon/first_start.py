@@ -112,11 +112,11 @@ def _printed(command: Sequence[str], limit_s: float) -> str:
     if done.returncode < 0:
         raise RetimingError("the process that timed them was ended")
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.startswith("jetsel: ")]
-        raise RetimingError(said[-1].removeprefix("jetsel: ") if said else FAILED)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("jetsel: ")]
+        raise RetimingError(lines[-1].removeprefix("jetsel: ") if lines else FAILED)
     return done.stdout.strip().splitlines()[0]
 
 
 def _warn(family: str, reason: str) -> None:
-    told = event("retiming-failed", family=family, reason=reason)
-    log.warning("the models of family %s keep the times of another machine: %s", family, reason, extra=told)
+    fields = event("retiming-failed", family=family, reason=reason)
+    log.warning("the models of family %s keep the times of another machine: %s", family, reason, extra=fields)

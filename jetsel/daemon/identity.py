@@ -16,7 +16,7 @@ TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the da
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
-class Identity(NamedTuple):
+class UserIdentity(NamedTuple):
     """One user, by the numbers of the user and its group."""
 
     uid: int
@@ -28,10 +28,10 @@ class Identity(NamedTuple):
         return f"uid {self.uid}"
 
 
-def sender_of(peer: socket.socket) -> Identity:
+def sender_of(peer: socket.socket) -> UserIdentity:
     """Return who is at the other end of a unix socket. Raises OSError."""
     raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return Identity(*_CREDENTIALS.unpack(raw)[1:])
+    return UserIdentity(*_CREDENTIALS.unpack(raw)[1:])
 
 
 def group_number(key: str, name: str) -> int:
@@ -42,7 +42,7 @@ def group_number(key: str, name: str) -> int:
         raise ConfigError(f'server.{key}: there is no group {name!r} here; example: {key} = "video"') from None
 
 
-def check_admin(sender: Identity, admin_group: str | None) -> None:
+def check_admin(sender: UserIdentity, admin_group: str | None) -> None:
     """Raise NotAllowedError unless the sender may reload: root, the daemon's own user, the agent's, a group member."""
     if sender.uid in (0, os.getuid()) or (admin_group is not None and _is_member(sender, admin_group)):
         return
@@ -60,7 +60,7 @@ def _agent_user() -> int | None:
         return None
 
 
-def _is_member(sender: Identity, name: str) -> bool:
+def _is_member(sender: UserIdentity, name: str) -> bool:
     """Whether the peer's own group or its user's groups hold the name; the file is read now, so changes count."""
     try:
         group = grp.getgrnam(name)

@@ -46,13 +46,13 @@ class Intake:
         snapshot = current.enter()
         try:
             family = snapshot.family(request.family)
-            asked = self._metering.in_conditions(family, policy_for(family, request))
-            front = front_for(family, request, asked)
+            wanted_policy = self._metering.in_conditions(family, policy_for(family, request))
+            front = front_for(family, request, wanted_policy)
             if front is not None:
                 front = family.promises.wrap_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promises.wrap(asked, request.wrong_at_most)
+                policy = family.promises.wrap(wanted_policy, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]

@@ -14,7 +14,7 @@ from jetsel.daemon.crops import Crop
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import Snapshot
-from jetsel.image import InputSpec, Measured, Photograph
+from jetsel.image import InputSpec, MeasuredImage, Photograph
 from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
@@ -35,7 +35,7 @@ class Job(Struct, eq=False):
     received_s: float
     deadline_s: float | None = None
     front: Front | None = None  # from which the policy is chosen when it begins
-    measured: Measured | None = None  # of the image, by its header
+    measured: MeasuredImage | None = None  # of the image, by its header
     crop: Crop | None = None  # the box that it is about; None: the whole image
     photograph: Photograph | None = None  # what it is about, once decoded
     inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # of models; some take the same

@@ -14,7 +14,7 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.endpoint import VARIABLE, from_variable, user_socket
 from jetsel.base.errors import ConfigError
 from jetsel.daemon.identity import group_number
@@ -25,7 +25,7 @@ LONGEST_PATH = 107  # sun_path of sockaddr_un holds 108 bytes, the last of them 
 RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several are separated by colons
 
 
-def listen(server: Server, environment: MutableMapping[str, str] | None = None) -> Listener:
+def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
     """Listen where the configuration says, else at the socket that was passed, else at $JETSEL_ENDPOINT.
 
     If none of them is given, listen in the service's folder, or in the user's.
@@ -100,10 +100,10 @@ def make_private_folder(folder: Path) -> None:
     """Make the folder of the user's own socket, closed to others; raises ConfigError if somebody else owns it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         raise ConfigError(f"cannot make {folder}: {error.strerror}; set server.endpoint or $XDG_RUNTIME_DIR") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise ConfigError(f"{folder} belongs to somebody else: set server.endpoint or $XDG_RUNTIME_DIR")
 
 
@@ -173,10 +173,10 @@ FIRST_FD = 3  # SD_LISTEN_FDS_START
 PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"
 
 
-def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) -> Path | None:
+def passed_socket(environment: MutableMapping[str, str], expected_path: Path | None) -> Path | None:
     """Return where FIRST_FD listens if it was passed to this process, else None; no child inherits it or hears of it.
 
-    wanted: the configured path, None if there is none. Raises ConfigError if more was passed than one listening
+    expected_path: the configured path, None if there is none. Raises ConfigError if more was passed than one listening
     unix stream socket with a file, or one at another path than is wanted.
     """
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
@@ -189,10 +189,11 @@ def passed_socket(environment: MutableMapping[str, str], wanted: Path | None) ->
             "unix stream socket with a file: use one ListenStream=/run/jetsel/jetsel.sock and Accept=no in the socket "
             "unit"
         )
-    if wanted is not None and not _is_same(path, wanted):
+    if expected_path is not None and not _is_same(path, expected_path):
         raise ConfigError(
-            f"server.endpoint: it is ipc://{wanted}, and the service manager passes {path}: set ListenStream={wanted} "
-            "in the socket unit, or the endpoint to the path that is passed, or leave the endpoint out"
+            f"server.endpoint: it is ipc://{expected_path}, and the service manager passes {path}: set "
+            f"ListenStream={expected_path} in the socket unit, or the endpoint to the path that is passed, or leave it "
+            "out"
         )
     return path
 
@@ -201,9 +202,11 @@ def _path_of(descriptor: int) -> Path | None:
     """Return the path at which this descriptor listens, None if it does not."""
     try:
         os.set_inheritable(descriptor, False)
-        with socket.socket(fileno=os.dup(descriptor)) as found:
-            listens = found.type == socket.SOCK_STREAM and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            path = found.getsockname() if found.family == socket.AF_UNIX and listens else None
+        with socket.socket(fileno=os.dup(descriptor)) as listener:
+            listens = listener.type == socket.SOCK_STREAM and listener.getsockopt(
+                socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+            )
+            path = listener.getsockname() if listener.family == socket.AF_UNIX and listens else None
     except OSError:
         return None
     return Path(path) if path and isinstance(path, str) else None  # an abstract name is bytes

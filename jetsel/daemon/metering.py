@@ -151,8 +151,8 @@ class Metering:
         was_exceeded = self.budget.is_exceeded
         self.budget.look(now_s, passed.mean_w)
         if self.budget.is_exceeded != was_exceeded and (now := self.budget.status) is not None:
-            told = event("power-budget", mean_w=self.budget.mean_w, limit_w=now.budget_w)
-            log.warning("power budget of %g W: it %s", now.budget_w, now.state, extra=told)
+            fields = event("power-budget", mean_w=self.budget.mean_w, limit_w=now.budget_w)
+            log.warning("power budget of %g W: it %s", now.budget_w, now.state, extra=fields)
 
     def _read_idle(self, sampler: Sampler) -> None:
         """Read what was measured on this board in its power mode of now; log if that is another than before."""
@@ -170,8 +170,8 @@ class Metering:
         if self.idle is None:
             log.warning("energies are not measured: %s", self.idle_reason, extra=event("idle-power-refused"))
         else:
-            told = event("idle-power", mean_w=self.idle.mean_w)
-            log.info("idle power is %.2f W, as measured at %s", self.idle.mean_w, self.idle.measured_at, extra=told)
+            fields = event("idle-power", mean_w=self.idle.mean_w)
+            log.info("idle power is %.2f W, as measured at %s", self.idle.mean_w, self.idle.measured_at, extra=fields)
 
 
 def _calibration_of(family: str) -> str:
@@ -213,8 +213,8 @@ class ConditionsWatch:
             self._looks.popleft()
         before = self._looks[0][1] if self._looks else None
         self._looks.append((now_s, facts))
-        found = {BOARD: throttled(before, facts)} | {what: differences(was, facts) for what, was in measured.items()}
-        self.reasons = {what: why for what, why in found.items() if why}
+        reasons = {BOARD: throttled(before, facts)} | {what: differences(was, facts) for what, was in measured.items()}
+        self.reasons = {what: why for what, why in reasons.items() if why}
         self._warn(now_s)
 
     def of(self, *concerned: str) -> list[str]:
@@ -226,8 +226,8 @@ class ConditionsWatch:
         """Log once what is concerned and why while any reason lasts, and once that all are over."""
         for what, why in self.reasons.items():
             if what not in self._seen_s:
-                told = event("out-of-conditions")
-                log.warning("outside the conditions of the calibration: %s: %s", what, "; ".join(why), extra=told)
+                fields = event("out-of-conditions")
+                log.warning("outside the conditions of the calibration: %s: %s", what, "; ".join(why), extra=fields)
             self._seen_s[what] = now_s
         for what in [what for what, seen_s in self._seen_s.items() if now_s - seen_s >= SHORTLY_S]:
             log.warning("again within the conditions of the calibration: %s", what, extra=event("in-conditions"))

@@ -23,14 +23,14 @@ USED_S = 10.0  # a point counts as used for as long after its last answer
 ALERT_S = 300.0  # of the cheapest point in use without such a pause, after which somebody should know
 
 
-class Allowed(NamedTuple):
+class Allowance(NamedTuple):
     """What a request's models may take in the mean."""
 
     ms: float = math.inf
     mj: float = math.inf
 
 
-ANYTHING = Allowed()
+ANYTHING = Allowance()
 
 
 def allowed_ms(target_ms: float, in_queue: int, workers: int, around_ms: float) -> float:

@@ -17,7 +17,7 @@ from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, war
 from jetsel.daemon.intake import Intake
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
-from jetsel.daemon.pace import ANYTHING, Allowed, allowed_ms
+from jetsel.daemon.pace import ANYTHING, Allowance, allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
@@ -116,16 +116,16 @@ class Pipeline:
             self._finish(job, error)
             return None
 
-    def _allowed(self, job: Job) -> Allowed:
+    def _allowed(self, job: Job) -> Allowance:
         """Return what the models may take for this request, for the sake of those that wait and of the power budget."""
         queue_ms, target_s = math.inf, job.target_s
         if target_s is not None:
             admission, target_ms = self._admission, (target_s - job.received_s) * 1e3
             queue_ms = allowed_ms(target_ms, admission.in_queue, job.snapshot.workers, admission.around_ms)
-        return Allowed(queue_ms, self._metering.budget.allowed_mj)
+        return Allowance(queue_ms, self._metering.budget.allowed_mj)
 
     @staticmethod
-    def start(job: Job, allowed: Allowed = ANYTHING) -> RequestRun:
+    def start(job: Job, allowed: Allowance = ANYTHING) -> RequestRun:
         """Decode the image, forecast times, choose the operating point, compute its features, and let it begin."""
         began_s = time.monotonic()
         photograph = job.photograph = job.decode()
@@ -201,7 +201,7 @@ class Pipeline:
         outcome = None if job.run is None else job.run.outcome
         if isinstance(outcome, Decision | InDoubtError) and outcome.covered is not None:
             is_in_doubt = not isinstance(outcome, Decision) or outcome.in_doubt
-            drift.judged(outcome.covered, is_in_doubt=is_in_doubt)
+            drift.count_doubt(outcome.covered, is_in_doubt=is_in_doubt)
         if not isinstance(reply, Answer):
             return
         if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):
@@ -245,7 +245,7 @@ class Pipeline:
         return given_up
 
 
-def _forecast(job: Job, photograph: image.Photograph, allowed: Allowed) -> Outlook:
+def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Outlook:
     """Return what is known of the time that each model takes now, and begin loads that the next request needs."""
     queues, target_s, sent = job.family.driver.queues, job.target_s, job.file
     ahead = outlook(
@@ -265,9 +265,9 @@ def _forecast(job: Job, photograph: image.Photograph, allowed: Allowed) -> Outlo
 def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray[np.float32]:
     """Return the features that the policy reads (features,), and note the time that they take."""
     began_s = time.monotonic()
-    seen = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
+    view = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
     size_px = photograph.width_px, photograph.height_px
-    features = extract(seen.bgr, job.policy.features, job.family.features_px, size_px)
+    features = extract(view.bgr, job.policy.features, job.family.features_px, size_px)
     stages.features = (time.monotonic() - began_s) * 1e3
     return features
 

@@ -13,12 +13,12 @@ import socket
 import threading
 from typing import NamedTuple
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.events import event
 from jetsel.base.process import RESERVED_FILES, EventFd, file_limit
-from jetsel.daemon.identity import Identity, sender_of
+from jetsel.daemon.identity import UserIdentity, sender_of
 from jetsel.daemon.listener import Listener
-from jetsel.daemon.zmtp import GREETING, Connection, ProtocolError
+from jetsel.daemon.zmtp import GREETING, ProtocolError, ZmtpConnection
 
 log = logging.getLogger("jetsel.daemon")
 
@@ -32,7 +32,7 @@ _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 class Port:
     """Receives requests from all connections, and sends replies."""
 
-    def __init__(self, listener: Listener, max_image_bytes: int, limits: Server) -> None:
+    def __init__(self, listener: Listener, max_image_bytes: int, limits: ServerSettings) -> None:
         """Serve at a listening socket, which is this object's to close from now on."""
         self.endpoints = [f"ipc://{listener.path}"]
         self.lost_replies = 0  # that found no reader
@@ -41,7 +41,7 @@ class Port:
         self._most_held_bytes = int(limits.peers_mb * 1e6)
         self._most_clients = max(1, min(limits.max_clients, file_limit() - RESERVED_FILES))
         self._lock = threading.Lock()  # of what follows; taken by who may hold a connection's lock, never before it
-        self._connections: dict[int, Connection] = {}  # by descriptor
+        self._connections: dict[int, ZmtpConnection] = {}  # by descriptor
         self._held_bytes = 0  # for all together
         self._is_full = False  # so that it is logged once, and others are accepted when one leaves
         self._is_shut = False
@@ -77,30 +77,30 @@ class Port:
             self._accept()  # perhaps a descriptor, or a place, has become free
         return None
 
-    def _read(self, connection: Connection, events: int) -> list[Message]:
+    def _read(self, connection: ZmtpConnection, events: int) -> list[Message]:
         """Read from one peer; drop it if it is gone or breaks the protocol."""
         with connection.lock:
             try:
                 connection.has_left |= bool(events & _LEFT)
                 if events & select.EPOLLOUT:
                     connection.flush()
-                found = connection.receive()
+                received = connection.receive()
                 if connection.unsent or events & select.EPOLLOUT or not connection.is_drained:
                     self._listen_on(connection)
             except (OSError, ProtocolError, MemoryError) as error:
-                told = event("client-hung-up-on", client=connection.sender.name)
-                log.debug("%s was dropped: %s", connection.sender.name, error, extra=told)
+                fields = event("client-hung-up-on", client=connection.sender.name)
+                log.debug("%s was dropped: %s", connection.sender.name, error, extra=fields)
                 self._drop(connection)
                 return []
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
             self._count(connection)
         messages = []
-        for frames in found:
+        for frames in received:
             envelope, content = unwrapped(frames)
             messages.append(Message(Route(connection, envelope), content, connection.sender))
         return messages
 
-    def _listen_on(self, connection: Connection) -> None:
+    def _listen_on(self, connection: ZmtpConnection) -> None:
         """Have news of a connection told again, though they are no others: what is left is any thread's to read."""
         self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
 
@@ -126,7 +126,7 @@ class Port:
         """Take up a connection, unless it has gone meanwhile."""
         try:
             peer.setblocking(False)
-            connection = Connection(peer, sender_of(peer), self._message_bytes)
+            connection = ZmtpConnection(peer, sender_of(peer), self._message_bytes)
             connection.write(GREETING)
             self._connections[connection.fd] = connection
             self._epoll.register(connection.fd, _NEWS)
@@ -157,7 +157,7 @@ class Port:
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
             self._count(connection)
 
-    def _count(self, connection: Connection) -> None:
+    def _count(self, connection: ZmtpConnection) -> None:
         """Count what a connection holds now; drop the one that holds most if that is too much in all."""
         with self._lock:
             if self._connections.get(connection.fd) is connection:
@@ -171,19 +171,19 @@ class Port:
                 greediest = max(self._connections.values(), key=lambda each: each.counted_bytes)
             self._shed(greediest, "holds most of server.peers_mb, which is used up")
 
-    def _shed(self, connection: Connection, why: str) -> None:
+    def _shed(self, connection: ZmtpConnection, why: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
-        told = event("peer-shed", client=client, held_mb=held_mb)
-        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=told)
+        fields = event("peer-shed", client=client, held_mb=held_mb)
+        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=fields)
         with connection.lock:
             self._drop(connection)
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: ZmtpConnection) -> None:
         """Hang up; replies that it has not read are lost. The caller holds the connection's lock."""
         lost = len(connection.unsent)
         if lost:
-            told = event("replies-lost", count=lost)
-            log.warning("replies are lost: the client is gone, or does not read", extra=told)
+            fields = event("replies-lost", count=lost)
+            log.warning("replies are lost: the client is gone, or does not read", extra=fields)
         with self._lock:
             self.lost_replies += lost
             connection.unsent.clear()
@@ -225,7 +225,7 @@ MOST_ENVELOPE_BYTES = 4096  # ids of 255 bytes, over more proxies than anybody p
 class Route(NamedTuple):
     """Where a reply goes. envelope: the frames that it begins with, as its request did."""
 
-    connection: Connection
+    connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()
 
 
@@ -234,7 +234,7 @@ class Message(NamedTuple):
 
     route: Route
     frames: list[memoryview]
-    sender: Identity
+    sender: UserIdentity
 
 
 def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:

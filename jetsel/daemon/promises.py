@@ -84,24 +84,24 @@ class FamilyPromises:
             return None
 
     def _with_promise(self, policy: Policy, level: float) -> WithPromise:
-        found = self.of(policy.name)
-        if found is None:
+        promise = self.of(policy.name)
+        if promise is None:
             raise self._refusal(level, policy.name)
-        return WithPromise(policy, found.at(level))
+        return WithPromise(policy, promise.at(level))
 
     def _refusal(self, level: float, policy: str | None = None) -> RequirementsError:
         """Return why nothing, or this policy, can promise the level."""
-        known = {} if self._calibration is None else self._calibration.promises
-        if not known:
+        promises = {} if self._calibration is None else self._calibration.promises
+        if not promises:
             return RequirementsError(
                 f"wrong_at_most {level:g}: the family's calibration has no promises: jetsel calibrate IMAGES"
             )
         if policy is not None:
             return RequirementsError(
-                f"wrong_at_most {level:g}: {policy} was not calibrated for it; {' and '.join(known)} were"
+                f"wrong_at_most {level:g}: {policy} was not calibrated for it; {' and '.join(promises)} were"
             )
         nearest = min(
-            known.values(), key=lambda one: min((m.images or math.inf for m in one.missing), default=math.inf)
+            promises.values(), key=lambda one: min((m.images or math.inf for m in one.missing), default=math.inf)
         )
         try:
             nearest.at(level)

@@ -34,7 +34,7 @@ SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True)
-class Reload:
+class Reloader:
     """Reads everything again and swaps the snapshot: taken as a whole, or refused as a whole.
 
     started: the configuration that the daemon began with. reread: gives that of now. stopping: ends a reload that is
@@ -66,8 +66,8 @@ class Reload:
         self.metering.serve(following.families, config)
         self.current.swap(following)
         for section in for_next_start(self.started, config):
-            told = event("for-next-start", section=section)
-            log.warning("changes under [%s] take effect at the next start", section, extra=told)
+            fields = event("for-next-start", section=section)
+            log.warning("changes under [%s] take effect at the next start", section, extra=fields)
         set_level(config.log.level)
         return changed
 
@@ -98,8 +98,8 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
         was_served = before.families.get(name)
         changed += [f"family {name} added"] if was_served is None else _of_family(was_served, family)
     changed += [f"family {name} removed" for name in before.families if name not in following.families]
-    known = _out_of_service(before)
-    changed += [line for line in _out_of_service(following) if line not in known]
+    out_of_service = _out_of_service(before)
+    changed += [line for line in _out_of_service(following) if line not in out_of_service]
     for family in following.families.values():  # told by each reload
         changed += [
             f"weights of {name} are damaged; the model is served until it is unloaded: {why}"
@@ -108,25 +108,25 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     return changed
 
 
-def _of_family(known: ServedFamily, family: ServedFamily) -> list[str]:
-    hashes, now = {name: model.manifest.identity for name, model in known.models.items()}, family.models
+def _of_family(old_family: ServedFamily, family: ServedFamily) -> list[str]:
+    hashes, now = {name: model.manifest.identity for name, model in old_family.models.items()}, family.models
     changed = [f"model {name}" for name, model in now.items() if hashes.get(name) != model.manifest.identity]
     changed += [f"model {name} removed" for name in hashes if name not in now]
     if family.in_use.refused is not None:
         changed.append(f"calibration of {family.name} ({family.in_use})")
-    elif (str(known.in_use), known.in_use.identity) != (str(family.in_use), family.in_use.identity):
+    elif (str(old_family.in_use), old_family.in_use.identity) != (str(family.in_use), family.in_use.identity):
         changed.append(f"calibration of {family.name}")
     return changed
 
 
 def _out_of_service(snapshot: Snapshot) -> list[str]:
     """What stands in the models' folders and does not serve, and what serves in its place."""
-    told = [f"left out: {line}" for line in snapshot.broken]
+    lines = [f"left out: {line}" for line in snapshot.broken]
     for family in snapshot.families.values():
         queues = family.driver.queues.items()
-        told += [f"model {n} of {family.name} is unavailable: {q.unavailable}" for n, q in queues if q.engine is None]
-        told += family.instead
-    return told
+        lines += [f"model {n} of {family.name} is unavailable: {q.unavailable}" for n, q in queues if q.engine is None]
+        lines += family.instead
+    return lines
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:
@@ -159,9 +159,9 @@ class ReloadRequests:
         self._thread = threading.Thread(target=self._serve, name="reload", daemon=True)
         self._thread.start()
 
-    def ask(self, asked: Asked | None = None) -> None:
+    def ask(self, request: Asked | None = None) -> None:
         """Have a reload begin from now on, and the message answered, if one is given, when it has ended."""
-        self._waiting.put(asked)
+        self._waiting.put(request)
 
     def close(self) -> None:
         """Begin none any more; requests that wait for one that has not begun are answered so."""
@@ -212,8 +212,8 @@ class ReloadRequests:
         self._tally.reloaded(took_s, ended)
         status = READY
         if isinstance(ended, list):
-            told = event("reloaded", changed=ended, took_s=took_s)
-            log.info("reloaded: %s", ", ".join(ended) or "nothing changed", extra=told)
+            fields = event("reloaded", changed=ended, took_s=took_s)
+            log.info("reloaded: %s", ", ".join(ended) or "nothing changed", extra=fields)
         else:
             log.error("reload rejected: %s", ended, extra=event("reload-refused", code=ended.code))
             status += f"; the last reload was rejected: {ended}"

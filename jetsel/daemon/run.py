@@ -124,8 +124,8 @@ class Lifecycle:
         loaded.result()
         self.dispatcher.begin_serving()
         took_s, endpoints = time.monotonic() - began_s, self.port.endpoints
-        told = event("ready", endpoint=endpoints, took_s=took_s)
-        log.info("ready on %s after %.2f s", ", ".join(endpoints), took_s, extra=told)
+        fields = event("ready", endpoint=endpoints, took_s=took_s)
+        log.info("ready on %s after %.2f s", ", ".join(endpoints), took_s, extra=fields)
         return True
 
     def _serve(self) -> None:
@@ -150,5 +150,5 @@ class Lifecycle:
             self.signals.wait(LOOK_S)
             quiet = quiet + 1 if self.dispatcher.is_drained else 0
         if quiet == QUIET_LOOKS:
-            told = event("drained", count=left, took_s=time.monotonic() - began_s)
-            log.info("all accepted requests are answered", extra=told)
+            fields = event("drained", count=left, took_s=time.monotonic() - began_s)
+            log.info("all accepted requests are answered", extra=fields)

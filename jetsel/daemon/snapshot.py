@@ -16,7 +16,7 @@ from jetsel.base.events import event
 from jetsel.base.process import settle, trim
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import Edge
+from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine
 from jetsel.image import Limits
 from jetsel.runtime import Events
@@ -44,14 +44,14 @@ class Snapshot:
     limits: Limits
     workers: int
     events: Events  # of all drivers, those of snapshots before and after among them
-    edge: Edge | None
+    edge: EdgeClient | None
 
     def family(self, name: str | None) -> ServedFamily:
         """The named family, or the default one; raises UnknownFamilyError."""
-        wanted = name or self.default_family
-        if wanted not in self.families:
-            raise UnknownFamilyError(f"no family {wanted!r} is served: {', '.join(self.families)}")
-        return self.families[wanted]
+        family_name = name or self.default_family
+        if family_name not in self.families:
+            raise UnknownFamilyError(f"no family {family_name!r} is served: {', '.join(self.families)}")
+        return self.families[family_name]
 
     @property
     def engines(self) -> list[Engine]:
@@ -61,9 +61,9 @@ class Snapshot:
 
     def close(self, *others: Snapshot) -> None:
         """Free the engines, and the edge, that none of these others uses too."""
-        kept = {id(engine) for other in others for engine in other.engines}
+        engines_in_use = {id(engine) for other in others for engine in other.engines}
         for engine in self.engines:
-            if id(engine) not in kept:
+            if id(engine) not in engines_in_use:
                 engine.close()
         if self.edge is not None and all(other.edge is not self.edge for other in others):
             self.edge.close()
@@ -184,7 +184,7 @@ class Current:
     def _free_unused(self) -> None:
         with self._lock:
             unused = [old for old in self.standing[1:] if not self._requests[old]]
-            self.standing = tuple(kept for kept in self.standing if kept not in unused)
+            self.standing = tuple(snapshot for snapshot in self.standing if snapshot not in unused)
             for old in unused:
                 del self._requests[old]
         for old in unused:

@@ -114,9 +114,9 @@ class Tally:
     def recent(self, most: int) -> list[RecentAnswer]:
         """The last answers, the newest first. most: at most MOST_RECENT."""
         with self._lock:
-            kept = list(self._recent)[-most:] if most else []
+            newest = list(self._recent)[-most:] if most else []
         now_s = time.monotonic()
-        return [structs.replace(one, ago_s=round(now_s - (one.ago_s or 0.0), 3)) for one in reversed(kept)]
+        return [structs.replace(one, ago_s=round(now_s - (one.ago_s or 0.0), 3)) for one in reversed(newest)]
 
     def reloads(self) -> dict[str, int]:
         """Reloads so far by `ok` or error code."""
@@ -131,10 +131,10 @@ class Tally:
 
 def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
     """By family, then by the second key."""
-    found: dict[str, dict[str, T]] = {}
+    nested: dict[str, dict[str, T]] = {}
     for (family, name), value in flat.items():
-        found.setdefault(family, {})[name] = value
-    return found
+        nested.setdefault(family, {})[name] = value
+    return nested
 
 
 def _recent(reply: Answer) -> RecentAnswer:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jetsel.daemon.identity import Identity
+from jetsel.daemon.identity import UserIdentity
 
 GREETING_BYTES = 64
 SIGNATURE = b"\xff"  # the first byte of a greeting since ZMTP 2
@@ -101,10 +101,10 @@ READS = 8  # in one call: other connections wait for this thread
 IN_PLACE_BYTES = 1024  # a frame of at least this size that is not whole yet is read straight into memory of its own
 
 
-class Connection:
+class ZmtpConnection:
     """Reads and writes without waiting. The caller holds `lock`."""
 
-    def __init__(self, peer: socket.socket, sender: Identity, message_bytes: int) -> None:
+    def __init__(self, peer: socket.socket, sender: UserIdentity, message_bytes: int) -> None:
         """message_bytes: the most that a message may have."""
         self.lock = threading.Lock()
         self.peer = peer
@@ -135,21 +135,21 @@ class Connection:
 
         Raises ProtocolError, OSError if the peer is gone, and MemoryError.
         """
-        found: list[list[memoryview]] = []
+        messages: list[list[memoryview]] = []
         with contextlib.suppress(BlockingIOError):
             for _ in range(READS):
                 self.is_drained = True  # if the kernel has nothing
                 if self._body is None:
-                    self._read_frames(found)
+                    self._read_frames(messages)
                     is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the other is there
                 else:
-                    self._read_body(self._body, found)
+                    self._read_body(self._body, messages)
                     is_begun = False
-                if found or (self.is_drained and not is_begun):
+                if messages or (self.is_drained and not is_begun):
                     break
-        return found
+        return messages
 
-    def _read_frames(self, found: list[list[memoryview]]) -> None:
+    def _read_frames(self, messages: list[list[memoryview]]) -> None:
         """Read once, take the frames that are whole, and keep the beginning of the next."""
         data = self.peer.recv(READ_BYTES)
         if not data:
@@ -175,7 +175,7 @@ class Connection:
                     self._begin_body(flags, size, view[begin:])
                     at = len(data)
                 break
-            self._take(flags, view[begin:end], found)
+            self._take(flags, view[begin:end], messages)
             at = end
         self._data = data[at:]
         if self._parts:  # they are held for longer than what was read with them
@@ -186,7 +186,7 @@ class Connection:
         self._body[: len(beginning)] = beginning
         self._flags, self._filled = flags, len(beginning)
 
-    def _read_body(self, body: memoryview, found: list[list[memoryview]]) -> None:
+    def _read_body(self, body: memoryview, messages: list[list[memoryview]]) -> None:
         rest = body[self._filled :]
         count = self.peer.recv_into(rest)
         if not count:
@@ -195,7 +195,7 @@ class Connection:
         self._filled += count
         if self._filled == len(body):
             self._body, self._filled = None, 0
-            self._take(self._flags, body, found)
+            self._take(self._flags, body, messages)
 
     def _greet(self, data: bytes) -> int:
         """Look at the peer's greeting; return how many bytes it has, 0 if it is not whole."""
@@ -208,7 +208,7 @@ class Connection:
         self.write(READY)
         return GREETING_BYTES
 
-    def _take(self, flags: int, frame: memoryview, found: list[list[memoryview]]) -> None:
+    def _take(self, flags: int, frame: memoryview, messages: list[list[memoryview]]) -> None:
         """Take one frame, and the message that it ends."""
         if not self._is_open:
             if flags & (COMMAND | MORE) != COMMAND:
@@ -220,7 +220,7 @@ class Connection:
             if answer is not None and not self.unsent:  # who does not read is sent no PONG either
                 self.write(answer)
         elif not flags & MORE:
-            found.append([*self._parts, frame])
+            messages.append([*self._parts, frame])
             self._parts, self._parts_bytes = [], 0
         else:
             if len(self._parts) + 1 >= MOST_PARTS:

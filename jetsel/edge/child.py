@@ -65,13 +65,13 @@ class Child:
 
     async def watch(self) -> None:
         """Look at the edge until it is there, say so, and look again when something goes wrong."""
-        told: str | None = ""
+        logged_reason: str | None = ""
         while True:
             state = await self._look(list(self._start.models), math.ceil(FEWEST / len(self._start.models)), LOOK_S)
             reason = state.reason
-            if reason is None or reason != told:
+            if reason is None or reason != logged_reason:
                 self.tell(msgspec.structs.replace(state, is_new=reason is None))
-                told = reason
+                logged_reason = reason
             self._away = reason
             if reason is not None:
                 for sent in self._sent:

@@ -15,12 +15,12 @@ from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded, read_secret
 from jetsel.edge.messages import EdgeStart, Remote
-from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
+from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.model_queue import Arrived, Expected, Traffic, predict
+from jetsel.runtime.model_queue import Arrived, RemoteForecast, Traffic, predict
 from jetsel.runtime.request_run import Handle, Request
 from jetsel.zoo import Family, Labels
 
@@ -36,7 +36,7 @@ class EdgeRunner:
     not None.
     """
 
-    edge: Edge
+    edge: EdgeClient
     name: str
     remote: Remote
     spec: InputSpec | None
@@ -61,21 +61,21 @@ class EdgeRunner:
         left_ms = None if (deadline_s := run.request.deadline_s) is None else (deadline_s - self.now()) * 1e3
         return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
 
-    def _payload(self, request: Request) -> Photograph:
+    def _payload(self, request: Request) -> EdgePayload:
         assert request.photograph is not None
         if self.spec is not None:
             return tensor(model_input(request.photograph, self.spec))
         if self.shorter_px is None and request.file is not None:
-            return Photograph(bytes(request.file))
-        return Photograph(jpeg(request.photograph.bgr, self.shorter_px))
+            return EdgePayload(bytes(request.file))
+        return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> Expected:
+    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
         """See Runner; a smaller file saves time on the way."""
         server = self.edge.server(self.name)
         sent_bytes = self.bytes_for(*size_px, file_bytes) + AROUND_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
-        return Expected(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
+        return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
         """Return how much is sent for a photograph of this size, about. file_bytes: None if it came as pixels."""
@@ -96,7 +96,7 @@ class EdgeRunner:
 
 @dataclass(frozen=True)
 class _Submitted:
-    edge: Edge
+    edge: EdgeClient
     number: int
 
     def cancel(self) -> None:
@@ -104,16 +104,16 @@ class _Submitted:
         self.edge.cancel(self.number)
 
 
-def tensor(numbers: NDArray[np.float32]) -> Photograph:
+def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
     """Return a model's input (1, 3, height, width) as it is sent."""
-    return Photograph(numbers.astype("<f4").tobytes(), list(numbers.shape))
+    return EdgePayload(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
 
 PROBE_PX = 128
 MOST_LABELS_BYTES = 16 * 2**20
 
 
-def open_edge(config: Config, family: Family) -> Edge | None:
+def open_edge(config: Config, family: Family) -> EdgeClient | None:
     """Connect to the configured edge, in the background; None if there is none, or no photograph may go there.
 
     family: the one that it answers for. Raises ConfigError with the key that is wrong.
@@ -128,10 +128,10 @@ def open_edge(config: Config, family: Family) -> Edge | None:
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
         )
     token = None if edge.token_file is None else read_secret(Path(edge.token_file), "edge.token_file:").strip()
-    return Edge(EdgeStart(edge.urls, token, remotes(config, family)))
+    return EdgeClient(EdgeStart(edge.urls, token, remotes(config, family)))
 
 
-def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]:
+def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
     """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
 
     Raises ConfigError.
@@ -150,9 +150,9 @@ def runners(config: Config, family: Family, edge: Edge) -> dict[str, EdgeRunner]
 def remotes(config: Config, family: Family) -> dict[str, Remote]:
     """Return the edge's models by name, each with its labels mapped to the family's."""
     made, labels = {}, family.labels
-    gray = Photograph(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
+    gray = EdgePayload(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
     noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # as large as a photograph
-    probe_file = Photograph(jpeg(noise))
+    probe_file = EdgePayload(jpeg(noise))
     for name, model in config.edge.models.items():
         spec = _spec(name, model, family)
         if spec is None:
@@ -190,14 +190,14 @@ def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     if model.labels is None:
         return None
     lines = _read(Path(model.labels), f"edge.models.{name}.labels").splitlines()
-    known = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
-    unknown = [line for line in lines if line.strip() not in known]
+    places = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
+    unknown = [line for line in lines if line.strip() not in places]
     if unknown or not lines:
         raise ConfigError(
             f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
             f"is {unknown[:1]}: write one name or identifier per line, in the order of the model's output"
         )
-    return [known[line.strip()] for line in lines]
+    return [places[line.strip()] for line in lines]
 
 
 def _read(path: Path, key: str) -> str:

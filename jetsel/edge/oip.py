@@ -41,16 +41,16 @@ def check(remote: Remote, body: bytes) -> Remote:
         inputs = {one["name"]: one for one in metadata["inputs"]}
         outputs = {one["name"]: one for one in metadata["outputs"]}
         sent = inputs[remote.input_name or next(iter(inputs))]
-        wanted = outputs[output_of(remote) or next(iter(outputs))]
+        output_spec = outputs[output_of(remote) or next(iter(outputs))]
         datatype = "BYTES" if remote.input == "encoded" else "FP32"
         if sent["datatype"] != datatype:
             raise EdgeAnswerError(f"{remote.name} takes {sent['datatype']}, but the configuration sends it {datatype}")
         if remote.output != "ranked":
-            numbers = wanted["shape"][-1]
+            numbers = output_spec["shape"][-1]
             expected = len(remote.wnids if remote.places is None else remote.places)
             if numbers not in (expected, -1):
                 raise EdgeAnswerError(f"{remote.name} returns {numbers} numbers, but has {expected} labels")
-        return msgspec.structs.replace(remote, input_name=sent["name"], output_name=wanted["name"])
+        return msgspec.structs.replace(remote, input_name=sent["name"], output_name=output_spec["name"])
     except (*UNREADABLE, StopIteration) as error:
         names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
         raise EdgeAnswerError(f"{remote.name} has no {names} ({type(error).__name__}: {error})") from None
@@ -66,26 +66,26 @@ def request(
 ) -> tuple[list[bytes], dict[str, str]]:
     """Return the parts of a request's body and its headers. is_binary: False for a tensor as numbers in JSON."""
     tensor: dict[str, Any]
-    asked: dict[str, Any]
+    body_json: dict[str, Any]
     if not is_binary:
         name = remote.input_name or "image"
         numbers = np.frombuffer(payload, "<f4").astype(float).round(JSON_DIGITS).tolist()
-        asked = {"inputs": [{"name": name, "datatype": "FP32", "shape": shape, "data": numbers}]}
-        return [msgspec.json.encode(asked)], {"Content-Type": "application/json"}
+        body_json = {"inputs": [{"name": name, "datatype": "FP32", "shape": shape, "data": numbers}]}
+        return [msgspec.json.encode(body_json)], {"Content-Type": "application/json"}
     if remote.input == "encoded":
         binary, tensor = struct.pack("<I", len(payload)) + payload, {"datatype": "BYTES", "shape": [1]}
     else:
         binary, tensor = payload, {"datatype": "FP32", "shape": shape}
     tensor |= {"name": remote.input_name or "image", "parameters": {"binary_data_size": len(binary)}}
-    asked = {"inputs": [tensor]}
-    wanted = output_of(remote)
-    if wanted is not None:
-        asked["outputs"] = [{"name": wanted, "parameters": {"binary_data": remote.output != "ranked"}}]
+    body_json = {"inputs": [tensor]}
+    output_name = output_of(remote)
+    if output_name is not None:
+        body_json["outputs"] = [{"name": output_name, "parameters": {"binary_data": remote.output != "ranked"}}]
     else:
-        asked["parameters"] = {"binary_data_output": True}
+        body_json["parameters"] = {"binary_data_output": True}
     if remote.output == "ranked":
-        asked["parameters"] = {"top_k": min(RANKED, len(remote.wnids))}
-    head = json.dumps(asked).encode()
+        body_json["parameters"] = {"top_k": min(RANKED, len(remote.wnids))}
+    head = json.dumps(body_json).encode()
     return [head, binary], {LENGTH_HEADER: str(len(head)), "Content-Type": "application/octet-stream"}
 
 
@@ -95,11 +95,11 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
     Of a ranking edge they are probabilities. Raises EdgeAnswerError if it is not what was asked for.
     """
     try:
-        told = json.loads(body if json_bytes is None else body[:json_bytes])
-        wanted = output_of(remote)
-        (output,) = (one for one in told["outputs"] if wanted in (None, one["name"]))
+        answer = json.loads(body if json_bytes is None else body[:json_bytes])
+        output_name = output_of(remote)
+        (output,) = (one for one in answer["outputs"] if output_name in (None, one["name"]))
         numbers = _ranked(remote, output) if remote.output == "ranked" else _vector(output, body, json_bytes)
-        server_ms = told.get("parameters", {}).get("total_ms")
+        server_ms = answer.get("parameters", {}).get("total_ms")
         is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
         server_ms = float(server_ms) if is_time else None
     except UNREADABLE as error:
@@ -131,18 +131,18 @@ def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> N
 def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
     """Put ranked entries into a vector; the classes that are not named share what is left of the probability."""
     number_of = {wnid: number for number, wnid in enumerate(remote.wnids)}
-    found: dict[int, float] = {}
+    ranked: dict[int, float] = {}
     for entry in output["data"]:
         probability, wnid, _ = str(entry).split(":", 2)
         if wnid not in number_of:
             raise EdgeAnswerError(f"{remote.name} returned {wnid!r}, which is not a class of the local family")
-        found[number_of[wnid]] = float(probability)
-    total = sum(found.values())
-    if not found or min(found.values()) < 0 or not total <= 1 + SLACK:
+        ranked[number_of[wnid]] = float(probability)
+    total = sum(ranked.values())
+    if not ranked or min(ranked.values()) < 0 or not total <= 1 + SLACK:
         raise EdgeAnswerError(
-            f"{remote.name} returned {len(found)} labels with a total probability of {total:g}; at most 1 is expected"
+            f"{remote.name} returned {len(ranked)} labels with a total probability of {total:g}; at most 1 is expected"
         )
-    others = len(remote.wnids) - len(found)
+    others = len(remote.wnids) - len(ranked)
     numbers = np.full(len(remote.wnids), max(0.0, 1 - total) / others if others else 0.0, np.float32)
-    numbers[list(found)] = list(found.values())
+    numbers[list(ranked)] = list(ranked.values())
     return numbers

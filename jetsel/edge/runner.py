@@ -22,7 +22,7 @@ from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import python_command
 from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
-from jetsel.edge.server import EdgeServers, Server
+from jetsel.edge.server import EdgeServer, EdgeServers
 from jetsel.wire.status import EdgeStatus
 
 log = logging.getLogger("jetsel.models")
@@ -33,7 +33,7 @@ PAUSE_S = 0.5  # before a child that ended is replaced
 
 
 @dataclass(frozen=True)
-class Photograph:
+class EdgePayload:
     """What goes to the edge: a file as it came, or a float32 tensor of this shape as bytes."""
 
     payload: bytes
@@ -59,31 +59,31 @@ class _Request:
     """
 
     model: str
-    photograph: Photograph
+    photograph: EdgePayload
     until_s: float
     arrived: Arrived
-    server: Server
-    failed: dict[Server, str] = field(default_factory=dict)
+    server: EdgeServer
+    failed: dict[EdgeServer, str] = field(default_factory=dict)
 
 
-class Edge:
+class EdgeClient:
     """The edges, of which one is asked at a time: `unavailable` says why none can be. Any thread may call."""
 
     def __init__(self, start: EdgeStart) -> None:
         """Start the child; the edges are unavailable until they have been reached and checked."""
         self._start = start
-        self._choice = EdgeServers([Server(url, start.models) for url in start.urls])
+        self._choice = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
-        self._late: dict[int, tuple[str, Server]] = {}  # not waited for any more; they tell how long it took
+        self._late: dict[int, tuple[str, EdgeServer]] = {}  # not waited for any more; they tell how long it took
         self._out = self._begun()
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
         self._thread.start()
 
-    def server(self, model: str) -> Server:
+    def server(self, model: str) -> EdgeServer:
         """The edge that this model is asked at: the one in use, or another if that has not got it."""
         return next(iter(self._choice.able(model)), self._choice.used)
 
@@ -110,7 +110,7 @@ class Edge:
             self._choice.handovers,
         )
 
-    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
+    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
         """Have the model look at a photograph; returns a number to cancel it by.
 
         If an edge fails, the next one is asked as long as the answer would be of use.
@@ -120,19 +120,21 @@ class Edge:
             arrived(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}, which is the limit"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
-        self._under_way[number] = asked = _Request(model, photograph, until_s, arrived, server)
-        self._send(number, asked)
+        self._under_way[number] = request = _Request(model, photograph, until_s, arrived, server)
+        self._send(number, request)
         return number
 
-    def _send(self, number: int, asked: _Request) -> None:
-        edge, left_ms = self._choice.servers.index(asked.server), (asked.until_s - time.monotonic()) * 1e3
-        self._out.put(frame(Ask(number, edge, asked.model, asked.photograph.payload, asked.photograph.shape, left_ms)))
+    def _send(self, number: int, request: _Request) -> None:
+        edge, left_ms = self._choice.servers.index(request.server), (request.until_s - time.monotonic()) * 1e3
+        self._out.put(
+            frame(Ask(number, edge, request.model, request.photograph.payload, request.photograph.shape, left_ms))
+        )
 
     def cancel(self, number: int) -> None:
         """The result is of no use any more."""
-        asked = self._under_way.pop(number, None)
-        if asked is not None:
-            self._late[number] = (asked.model, asked.server)
+        request = self._under_way.pop(number, None)
+        if request is not None:
+            self._late[number] = (request.model, request.server)
             self._out.put(frame(Cancel(number)))
 
     def close(self) -> None:
@@ -194,44 +196,44 @@ class Edge:
             self._see(server, message)
             self._choice.saw(server)
             return
-        asked = self._under_way.pop(message.number, None)
-        where = self._late.pop(message.number, None) if asked is None else (asked.model, asked.server)
+        request = self._under_way.pop(message.number, None)
+        where = self._late.pop(message.number, None) if request is None else (request.model, request.server)
         if where is None:
             return
         model, server = where
-        server.count(message, is_late=asked is None)
+        server.count(message, is_late=request is None)
         if message.values is not None:
             server.learn(model, message)
-        if asked is not None:
-            self._answer(asked, message)
+        if request is not None:
+            self._answer(request, message)
 
-    def _answer(self, asked: _Request, result: AskResult) -> None:
+    def _answer(self, request: _Request, result: AskResult) -> None:
         """Tell what came of a request; if an edge failed and there is time, send it to the next."""
         if result.values is not None:
-            asked.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
+            request.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
             return
-        asked.failed[asked.server] = f"{asked.server.url}: {result.error}"
-        others = self._choice.able(asked.model, asked.failed)
-        if others and time.monotonic() < asked.until_s:
-            asked.server = others[0]
-            self._under_way[result.number] = asked
-            self._send(result.number, asked)
+        request.failed[request.server] = f"{request.server.url}: {result.error}"
+        others = self._choice.able(request.model, request.failed)
+        if others and time.monotonic() < request.until_s:
+            request.server = others[0]
+            self._under_way[result.number] = request
+            self._send(result.number, request)
         else:
-            asked.arrived(EngineDiedError("; ".join(asked.failed.values())))
+            request.arrived(EngineDiedError("; ".join(request.failed.values())))
 
-    def _see(self, server: Server, state: State) -> None:
+    def _see(self, server: EdgeServer, state: State) -> None:
         """Take in what a look at an edge showed, or that it is lost."""
         was, refused = server.reason, server.refused
         server.look_at(state)
         for model, reason in server.refused.items():
             if reason != refused.get(model):
-                told = event("edge-model-refused", url=server.url, model=model, reason=reason)
-                log.warning("the edge server is not used for model %s: %s", model, reason, extra=told)
+                fields = event("edge-model-refused", url=server.url, model=model, reason=reason)
+                log.warning("the edge server is not used for model %s: %s", model, reason, extra=fields)
         if state.reason is None and was is not None:
             log.info("the edge server is available: %s", server.url, extra=event("edge-there", url=server.url))
         elif state.reason is not None and state.reason != was:
-            told = event("edge-away", url=server.url, reason=state.reason)
-            log.warning("the edge server is unavailable: %s", state.reason, extra=told)
+            fields = event("edge-away", url=server.url, reason=state.reason)
+            log.warning("the edge server is unavailable: %s", state.reason, extra=fields)
 
     def _lose(self, reason: str) -> None:
         """Tell all that is under way that nothing will come."""
@@ -239,7 +241,7 @@ class Edge:
             for number, server in enumerate(self._choice.servers):
                 self._see(server, State(number, reason))
         for number in list(self._under_way):
-            asked = self._under_way.pop(number, None)
-            if asked is not None:
-                asked.arrived(EngineDiedError(reason))
+            request = self._under_way.pop(number, None)
+            if request is not None:
+                request.arrived(EngineDiedError(reason))
         self._late.clear()

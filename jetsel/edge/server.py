@@ -36,15 +36,15 @@ class LinkEstimate:
 
     def observe(self, sent_bytes: int, network_ms: float) -> None:
         """Take in one time."""
-        known = self.estimate(sent_bytes)
+        estimate = self.estimate(sent_bytes)
         with self._lock:
             self._seen += 1
             new = (1.0, float(sent_bytes), network_ms, float(sent_bytes) ** 2, sent_bytes * network_ms)
             self._moments = [KEEPS * old + one for old, one in zip(self._moments, new, strict=True)]
             if network_ms > self._largest[1]:
                 self._largest = (float(sent_bytes), network_ms)
-            if known is not None and self._seen > FEWEST:
-                self._squares = KEEPS * self._squares + (1 - KEEPS) * (network_ms - known[0]) ** 2
+            if estimate is not None and self._seen > FEWEST:
+                self._squares = KEEPS * self._squares + (1 - KEEPS) * (network_ms - estimate[0]) ** 2
 
     @property
     def usual_bytes(self) -> int:
@@ -74,7 +74,7 @@ class LinkEstimate:
         return max(0.0, mean_ms + slope * (sent_bytes - mean)), float(np.sqrt(squares))
 
 
-class Server:
+class EdgeServer:
     """One edge. Any thread may read; the edge's own thread takes in what is heard of it.
 
     compared: what a usual photograph takes as a whole, there and back, with the first model: the same for each edge.
@@ -127,8 +127,8 @@ class Server:
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
-            known = self.link.estimate(0)
-            server_ms = max(0.0, result.total_ms - (0.0 if known is None else known[0]))
+            estimate = self.link.estimate(0)
+            server_ms = max(0.0, result.total_ms - (0.0 if estimate is None else estimate[0]))
         else:
             self.link.observe(result.sent_bytes, max(0.0, result.total_ms - server_ms))
         self.times[model].add(server_ms, self._now())
@@ -156,39 +156,39 @@ class EdgeServers:
     handovers: how often another came into use.
     """
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[EdgeServer]) -> None:
         """servers: one or more; the first is in use until another can be asked, and it cannot."""
         self.servers = servers
         self.used = servers[0]
         self.handovers = 0
 
-    def able(self, model: str, but: Collection[Server] = ()) -> list[Server]:
+    def able(self, model: str, but: Collection[EdgeServer] = ()) -> list[EdgeServer]:
         """Return those that a model can be asked at: the one in use first, then the faster ones. but: none of these."""
-        found = [one for one in self.servers if one not in but and one.unavailable(model) is None]
-        return sorted(found, key=lambda one: (one is not self.used, _expected_ms(one)))
+        able = [one for one in self.servers if one not in but and one.unavailable(model) is None]
+        return sorted(able, key=lambda one: (one is not self.used, _expected_ms(one)))
 
-    def saw(self, seen: Server) -> None:
+    def saw(self, server: EdgeServer) -> None:
         """Hand over if the one in use cannot be asked, or `seen`, just looked at, is the faster one once more."""
         if self.used.reason is not None:
             there = [one for one in self.servers if one.reason is None]
             if there:
                 self._hand_over(min(there, key=_expected_ms), self.used.reason)
-        elif seen is not self.used:
-            is_faster = seen.reason is None and _expected_ms(seen) < FASTER * _expected_ms(self.used)
-            seen.lead = seen.lead + 1 if is_faster else 0
-            if seen.lead >= LOOKS:
-                took = f"it takes {_expected_ms(seen):.1f} ms and not {_expected_ms(self.used):.1f} ms"
-                self._hand_over(seen, took)
+        elif server is not self.used:
+            is_faster = server.reason is None and _expected_ms(server) < FASTER * _expected_ms(self.used)
+            server.lead = server.lead + 1 if is_faster else 0
+            if server.lead >= LOOKS:
+                took = f"it takes {_expected_ms(server):.1f} ms and not {_expected_ms(self.used):.1f} ms"
+                self._hand_over(server, took)
 
-    def _hand_over(self, server: Server, why: str) -> None:
-        told = event("edge-handover", url=server.url, left=self.used.url)
-        log.info("requests now go to edge server %s instead of %s: %s", server.url, self.used.url, why, extra=told)
+    def _hand_over(self, server: EdgeServer, why: str) -> None:
+        fields = event("edge-handover", url=server.url, left=self.used.url)
+        log.info("requests now go to edge server %s instead of %s: %s", server.url, self.used.url, why, extra=fields)
         self.used, self.handovers = server, self.handovers + 1
         for one in self.servers:
             one.lead = 0
 
 
-def _expected_ms(server: Server) -> float:
+def _expected_ms(server: EdgeServer) -> float:
     """What a usual photograph takes there as a whole; infinite if that is not known."""
-    known = server.compared.at(time.monotonic())
-    return math.inf if known is None else known[0]
+    times = server.compared.at(time.monotonic())
+    return math.inf if times is None else times[0]

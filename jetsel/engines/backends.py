@@ -106,10 +106,10 @@ class HeadedEngine:
         return self._backbone.returns_within_s
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        found = self._backbone.infer(*parts)
-        if found.embedding is None or found.embedding.shape[1:] != self._head.weights.shape[:1]:
+        output = self._backbone.infer(*parts)
+        if output.embedding is None or output.embedding.shape[1:] != self._head.weights.shape[:1]:
             raise EngineFailedError(f"{self.name}: its backbone gives no embedding for this head: train the head again")
-        return found._replace(logits=found.embedding @ self._head.weights + self._head.bias)
+        return output._replace(logits=output.embedding @ self._head.weights + self._head.bias)
 
     def close(self) -> None:
         self._backbone.close()

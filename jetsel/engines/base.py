@@ -130,15 +130,15 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
     """
     shape = (1, 3, weights.height_px, weights.width_px)
     pattern = np.linspace(-2.0, 2.0, math.prod(shape), dtype=np.float32).reshape(shape)
-    found: list[NDArray[np.float32]] = []
+    outputs: list[NDArray[np.float32]] = []
     for size in batches:
         if engine.max_batch is not None and size > engine.max_batch:
             continue
-        found.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
-        _check(engine, weights, size, found[-1])
-    numbers = np.concatenate(found)
+        outputs.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
+        _check(engine, weights, size, outputs[-1])
+    numbers = np.concatenate(outputs)
     allowed = SAME_ANSWER * np.ptp(numbers) + ROUNDING * np.abs(numbers).max()
-    if any(np.abs(found[0][-1] - other[-1]).max() > allowed for other in found):
+    if any(np.abs(outputs[0][-1] - other[-1]).max() > allowed for other in outputs):
         raise EngineFailedError(
             f"{engine.name} returns a different result for an image if another is in its batch: export it in "
             "evaluation mode, or for batches of 1"

@@ -160,11 +160,11 @@ class OnDemandEngine:
                 self._failure, self._retry_s = failure, ended_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
         if engine is None:
-            told = event("model-unavailable", model=self.name)
-            log.error("model %s cannot be loaded: %s", self.name, failure, extra=told)
+            fields = event("model-unavailable", model=self.name)
+            log.error("model %s cannot be loaded: %s", self.name, failure, extra=fields)
         elif is_wanted:
-            told = event("model-loaded", model=self.name, took_s=took_s)
-            log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=told)
+            fields = event("model-loaded", model=self.name, took_s=took_s)
+            log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=fields)
         else:
             engine.close()
 

@@ -86,12 +86,12 @@ class OnnxEngine:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
-            found = session.run(self._outputs, {self._input: batch})
+            outputs = session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as below
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
             raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
-        return Output(found[0], found[1] if len(found) > 1 else None, None)
+        return Output(outputs[0], outputs[1] if len(outputs) > 1 else None, None)
 
     def close(self) -> None:
         """Let the session go; its memory follows when the last caller has returned."""
@@ -129,8 +129,8 @@ def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSes
 
 
 def _first_line(error: Exception) -> str:
-    if (found := _TOO_NEW.search(str(error))) is not None:
-        kind, version, most = found.groups()
+    if (match := _TOO_NEW.search(str(error))) is not None:
+        kind, version, most = match.groups()
         repair = (
             f"export it with opset_version={most}" if kind == "Opset" else f"set its ir_version to {most} with onnx"
         )

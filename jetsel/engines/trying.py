@@ -37,8 +37,8 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
 
     batch: (n, 3, height, width) float32; logits: (n, classes) float32. Raises EngineFailedError.
     """
-    found = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads).infer(batch).logits
-    return float(np.abs(found - logits).max() / np.abs(logits).max())
+    our_logits = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads).infer(batch).logits
+    return float(np.abs(our_logits - logits).max() / np.abs(logits).max())
 
 
 def _embedding_width(engine: Engine, weights: Weights) -> int | None:
@@ -49,11 +49,11 @@ def _embedding_width(engine: Engine, weights: Weights) -> int | None:
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite on noise: export it again")
     # Stronger noise drives logits out of any range, and leaves probabilities where they are.
     stronger = [engine.infer(strength * noise[[number]]).logits for number, strength in ((1, 4), (2, 16), (3, 64))]
-    seen = np.concatenate([output.logits, *stronger])
-    sums, most = seen.sum(axis=1), seen.max()
-    if np.isfinite(seen).all() and seen.min() >= 0 and (0 < most < 1.001 or np.ptp(sums) < SAME_SUM * sums.max()):
+    rows = np.concatenate([output.logits, *stronger])
+    sums, most = rows.sum(axis=1), rows.max()
+    if np.isfinite(rows).all() and rows.min() >= 0 and (0 < most < 1.001 or np.ptp(sums) < SAME_SUM * sums.max()):
         raise EngineFailedError(
-            f"{engine.name} returns shares or numbers from 0 to 1 for all of {len(seen)} images: probabilities instead "
+            f"{engine.name} returns shares or numbers from 0 to 1 for all of {len(rows)} images: probabilities instead "
             "of logits; export it without its softmax or sigmoid"
         )
     if output.embedding is None:

@@ -52,8 +52,8 @@ def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.
     roots = np.array([_root(parent, i) for i in range(len(unique))])[place.ravel()]
     _, first_seen, numbers = np.unique(roots, return_index=True, return_inverse=True)
     in_order = np.argsort(np.argsort(first_seen))
-    found: NDArray[np.int64] = in_order[numbers.ravel()].astype(np.int64)
-    return found
+    numbered: NDArray[np.int64] = in_order[numbers.ravel()].astype(np.int64)
+    return numbered
 
 
 def _root(parent: list[int], item: int) -> int:

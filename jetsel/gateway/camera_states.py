@@ -80,10 +80,10 @@ def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
     user = environment.get("XDG_RUNTIME_DIR")
     paths = [_OF_SERVICE, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
     newest = sorted((file for path in paths for file in _file(path)), key=lambda file: file.written_s)
-    found = {
+    states = {
         (state.name, state.region or ""): state for file in newest for raw in file.cameras for state in _state(raw)
     }
-    return [found[key] for key in sorted(found)]
+    return [states[key] for key in sorted(states)]
 
 
 def _file(path: Path) -> Iterator[_File]:

@@ -48,13 +48,13 @@ async def classified(sender: Sender, request: Request) -> Response:
     return Response(body, media_type="application/json")
 
 
-def by_name(pairs: Iterable[tuple[str, str]], known: Sequence[str]) -> dict[str, str]:
+def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
     """Return each value by its name; raises BadRequestError for other names, empty values and two that differ."""
     given: dict[str, str] = {}
     for name, value in pairs:
-        if name not in known:
-            meant = did_you_mean(name[:80], known)
-            raise BadRequestError(f"{name[:80]!r} is no option here{meant}: the options are {', '.join(known)}")
+        if name not in fields:
+            meant = did_you_mean(name[:80], fields)
+            raise BadRequestError(f"{name[:80]!r} is no option here{meant}: the options are {', '.join(fields)}")
         if not value:
             raise BadRequestError(f"{name} is empty: give a value, or leave it out")
         if given.setdefault(name, value) != value:

@@ -88,22 +88,22 @@ class InferenceApi:
     async def _infer(self, request: Request) -> Response:
         body, json_bytes = await request.body(), json_bytes_of(request)
         if len(body) > LARGE_BYTES:
-            asked, images = await asyncio.to_thread(tensors.read, body, json_bytes)
+            infer_request, images = await asyncio.to_thread(tensors.read, body, json_bytes)
         else:
-            asked, images = tensors.read(body, json_bytes)
+            infer_request, images = tensors.read(body, json_bytes)
         if request.query_params:
             raise BadRequestError("a query has no effect here: put its options into `parameters` of the request")
-        if asked.model_name not in (None, request.path_params["name"]):
+        if infer_request.model_name not in (None, request.path_params["name"]):
             raise BadRequestError(
-                f"model_name is {asked.model_name[:80]!r}, and the address names another: leave it out"
+                f"model_name is {infer_request.model_name[:80]!r}, and the address names another: leave it out"
             )
         served = await self._catalogue.find(**request.path_params)
-        if served.model is not None and asked.parameters.policy is not None:
+        if served.model is not None and infer_request.parameters.policy is not None:
             words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
-        answers = await self._ask(asked.parameters, served.family.name, model, images)
-        return reply(*tensors.write(served.name, version, asked, answers))
+        answers = await self._ask(infer_request.parameters, served.family.name, model, images)
+        return reply(*tensors.write(served.name, version, infer_request, answers))
 
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
@@ -114,9 +114,9 @@ class InferenceApi:
         sent = [self._sender.classify(image, options, family=family, model=model) for image in images]
         if len(sent) == 1:
             return await sent[0]
-        asked = [asyncio.ensure_future(one) for one in sent]
+        pending = [asyncio.ensure_future(one) for one in sent]
         try:
-            return [answer for (answer,) in await asyncio.gather(*asked)]
+            return [answer for (answer,) in await asyncio.gather(*pending)]
         finally:
-            for task in asked:
+            for task in pending:
                 task.cancel()

@@ -41,16 +41,16 @@ async def scraped(client: AsyncClient, _: Request) -> Response:
         status = await client.status(timeout_ms=STATUS_MS)
     except JetselError:
         status = None
-    found = list(metrics(status, await asyncio.to_thread(camera_states.read)))
-    return Response(generate_latest(_Once(found)), media_type=CONTENT_TYPE_LATEST)
+    scraped_metrics = list(metrics(status, await asyncio.to_thread(camera_states.read)))
+    return Response(generate_latest(_Once(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass
 class _Once(Collector):
-    found: list[Metric]
+    metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
-        return self.found
+        return self.metrics
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
@@ -98,14 +98,16 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_model_loaded", "Whether a model is loaded.", _MODEL, models, lambda one: one.state == "ready")
     loads_s = [(key, one.load_ms / 1e3) for key, one in models if one.load_ms is not None]
     yield _gauge("jetsel_model_load_seconds", "Duration of the last load.", _MODEL, loads_s)
-    known = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
+    info = InfoMetricFamily("jetsel_calibration", "The calibration in use.", labels=["family"])
     ages = []
     for family in families:
-        if (found := family.calibration_identity) is not None:
-            number = "shipped" if found.number is None else str(found.number)
-            known.add_metric([family.name], {"number": number, "created": found.created, "sha256": found.sha256[:12]})
-            ages.append(((family.name,), _age_s(found.created)))
-    yield known
+        if (identity := family.calibration_identity) is not None:
+            number = "shipped" if identity.number is None else str(identity.number)
+            info.add_metric(
+                [family.name], {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
+            )
+            ages.append(((family.name,), _age_s(identity.created)))
+    yield info
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
     yield from _operating_points(families)
     yield from _drift(families)
@@ -156,8 +158,8 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
-    kept = [(("on_time",), answers.on_time), (("late",), answers.late)]
-    yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), kept)
+    counts = [(("on_time",), answers.on_time), (("late",), answers.late)]
+    yield _counter("jetsel_deadlines", "Answers that had a deadline.", ("outcome",), counts)
     stages = [((stage,), histogram) for stage, histogram in answers.stages.items()]
     words = "Duration of each stage of an answer."
     yield _histogram("jetsel_stage_seconds", words, ("stage",), stages, answers.bounds_ms)
@@ -168,13 +170,15 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
 def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     if not cameras:
         return
-    named = [((one.name, one.region or ""), one) for one in cameras]
+    by_camera = [((one.name, one.region or ""), one) for one in cameras]
     labels, words = ("camera", "region"), "Whether frames come from each camera."
-    yield _gauge("jetsel_camera_up", words, labels, named, lambda one: one.connected)
-    yield _counter("jetsel_camera_label_changes", "Changes of the label.", labels, named, lambda one: one.label_changes)
+    yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda one: one.connected)
+    yield _counter(
+        "jetsel_camera_label_changes", "Changes of the label.", labels, by_camera, lambda one: one.label_changes
+    )
     frames = [
         ((*name, what), count)
-        for name, one in named
+        for name, one in by_camera
         for what, count in (
             ("read", one.frames_read),
             ("skipped", one.frames_skipped),
@@ -202,10 +206,10 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
-    judged = power.judged
-    if judged is not None:
-        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judged.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judged.ratio)])
+    judgement = power.judged
+    if judgement is not None:
+        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judgement.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judgement.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]

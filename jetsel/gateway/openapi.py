@@ -62,7 +62,7 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
 
 
 def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+    schemas = {}
     for path in MODEL_PATHS:
         names = re.findall(r"{(\w+)}", path)
         parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
@@ -71,10 +71,10 @@ def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
             "requestBody": {"required": True, "content": {"application/json": {"schema": inference}}},
             "responses": {"200": _content("Outputs and parameters"), **_errors()},
         }
-        found[path] = {"parameters": parameters, "get": _get("Inputs and outputs")}
-        found[f"{path}/ready"] = {"parameters": parameters, "get": _get("Whether the model can answer")}
-        found[f"{path}/infer"] = {"parameters": parameters, "post": infer}
-    return found
+        schemas[path] = {"parameters": parameters, "get": _get("Inputs and outputs")}
+        schemas[f"{path}/ready"] = {"parameters": parameters, "get": _get("Whether the model can answer")}
+        schemas[f"{path}/infer"] = {"parameters": parameters, "post": infer}
+    return schemas
 
 
 def _get(summary: str, kind: str = "application/json") -> dict[str, Any]:

@@ -67,20 +67,20 @@ class Catalogue:
         if served is None:
             raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
         if version is not None and version not in served.versions:
-            known = f"its version is {served.versions[0]}" if served.versions else "a family has none"
-            raise UnknownModelError(f"{name} has no version {version!r}, {known}: leave /versions/{version} out")
+            versions = f"its version is {served.versions[0]}" if served.versions else "a family has none"
+            raise UnknownModelError(f"{name} has no version {version!r}, {versions}: leave /versions/{version} out")
         return served
 
 
 def names(status: StatusReply) -> dict[str, ServedName]:
     """Each family by its name, and each of its models as FAMILY.MODEL."""
-    found: dict[str, ServedName] = {}
+    served_names: dict[str, ServedName] = {}
     for family in status.families:
-        found[family.name] = ServedName(family.name, family, None)
+        served_names[family.name] = ServedName(family.name, family, None)
         for model in family.models:
             name = f"{family.name}.{model.name}"
-            found[name] = ServedName(name, family, model)
-    return found
+            served_names[name] = ServedName(name, family, model)
+    return served_names
 
 
 LARGE_BYTES = 65_536
@@ -121,17 +121,17 @@ class Sender:
         Raises BadRequestError, BadImageError, ImageTooLargeError, and what AsyncClient.classify raises.
         """
         given = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
-        asked = names | {name: value for name, value in given if value is not None}
+        all_options = names | {name: value for name, value in given if value is not None}
         if options.boxes is not None:
-            asked["boxes"] = _read_boxes(options.boxes)
+            all_options["boxes"] = _read_boxes(options.boxes)
         elif options.boxes_unit is not None:
             raise BadRequestError("boxes_unit is given without boxes: add boxes, or leave it out")
         client = await self._client_for(image)
-        found: Answer | list[Answer | JetselError] = await client.classify(image, **asked)
-        if isinstance(found, list):
-            return found
-        await self._thumbnails.keep(found.id, image)
-        return [found]
+        answers: Answer | list[Answer | JetselError] = await client.classify(image, **all_options)
+        if isinstance(answers, list):
+            return answers
+        await self._thumbnails.keep(answers.id, image)
+        return [answers]
 
     async def _client_for(self, image: Any) -> AsyncClient:
         """Return the connection that an image of this size is sent on; raises ImageTooLargeError, or BadImageError."""

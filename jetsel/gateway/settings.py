@@ -42,8 +42,8 @@ def address(listen: str) -> tuple[str, int]:
 
 def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
     """Raise ConfigError if others could reach the gateway, and nothing says who they are."""
-    found = ip_address(host)
-    is_loopback = host == "localhost" if found is None else found.is_loopback
+    address = ip_address(host)
+    is_loopback = host == "localhost" if address is None else address.is_loopback
     if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
             f"--listen {host}: other machines could send requests: use --token-file with a secret for them, "

@@ -139,17 +139,17 @@ def _elements(binary: memoryview, n: int) -> list[memoryview]:
 
     Each is its length, four bytes little-endian, and that many bytes.
     """
-    found: list[memoryview] = []
+    byte_elements: list[memoryview] = []
     at = 0
-    while at < len(binary) and len(found) <= n:
+    while at < len(binary) and len(byte_elements) <= n:
         if at + 4 > len(binary):
             raise BadRequestError("a BYTES element is cut off inside its length field")
         (size,) = struct.unpack_from("<I", binary, at)
         if at + 4 + size > len(binary):
             raise BadRequestError(f"a BYTES element has {size} bytes by its length, but {len(binary) - at - 4} follow")
-        found.append(binary[at + 4 : at + 4 + size])
+        byte_elements.append(binary[at + 4 : at + 4 + size])
         at += 4 + size
-    return found
+    return byte_elements
 
 
 def _decoded(data: Raw, n: int) -> list[bytes]:
@@ -217,23 +217,23 @@ def write(
 
 
 def pack(
-    name: str, version: str | None, request: Inference, columns: Columns, told: dict[str, Any]
+    name: str, version: str | None, request: Inference, columns: Columns, parameters: dict[str, Any]
 ) -> tuple[bytes, int | None]:
-    """Return the body and the bytes of its JSON, as `write` does, of any columns. told: the reply's parameters."""
+    """Return the body and the bytes of its JSON, as `write` does, of any columns. parameters: those of the reply."""
     outputs, chunks = [], []
-    for wanted in request.outputs or [RequestedOutput(name) for name in columns]:
-        if wanted.name not in columns:
-            raise BadRequestError(f"there is no output {wanted.name!r}: the outputs are {', '.join(columns)}")
-        datatype, shape, values = columns[wanted.name]
-        output: dict[str, Any] = {"name": wanted.name, "datatype": datatype, "shape": shape}
-        if wanted.parameters.get("binary_data", request.parameters.binary_data_output):
+    for requested_output in request.outputs or [RequestedOutput(name) for name in columns]:
+        if requested_output.name not in columns:
+            raise BadRequestError(f"there is no output {requested_output.name!r}: the outputs are {', '.join(columns)}")
+        datatype, shape, values = columns[requested_output.name]
+        output: dict[str, Any] = {"name": requested_output.name, "datatype": datatype, "shape": shape}
+        if requested_output.parameters.get("binary_data", request.parameters.binary_data_output):
             chunk = _packed(datatype, values)
             output["parameters"] = {"binary_data_size": len(chunk)}
             chunks.append(chunk)
         else:
             output["data"] = values
         outputs.append(output)
-    reply: dict[str, Any] = {"model_name": name, "outputs": outputs, "parameters": told}
+    reply: dict[str, Any] = {"model_name": name, "outputs": outputs, "parameters": parameters}
     if version is not None:
         reply["model_version"] = version
     if request.id is not None:

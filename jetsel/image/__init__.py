@@ -1,7 +1,7 @@
 """From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
 
 from jetsel.image.decode import decode, of_area
-from jetsel.image.header import Measured, measure
+from jetsel.image.header import MeasuredImage, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
 from jetsel.image.pixels import Photograph, Unit, crop, from_pixels, jpeg, pixels_of_box, smaller_size
@@ -9,7 +9,7 @@ from jetsel.image.pixels import Photograph, Unit, crop, from_pixels, jpeg, pixel
 __all__ = [
     "InputSpec",
     "Limits",
-    "Measured",
+    "MeasuredImage",
     "Photograph",
     "Unit",
     "crop",

@@ -13,7 +13,17 @@ import cv2
 import numpy as np
 
 from jetsel.base.errors import BadImageError
-from jetsel.image.header import JPEG, PNG, TRANSPOSED, Header, Measured, measure, orientation_of, upright, without_junk
+from jetsel.image.header import (
+    JPEG,
+    PNG,
+    TRANSPOSED,
+    ImageHeader,
+    MeasuredImage,
+    measure,
+    orientation_of,
+    upright,
+    without_junk,
+)
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph
 
@@ -37,7 +47,9 @@ million (tests/unit/image/test_bombs.py)."""
 _EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan's data FF is followed by 00 or D0..D7
 
 
-def decode(data: bytes | memoryview, limits: Limits, needed_px: int, measured: Measured | None = None) -> Photograph:
+def decode(
+    data: bytes | memoryview, limits: Limits, needed_px: int, measured: MeasuredImage | None = None
+) -> Photograph:
     """Return the photograph in `data`, a whole JPEG, PNG or WebP file, upright, in 8-bit BGR.
 
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels; that is
@@ -82,7 +94,7 @@ def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, ar
     return decode(data, limits, math.ceil(shorter_px))
 
 
-def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
+def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
     """Raise BadImageError unless a JPEG's picture has an end (EOI) after its first scan, and no more scans than it may.
 
     EXIF thumbnails, which have an end of their own, stand before the first scan, and second pictures after the end.
@@ -98,7 +110,7 @@ def _check_end(data: memoryview, header: Header, limits: Limits) -> None:
         raise damaged(JPEG, f"it has {scans} scans of {header.width} x {header.height} pixels, over {most}")
 
 
-def _decoded(data: memoryview, n: int, header: Header) -> np.ndarray:
+def _decoded(data: memoryview, n: int, header: ImageHeader) -> np.ndarray:
     """Return (height, width, 3) as stored, uint8 or, of a PNG of 16 bits, uint16, at 1/n of the size.
 
     OpenCV's versions differ in what EXIF they apply. Raises BadImageError, and MemoryError if there is too little.
@@ -153,19 +165,19 @@ def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
 
     The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
     """
-    kept, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    chunks, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
     profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
     for name, content, chunk in _chunks(data):
         first.setdefault(name, content)
         if not name[0] & _ANCILLARY:
-            kept.append(chunk)
+            chunks.append(chunk)
             if name == b"IDAT":
                 pixels.append(content)
         elif profile is None and bytes(content[:21]) in _PROFILES:
             profile = _profile(name, bytes(content[22:_STEP_BYTES]))
     _check_amount(data, pixels)
     orientation = orientation_of(first.get(b"eXIf", profile or b""))
-    return b"".join((*kept, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+    return b"".join((*chunks, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
 
 
 def _profile(name: bytes, text: bytes) -> bytes:

@@ -30,10 +30,10 @@ def orientation_of(block: bytes | memoryview) -> int:
 
     A damaged EXIF block is no reason to refuse an image, so nothing is raised.
     """
-    found = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
-    if found is None:
+    match = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
+    if match is None:
         return UPRIGHT
-    tiff, order = block[found.start() :], "<" if found.group() == b"II*\0" else ">"
+    tiff, order = block[match.start() :], "<" if match.group() == b"II*\0" else ">"
     try:
         (start,) = struct.unpack_from(f"{order}I", tiff, 4)
         (n_entries,) = struct.unpack_from(f"{order}H", tiff, start)
@@ -70,7 +70,7 @@ _ANIMATED, _HAS_EXIF = 0x02, 0x08  # flags of a WebP's first chunk, VP8X (RFC 96
 _WEBP_SIDE = 0x3FFF  # the bits of a side
 
 
-class Header(NamedTuple):
+class ImageHeader(NamedTuple):
     """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
 
     scan_at: where the data of a JPEG's first scan begins. is_streamed: that scan holds the whole picture, so that it is
@@ -86,18 +86,18 @@ class Header(NamedTuple):
     has_junk: bool = False
 
 
-class Measured(NamedTuple):
+class MeasuredImage(NamedTuple):
     """The pixels that decoding takes in memory, of 3 bytes each or about as much; `header`: None for raw pixels.
 
     reduction: a JPEG is decoded at 1 / this of its size.
     """
 
     pixels: int
-    header: Header | None = None
+    header: ImageHeader | None = None
     reduction: int = 1
 
 
-def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> Measured:
+def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> MeasuredImage:
     """Return what decoding will take, by the header alone; what stands behind that is for `decode` to check.
 
     data: an image file, or raw pixels, which lie as `pixels` says. A JPEG that is decoded straight to 1/n of its size
@@ -108,7 +108,7 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     check_bytes(len(data), limits)
     if pixels is not None:
         check_layout(pixels, len(data), limits)
-        return Measured(pixels.width * pixels.height)
+        return MeasuredImage(pixels.width * pixels.height)
     start = bytes(data[:12])
     try:
         if start.startswith(b"\xff\xd8"):
@@ -124,7 +124,7 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     check_pixels(header.width, header.height, limits)
     n = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
     held = n if header.is_streamed else 1
-    return Measured(-(-header.width // held) * -(-header.height // held), header, n)
+    return MeasuredImage(-(-header.width // held) * -(-header.height // held), header, n)
 
 
 def _reduction(width: int, height: int, needed_px: int) -> int:
@@ -142,7 +142,7 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
     Passed over: bytes between two segments, markers without content, and segments that claim to be shorter than their
     own length. Raises ValueError, or struct.error (truncated).
     """
-    found: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
+    places: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
     at, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
         filling, code, length = struct.unpack_from(">BBH", data, at)
@@ -155,19 +155,19 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
         elif code in _ALONE or length < 2:
             at += 2
         else:
-            found.append((code, at, at + 2 + length))
+            places.append((code, at, at + 2 + length))
             if code in (_SCAN, _JPEG_LS):
-                return found
+                return places
             at += 2 + length
     raise ValueError("too many segments")
 
 
-def without_junk(data: memoryview, header: Header) -> bytes:
+def without_junk(data: memoryview, header: ImageHeader) -> bytes:
     """Return a JPEG without what `segments` passed over: libjpeg would write a line on stderr about it."""
     return b"".join((data[:2], *(data[start:end] for _, start, end in segments(data)), data[header.scan_at :]))
 
 
-def _jpeg(data: memoryview) -> Header:
+def _jpeg(data: memoryview) -> ImageHeader:
     """Read the segments before the first scan; what is in most of them is passed over."""
     frame, frame_code, exif, end, has_junk = (0, 0, 0), 0, data[:0], 2, False
     for code, start, next_end in segments(data):
@@ -182,17 +182,17 @@ def _jpeg(data: memoryview) -> Header:
     height, width, components = frame
     (in_scan,) = struct.unpack_from("B", data, start + 4)
     is_streamed = frame_code in _SEQUENTIAL and in_scan == components
-    return Header(JPEG, width, height, orientation_of(exif), end, is_streamed, has_junk)
+    return ImageHeader(JPEG, width, height, orientation_of(exif), end, is_streamed, has_junk)
 
 
-def _png(data: memoryview) -> Header:
+def _png(data: memoryview) -> ImageHeader:
     name, width, height = struct.unpack_from(">4sII", data, 12)
     if name != b"IHDR":
         raise damaged(PNG, "its first chunk is not IHDR")
-    return Header(PNG, width, height)
+    return ImageHeader(PNG, width, height)
 
 
-def _webp(data: memoryview) -> Header:
+def _webp(data: memoryview) -> ImageHeader:
     """Read the chunks, of which the first picture counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
     (size,) = struct.unpack_from("<I", data, 4)
     width, height, flags, exif, at, end = 0, 0, 0, data[:0], 12, 8 + size
@@ -215,4 +215,4 @@ def _webp(data: memoryview) -> Header:
         at += 8 + length + length % 2
     if flags & _ANIMATED:
         raise BadImageError("the WebP is animated: send one of its frames as a JPEG, PNG or WebP file")
-    return Header(WEBP, width, height, orientation_of(exif))
+    return ImageHeader(WEBP, width, height, orientation_of(exif))

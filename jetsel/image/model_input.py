@@ -79,8 +79,8 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
     height, width = levels.shape[:2]
     normalised = cv2.transform(levels, _normalisation(spec), _between.array("normalised", height, width))
-    found: np.ndarray = normalised.transpose(2, 0, 1)[np.newaxis].copy()
-    return found
+    batch: np.ndarray = normalised.transpose(2, 0, 1)[np.newaxis].copy()
+    return batch
 
 
 class _Between(threading.local):
@@ -91,10 +91,10 @@ class _Between(threading.local):
 
     def array(self, step: str, height: int, width: int) -> np.ndarray:
         """Return (height, width, 3) float32 of any content, which this thread's next call for the step gives again."""
-        found = self._arrays.get(step)
-        if found is None or found.shape[:2] != (height, width):
-            found = self._arrays[step] = np.empty((height, width, 3), np.float32)
-        return found
+        array = self._arrays.get(step)
+        if array is None or array.shape[:2] != (height, width):
+            array = self._arrays[step] = np.empty((height, width, 3), np.float32)
+        return array
 
 
 _between = _Between()
@@ -151,15 +151,15 @@ def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     No `reducing_gap`: with 3.0, the gentlest that Pillow proposes, levels of 12-megapixel images differ by up to 3.
     """
     height, width = bgr.shape[:2]
-    wanted = (spec.height_px, spec.width_px)
+    size_px = (spec.height_px, spec.width_px)
     if spec.resize == "stretch":
-        scaled = wanted
+        scaled = size_px
     else:
         to, of = _factor(height, width, spec)
         scaled = (max(spec.height_px, height * to // of), max(spec.width_px, width * to // of))
     (top, bottom), (left, right) = (
         _source_range(source_px, scaled_px, kept_px)
-        for source_px, scaled_px, kept_px in zip((height, width), scaled, wanted, strict=True)
+        for source_px, scaled_px, kept_px in zip((height, width), scaled, size_px, strict=True)
     )
     kernel = _PILLOW_KERNELS[spec.interpolation]
     image = Image.fromarray(bgr)  # Pillow treats the three channels alike, so their order does not matter

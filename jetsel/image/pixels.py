@@ -121,15 +121,15 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
     box: x, y, width, height. Edges are rounded, halves up; a box with area inside the image has at least one pixel.
     Raises BadRequestError for a box that is not four numbers, or of which nothing is inside.
     """
-    known = [value for value in box if value is not None and math.isfinite(value)]
-    if len(box) != 4 or len(known) != 4:
+    finite = [value for value in box if value is not None and math.isfinite(value)]
+    if len(box) != 4 or len(finite) != 4:
         raise BadRequestError(f"the box is {list(box)}: send four numbers: x, y, width, height")
     scales = (1, 1) if unit == "pixels" else (width_px, height_px)
-    left, right = _ends(known[0], known[2], scales[0], width_px)
-    top, bottom = _ends(known[1], known[3], scales[1], height_px)
+    left, right = _ends(finite[0], finite[2], scales[0], width_px)
+    top, bottom = _ends(finite[1], finite[3], scales[1], height_px)
     if left >= right or top >= bottom:
         raise BadRequestError(
-            f"the box {known} in {unit} has no pixel of the image, which has {width_px} x {height_px}: send x, y, "
+            f"the box {finite} in {unit} has no pixel of the image, which has {width_px} x {height_px}: send x, y, "
             "width, height from its upper left corner"
         )
     return left, top, right, bottom

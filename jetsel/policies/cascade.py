@@ -68,13 +68,13 @@ class Cascade:
         for rung in self.rungs:
             last = rung is self.rungs[-1]
             try:
-                (seen,) = yield Run((rung.model,), why)
+                (prediction,) = yield Run((rung.model,), why)
             except ModelUnavailableError:
                 if last and not predictions:
                     raise
                 why = f"{rung.model} is unavailable"
                 continue
-            predictions.append(seen)
+            predictions.append(prediction)
             answer = self.answer(predictions)
             if last:
                 return Decision(answer, f"{rung.model} is the last rung")
@@ -114,7 +114,7 @@ class ChosenPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedCascades:
     """The models, and the most accurate cascade for each budget."""
 
     models: tuple[str, ...]
@@ -131,23 +131,23 @@ class CascadeKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned:
+    def learn(self, train: Table) -> LearnedCascades:
         """Fit models and threshold for each budget."""
-        return Learned(train.models, train.cascades)
+        return LearnedCascades(train.models, train.cascades)
 
-    def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
+    def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
         """One point for each budget, the cheapest first."""
-        judged = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
-        return [judged[fitted] for fitted in learned.cascades]
+        points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
+        return [points[fitted] for fitted in learned.cascades]
 
-    def fitted(self, learned: Learned, chosen: ChosenPoints) -> Part:
+    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:
         """Store the cascades of the chosen budgets."""
         front = tuple(learned.rungs(place) for place in chosen.front)
         return Part(Cascades(learned.rungs(chosen.cascade), front))
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
         """Return all of them; the last rung of each must accept all, and each rung be a model of the calibration."""
-        named = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
-        for name, rungs in named.items():
+        by_name = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
+        for name, rungs in by_name.items():
             check_rungs(name, rungs, calibration)
-        return {name: Cascade(name, rungs) for name, rungs in named.items()}
+        return {name: Cascade(name, rungs) for name, rungs in by_name.items()}

@@ -61,19 +61,19 @@ class ChainPolicy:
                 why = error
                 continue
             because = because if len(path.rungs) == 1 else f"{because}; {decision.because}"
-            return Decision(decision.seen, because, distance=reading.distance)
+            return Decision(decision.prediction, because, distance=reading.distance)
         assert why is not None
         raise why
 
     def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
         """Say what the neighbours say of the path, and of the one that is best on all images."""
         counts = np.rint(right * self.chain.k).astype(int)
-        said = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
-        return said if place == usual else f"{said}, {self.paths[usual]} on {counts[usual]}"
+        reason = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
+        return reason if place == usual else f"{reason}, {self.paths[usual]} on {counts[usual]}"
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedPaths:
     """The paths of some images, and the images' features, (n, f) by name."""
 
     models: tuple[str, ...]
@@ -101,7 +101,7 @@ class ChainKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned | None:
+    def learn(self, train: Table) -> LearnedPaths | None:
         """Select the paths, by neighbours in the paper's seven features; None if there is only one model."""
         if len(train.models) < 2:
             return None
@@ -112,12 +112,12 @@ class ChainKind(Kind):
         # Images may be equally near, as all of one size are: which of them are asked must not depend on their order.
         drawn = np.random.default_rng(SEED).permutation(len(scaled))
         table = select_paths(train.outputs, near).take(drawn)
-        return Learned(train.models, table, train.features[drawn], train.feature_names)
+        return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
-    def fitted(self, learned: Learned, chosen: ChosenReading) -> Part:
+    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> Part:
         """Store the paths, the scaled features, and what each path gave on each image."""
-        known = learned.of(chosen.features)
-        scaling = fit_scaling(known)
+        rows = learned.of(chosen.features)
+        scaling = fit_scaling(rows)
         rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
         paths = tuple(
             rungs_of(names, path.thresholds[:-1]) for names, path in zip(rungs, learned.table.paths, strict=True)
@@ -125,14 +125,14 @@ class ChainKind(Kind):
         facts = Paths(
             paths,
             chosen.features,
-            min(chosen.k, len(known)),
+            min(chosen.k, len(rows)),
             float(PRICES[chosen.place]),
             tuple(PRICES[list(chosen.front)].tolist()),
         )
         arrays = {
             "minimum": scaling.minimum,
             "maximum": scaling.maximum,
-            "points": scaling.apply(known),
+            "points": scaling.apply(rows),
             "right": learned.table.right,
             "goes_on": learned.table.ran.sum(axis=2) > 1,
         }

@@ -88,8 +88,8 @@ class Deadline:
             return (yield from self._here(path, photo, outlook))
         away = _leg(point, outlook)
         if near is None:
-            (seen,) = yield Run((away.model,), "no model here can run", "deadline")
-            return Decision(seen, f"{away.model} answered in time")
+            (prediction,) = yield Run((away.model,), "no model here can run", "deadline")
+            return Decision(prediction, f"{away.model} answered in time")
         together = away.likely * away.accuracy + (1 - away.likely) * near.accuracy
         if path.known_accuracy >= together - WORTH:
             return (yield from self._here(path, photo, outlook))
@@ -115,19 +115,19 @@ class Deadline:
     def _together(near: _Leg, away: _Leg, held_ms: float | None) -> Steps:
         """Run both. held_ms: the one here only if nothing has come so long before the deadline."""
         because = f"{away.model} {'may come late' if held_ms is None else 'is nearly certain to come'}"
-        seen = yield Run((near.model, away.model), because, "deadline", held_ms)
-        return Decision(seen[-1], f"{seen[-1].model} gave the best answer before the deadline")
+        predictions = yield Run((near.model, away.model), because, "deadline", held_ms)
+        return Decision(predictions[-1], f"{predictions[-1].model} gave the best answer before the deadline")
 
     @staticmethod
     def _here_first(near: _Leg, away: _Leg) -> Steps:
         """Ask the edge if the answer here is less likely to be right than the edge's."""
-        (seen,) = yield Run((near.model,), f"{away.model} runs next if this answer is not sure")
-        if seen.confidence >= away.accuracy:
+        (prediction,) = yield Run((near.model,), f"{away.model} runs next if this answer is not sure")
+        if prediction.confidence >= away.accuracy:
             reached = f"the confidence of {near.model} reaches the accuracy of {away.model}"
-            return Decision(seen, f"{reached}: {seen.confidence:.2f}")
-        best = seen
+            return Decision(prediction, f"{reached}: {prediction.confidence:.2f}")
+        best = prediction
         with contextlib.suppress(JetselError, OutOfTime):
-            (best,) = yield Run((away.model,), f"{near.model} was not sure: {seen.confidence:.2f}", "deadline")
+            (best,) = yield Run((away.model,), f"{near.model} was not sure: {prediction.confidence:.2f}", "deadline")
         return Decision(best, f"{best.model} gave the best answer before the deadline")
 
     # What they choose by.

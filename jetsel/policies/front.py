@@ -105,8 +105,8 @@ class Measure(NamedTuple):
 
     def rank(self, points: Iterable[Point], outlook: Outlook) -> list[tuple[float, Point]]:
         """Return the points of which the value is known, and that, the best first."""
-        known = [(value, point) for point in points if (value := self.of(point, outlook)) is not None]
-        return sorted(known, key=lambda one: one[0], reverse=self.is_gain)
+        ranked = [(value, point) for point in points if (value := self.of(point, outlook)) is not None]
+        return sorted(ranked, key=lambda one: one[0], reverse=self.is_gain)
 
 
 ACCURACY = Measure("accuracy", "", lambda point, _: point.accuracy, is_gain=True)
@@ -209,11 +209,11 @@ class Front:
 
     def only(self, keep: Callable[[Point], Policy | None]) -> Front | None:
         """Return the front of the policies that `keep` returns for its points, None if it returns none."""
-        kept = [(point, policy) for point in self.points if (policy := keep(point)) is not None]
-        if not kept:
+        able = [(point, policy) for point in self.points if (policy := keep(point)) is not None]
+        if not able:
             return None
-        below = sum(point in self.points[: self.floor + 1] for point, _ in kept)
-        return Front(tuple(replace(point, policy=policy) for point, policy in kept), max(0, below - 1))
+        below = sum(point in self.points[: self.floor + 1] for point, _ in able)
+        return Front(tuple(replace(point, policy=policy) for point, policy in able), max(0, below - 1))
 
 
 def point_of(policy: Policy, calibration: Calibration) -> Point | None:
@@ -245,16 +245,18 @@ def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
 
     top: the point that it begins with, in place of the most accurate one; all others cost less than that.
     """
-    kept: list[Point] = []
+    front: list[Point] = []
     for point in sorted(points, key=lambda point: point.known_ms):
         if top is not None and point.known_ms >= top.known_ms:
             break
-        if not kept or point.known_accuracy > kept[-1].known_accuracy:
-            kept.append(point)
-    found = [*([] if top is None else [top]), *reversed(kept)]
-    if not found:
+        if not front or point.known_accuracy > front[-1].known_accuracy:
+            front.append(point)
+    all_points = [*([] if top is None else [top]), *reversed(front)]
+    if not all_points:
         return None
-    return Front(tuple(found), most_worth([one.known_accuracy for one in found], [one.known_ms for one in found]))
+    return Front(
+        tuple(all_points), most_worth([one.known_accuracy for one in all_points], [one.known_ms for one in all_points])
+    )
 
 
 AROUND = 0.15  # of the dearest point's cost: about what a request takes besides its models, more than a refusal does
@@ -263,4 +265,6 @@ AROUND = 0.15  # of the dearest point's cost: about what a request takes besides
 def most_worth(accuracy: Sequence[float], cost: Sequence[float]) -> int:
     """Return the place of the point with the most right answers for what a request takes more than its refusal."""
     around = AROUND * max(cost)
-    return int(np.argmax([known / (each + around) for known, each in zip(accuracy, cost, strict=True)]))
+    return int(
+        np.argmax([accuracy_of_point / (each + around) for accuracy_of_point, each in zip(accuracy, cost, strict=True)])
+    )

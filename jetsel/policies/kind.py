@@ -103,7 +103,7 @@ class Kind(ABC):
         """
 
 
-def columns(named: Sequence[str], calibration: Calibration) -> list[int]:
+def columns(names: Sequence[str], calibration: Calibration) -> list[int]:
     """Return where models stand in the calibration's arrays. Raises ValueError that names one that it does not know."""
     models = list(calibration.identities)
-    return [models.index(model) for model in named]
+    return [models.index(model) for model in names]

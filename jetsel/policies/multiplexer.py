@@ -53,10 +53,10 @@ def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating
         -(probabilities * logs).sum(axis=-1),
         top.sum(axis=-1),
     )
-    found = np.stack(statistics, axis=-1)
+    inputs = np.stack(statistics, axis=-1)
     if embedding is not None:
-        found = np.concatenate([found, embedding], axis=-1)
-    return found.astype(np.float32)
+        inputs = np.concatenate([inputs, embedding], axis=-1)
+    return inputs.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +70,21 @@ class Readout:
         inputs, hidden = self.weights["hidden"].shape
         width, models = self.weights["out"].shape
         shapes = ((inputs,), (inputs,), (inputs, hidden), (hidden,), (hidden + STATISTICS, models), (models,))
-        found = tuple(self.weights[name].shape for name in NAMES)
-        if found != shapes or inputs < STATISTICS:
-            raise ValueError(f"the shapes {found} of a readout's arrays do not match the width {width}")
+        weight_shapes = tuple(self.weights[name].shape for name in NAMES)
+        if weight_shapes != shapes or inputs < STATISTICS:
+            raise ValueError(f"the shapes {weight_shapes} of a readout's arrays do not match the width {width}")
 
     def chances(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return how likely each model is right, (..., m) float64. inputs: see `inputs_of`."""
         scaled = (inputs - self.weights["mean"]) / self.weights["deviation"]
         return _sigmoid(_forward(scaled, self.weights)[1].astype(np.float64))
 
-    def chances_after(self, seen: Prediction) -> NDArray[np.float64]:
+    def chances_after(self, prediction: Prediction) -> NDArray[np.float64]:
         """Return the same for the cheapest model's answer. Raises ValueError if its embedding is of another width."""
-        inputs = inputs_of(seen.probabilities, seen.embedding)
-        width, wanted = len(inputs) - STATISTICS, len(self.weights["mean"]) - STATISTICS
-        if width != wanted:
-            raise ValueError(f"its embedding has {width} numbers, but {wanted} are expected")
+        inputs = inputs_of(prediction.probabilities, prediction.embedding)
+        width, expected = len(inputs) - STATISTICS, len(self.weights["mean"]) - STATISTICS
+        if width != expected:
+            raise ValueError(f"its embedding has {width} numbers, but {expected} are expected")
         return self.chances(inputs)
 
 
@@ -134,15 +134,15 @@ def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalties: S
             rows = order[start : start + BATCH]
             adam.step(_gradients(scaled[rows], target[rows], weights, decay))
     scaling = {"mean": mean, "deviation": deviation}
-    found = {name: one[:, 0] if name.endswith("bias") else one for name, one in weights.items()}
-    return [Readout(scaling | {name: one[place] for name, one in found.items()}) for place in range(len(penalties))]
+    trained = {name: one[:, 0] if name.endswith("bias") else one for name, one in weights.items()}
+    return [Readout(scaling | {name: one[place] for name, one in trained.items()}) for place in range(len(penalties))]
 
 
 def _forward(scaled: NDArray[np.float32], weights: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return what the output layer sees, (..., HIDDEN + STATISTICS), and the log odds, (..., m)."""
     hidden = np.maximum(scaled @ weights["hidden"] + weights["hidden_bias"], 0)
-    seen = np.concatenate([hidden, np.broadcast_to(scaled[..., :STATISTICS], (*hidden.shape[:-1], STATISTICS))], -1)
-    return seen, seen @ weights["out"] + weights["out_bias"]
+    features = np.concatenate([hidden, np.broadcast_to(scaled[..., :STATISTICS], (*hidden.shape[:-1], STATISTICS))], -1)
+    return features, features @ weights["out"] + weights["out_bias"]
 
 
 def _sigmoid(log_odds: NDArray[Any]) -> NDArray[Any]:
@@ -154,13 +154,13 @@ def _gradients(
     scaled: NDArray[np.float32], target: NDArray[np.float32], weights: Weights, decay: NDArray[np.float32]
 ) -> Weights:
     """Return the gradients of the mean cross-entropy and of the penalty; decay: (p, 1, 1), of the squares."""
-    seen, log_odds = _forward(scaled, weights)
+    features, log_odds = _forward(scaled, weights)
     wrong = (_sigmoid(log_odds) - target) / np.float32(target.size)
-    back = (wrong @ weights["out"][:, :HIDDEN].swapaxes(1, 2)) * (seen[..., :HIDDEN] > 0)
+    back = (wrong @ weights["out"][:, :HIDDEN].swapaxes(1, 2)) * (features[..., :HIDDEN] > 0)
     return {
         "hidden": scaled.T @ back + decay * weights["hidden"],
         "hidden_bias": back.sum(axis=1, keepdims=True),
-        "out": seen.swapaxes(1, 2) @ wrong + np.float32(0.01) * decay * weights["out"],
+        "out": features.swapaxes(1, 2) @ wrong + np.float32(0.01) * decay * weights["out"],
         "out_bias": wrong.sum(axis=1, keepdims=True),
     }
 
@@ -208,27 +208,27 @@ class CheapestFirst:
     def __call__(self, photo: Evidence) -> Steps:
         """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
         cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
-        seen, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
-        if seen.model != cheapest:
-            return Decision(seen, why)
+        prediction, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
+        if prediction.model != cheapest:
+            return Decision(prediction, why)
         try:
-            chances = self.chances(seen)
+            chances = self.chances(prediction)
         except ValueError as fault:
-            return Decision(seen, f"{seen.model} returns no usable embedding: {fault}")
+            return Decision(prediction, f"{prediction.model} returns no usable embedding: {fault}")
         which = int(worthiest(chances, self.costs, self.price))
         best = self.models[which]
         because = f"{best} is the best trade of accuracy and cost: right with a probability of {chances[which]:.2f}"
         if best == cheapest:
-            return Decision(seen, because)
+            return Decision(prediction, because)
         try:
             (better,) = yield Run((best,), because)
         except ModelUnavailableError:
-            return Decision(seen, f"{best} is unavailable; {seen.model} is the best that ran")
+            return Decision(prediction, f"{best} is unavailable; {prediction.model} is the best that ran")
         return Decision(better, because)
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedMultiplexer:
     """The network and its held-out chances, see `fit_readout`. prices: of the costs that it was fitted with."""
 
     readout: Readout
@@ -241,24 +241,26 @@ class MultiplexerKind(Kind):
 
     name = NAME
 
-    def learn(self, train: Table) -> Learned | None:
+    def learn(self, train: Table) -> LearnedMultiplexer | None:
         """Fit the network; None if there is only one model."""
         if len(train.models) < 2:
             return None
-        return Learned(*fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max())
+        return LearnedMultiplexer(
+            *fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max()
+        )
 
-    def tried(self, learned: Learned, held: Table) -> list[TriedPoint]:
+    def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
         """One point for each price."""
         chances = learned.readout.chances(inputs_in(held))
-        found, rows = [], np.arange(len(chances))
+        points, rows = [], np.arange(len(chances))
         for price in learned.prices:
             which = worthiest(chances, after_the_cheapest(held.costs), price)
             ran = np.zeros_like(held.right)
             ran[rows, which] = ran[:, 0] = True
-            found.append(TriedPoint(held.right[rows, which], ran))
-        return found
+            points.append(TriedPoint(held.right[rows, which], ran))
+        return points
 
-    def fitted(self, learned: Learned, chosen: Any) -> Part:
+    def fitted(self, learned: LearnedMultiplexer, chosen: Any) -> Part:
         """Store the network and the chosen price."""
         return Part(Priced(float(learned.prices[chosen])), learned.readout.weights)
 
@@ -266,9 +268,9 @@ class MultiplexerKind(Kind):
         """Return the policy."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         readout = Readout({name: part.arrays[name] for name in NAMES})
-        known = len(readout.weights["out_bias"])
-        if known != len(models):
-            raise ValueError(f"it predicts for {known} models, and the calibration has {len(models)}")
+        n_models = len(readout.weights["out_bias"])
+        if n_models != len(models):
+            raise ValueError(f"it predicts for {n_models} models, and the calibration has {len(models)}")
         return {self.name: CheapestFirst(self.name, models, readout.chances_after, costs, part.facts.price)}
 
 

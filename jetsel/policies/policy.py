@@ -58,8 +58,8 @@ class Outlook(Struct, frozen=True):
 
     def image_ms(self, model: str) -> float:
         """Return the mean time of one image of a model's run."""
-        known = self.images_ms.get(model)
-        return self.models_ms[model][0] if known is None else known
+        mean_ms = self.images_ms.get(model)
+        return self.models_ms[model][0] if mean_ms is None else mean_ms
 
 
 class Evidence(Struct, eq=False):
@@ -96,7 +96,7 @@ class Decision(Struct, frozen=True, eq=False):
     policy that another one chose among those of a front; None if none did.
     """
 
-    seen: Prediction
+    prediction: Prediction
     because: str
     in_doubt: bool = False
     distance: float | None = None
@@ -118,13 +118,13 @@ def run_or_fall_back(
 ) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, str]]:
     """Run one model, or the fallback if that is unavailable; return what was said, and why it was asked."""
     try:
-        (seen,) = yield Run((model,), because)
+        (prediction,) = yield Run((model,), because)
     except ModelUnavailableError:
         if fallback in (None, model):
             raise
         because = f"{model} is unavailable; {fallback} is the fallback"
-        (seen,) = yield Run((fallback,), because)
-    return seen, because
+        (prediction,) = yield Run((fallback,), because)
+    return prediction, because
 
 
 class Policy(Protocol):

@@ -38,13 +38,13 @@ USUAL = kinds_with(())
 
 def no_such(name: str, offered: Iterable[str]) -> str:
     """Say that there is no policy of this name, and which there are."""
-    known = list(offered)
+    names = list(offered)
     if name in ON_REQUEST:
         return f"no policy {name!r}; jetsel calibrate IMAGES --with {name} fits it"
-    if name in KIND and not KIND.keys() & known:
+    if name in KIND and not KIND.keys() & names:
         needed = f"no calibration, and policy {name!r} needs one: make it with jetsel calibrate IMAGES"
-        return f"{needed}; without one it has {', '.join(known)}"
-    return f"no policy {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
+        return f"{needed}; without one it has {', '.join(names)}"
+    return f"no policy {name!r}{did_you_mean(name, names)}; it has {', '.join(names)}"
 
 
 def catalogue(

@@ -80,8 +80,8 @@ class Requirements:
 
     def _bounds(self, budget_ms: float) -> list[Bound]:
         """Return all that the request asks for."""
-        asked = ((ACCURACY, self.least_accuracy), (ENERGY, self.most_energy_mj), (LATE, budget_ms))
-        return [Bound(measure, limit) for measure, limit in asked if limit is not None and math.isfinite(limit)]
+        limits = ((ACCURACY, self.least_accuracy), (ENERGY, self.most_energy_mj), (LATE, budget_ms))
+        return [Bound(measure, limit) for measure, limit in limits if limit is not None and math.isfinite(limit)]
 
     def _cheapest(self, front: Front, outlook: Outlook, bounds: list[Bound], gone: Mapping[str, str]) -> Choice | None:
         """Return the path that takes least of what is to be saved, as far as that is known of all that meet it all."""
@@ -92,19 +92,19 @@ class Requirements:
         by_reason = defaultdict(list)
         for name, reason in gone.items():
             by_reason[reason].append(name)
-        told = [self._nearest(bound, outlook, gone) for bound in bounds]
-        told += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
-        told += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
-        told += [] if self.promise is None else [self.promise]
-        return RequirementsError(f"no path meets all requirements: {'; '.join(told)}; require less")
+        reasons = [self._nearest(bound, outlook, gone) for bound in bounds]
+        reasons += [f"{' and '.join(names)} cannot be used: {reason}" for reason, names in by_reason.items()]
+        reasons += [] if self.no_edge is None else [f"no edge server can be used: {self.no_edge}"]
+        reasons += [] if self.promise is None else [self.promise]
+        return RequirementsError(f"no path meets all requirements: {'; '.join(reasons)}; require less")
 
     def _nearest(self, bound: Bound, outlook: Outlook, gone: Mapping[str, str]) -> str:
         """Say which path comes nearest to a requirement."""
         measure = bound.measure
-        wanted = f"{measure.name} of at {'least' if measure.is_gain else 'most'} {bound.limit:.4g}{measure.unit}"
+        requirement = f"{measure.name} of at {'least' if measure.is_gain else 'most'} {bound.limit:.4g}{measure.unit}"
         points = (*self.front.points, *self.edge.points)
         if ranked := measure.rank((point for point in points if not point.uses(gone)), outlook):
             value, point = ranked[0]
-            return f"{wanted}: {point.policy.name} comes nearest with {value:.4g}{measure.unit}"
+            return f"{requirement}: {point.policy.name} comes nearest with {value:.4g}{measure.unit}"
         why = {ACCURACY: self.no_accuracy, ENERGY: self.no_energy}.get(measure)
-        return f"{wanted}: unknown for every path that can run" + (f" ({why})" if why else "")
+        return f"{requirement}: unknown for every path that can run" + (f" ({why})" if why else "")

@@ -29,5 +29,5 @@ class Single:
 
     def __call__(self, photo: Evidence) -> Steps:
         """Run the one model; if it is unavailable, that is the answer's error."""
-        (seen,) = yield Run((self.model,), "the only model of this policy")
-        return Decision(seen, "the only model of this policy")
+        (prediction,) = yield Run((self.model,), "the only model of this policy")
+        return Decision(prediction, "the only model of this policy")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.base.config import Edge
+from jetsel.base.config import EdgeSettings
 from jetsel.base.errors import ConfigError
 from jetsel.policies.deadline import EDGE, REDUCED, Deadline
 from jetsel.policies.front import Front, Point, features_of, front_of, points_here
@@ -43,13 +43,13 @@ class AskEdge:
         """Ask."""
         why = "no path on the device meets the requirements"
         if self.first_here is not None:
-            (seen,) = yield Run((self.first_here,), f"{why}, and {self.name} runs if this answer is not sure")
-            if self.accuracy is not None and seen.confidence >= self.accuracy:
-                reached = f"the confidence of {seen.model} reaches the accuracy of {self.name}"
-                return Decision(seen, f"{reached}: {seen.confidence:.2f}")
-            why = f"{seen.model} was not sure: {seen.confidence:.2f}"
-        (seen,) = yield Run((self.name,), why, "deadline")
-        return Decision(seen, why)
+            (prediction,) = yield Run((self.first_here,), f"{why}, and {self.name} runs if this answer is not sure")
+            if self.accuracy is not None and prediction.confidence >= self.accuracy:
+                reached = f"the confidence of {prediction.model} reaches the accuracy of {self.name}"
+                return Decision(prediction, f"{reached}: {prediction.confidence:.2f}")
+            why = f"{prediction.model} was not sure: {prediction.confidence:.2f}"
+        (prediction,) = yield Run((self.name,), why, "deadline")
+        return Decision(prediction, why)
 
 
 def edge_point(
@@ -70,7 +70,7 @@ def deadline_policy(
     calibration: Calibration,
     here: Sequence[str],
     elsewhere: Sequence[str],
-    edge: Edge,
+    edge: EdgeSettings,
     least_accuracy: float | None = None,
 ) -> Deadline | None:
     """Return the policy that goes by time.
@@ -86,7 +86,7 @@ def deadline_policy(
     if front is None:
         return None
     there = _accuracy_of(calibration, elsewhere, edge)
-    away = Front(tuple(edge_point(name, known) for name, known in there.items() if known >= least))
+    away = Front(tuple(edge_point(name, right) for name, right in there.items() if right >= least))
     singles, features = singles_of(points, front), features_of(front.points)
     return Deadline(front, Single(here[-1]), singles, away, edge.allow, edge.duplicate, features=features)
 
@@ -103,7 +103,7 @@ def requirements_policy(
     calibration: Calibration | None,
     here: Sequence[str],
     elsewhere: Sequence[str],
-    edge: Edge,
+    edge: EdgeSettings,
     no_energy: str | None,
 ) -> Requirements:
     """Return the policy of requests that say what their answer must have; each puts in what it asks for.
@@ -112,37 +112,37 @@ def requirements_policy(
     no energies, None if it has. Others are as deadline_policy's.
     """
     figures = {} if calibration is None else calibration.figures
-    known = [] if calibration is None else points_here(offered, calibration, here)
+    points = [] if calibration is None else points_here(offered, calibration, here)
     first = here[0] if edge.allow == "low-confidence" else None
     first_mj = 0.0 if first is None else figures.get(f"single:{first}", {}).get("mean_mj")
     accuracy = {name: accuracy_there(figures, name, edge) for name in elsewhere}
     no_edge = 'edge.allow is "never"' if edge.allow == "never" else "it answers for another family (edge.family)"
     return Requirements(
-        front=Front(tuple(known or [Point(Single(name), None, None, {}, 0.0, None) for name in here])),
+        front=Front(tuple(points or [Point(Single(name), None, None, {}, 0.0, None) for name in here])),
         edge=Front(tuple(edge_point(*one, first, first_mj, edge.mj_per_kb) for one in accuracy.items())),
         saves="time" if calibration is None else calibration.objective,
-        no_accuracy=None if known else "the family has no calibration with this value: jetsel calibrate IMAGES",
+        no_accuracy=None if points else "the family has no calibration with this value: jetsel calibrate IMAGES",
         no_energy=no_energy,
         no_edge=None if elsewhere else "none is configured (edge.url)" if edge.url is None else no_edge,
-        features=features_of(known),
+        features=features_of(points),
     )
 
 
-def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: Edge) -> dict[str, float]:
+def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: EdgeSettings) -> dict[str, float]:
     """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
     accuracy = {}
     for name in elsewhere:
-        known = accuracy_there(calibration.figures, name, edge)
-        if known is None:
+        calibrated = accuracy_there(calibration.figures, name, edge)
+        if calibrated is None:
             there = name.removeprefix(EDGE)
             raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
-        accuracy[name] = known
+        accuracy[name] = calibrated
     return accuracy
 
 
-def accuracy_there(figures: Mapping[str, Any], name: str, edge: Edge) -> float | None:
+def accuracy_there(figures: Mapping[str, Any], name: str, edge: EdgeSettings) -> float | None:
     """Return how accurate one of the edge's models is, as configured or calibrated, None if neither says it."""
     there, _, px = name.removeprefix(EDGE).partition(REDUCED)
-    told = edge.models[there]
-    known = told.accuracy_at_px[px] if px else told.accuracy
-    return figures.get(f"single:{there}", {}).get("top1") if known is None else known
+    entry = edge.models[there]
+    accuracy = entry.accuracy_at_px[px] if px else entry.accuracy
+    return figures.get(f"single:{there}", {}).get("top1") if accuracy is None else accuracy

@@ -55,7 +55,7 @@ class WithPromise:
         move: Callable[[], Run] = partial(next, steps)
         while True:
             try:
-                asked = move()
+                request = move()
             except StopIteration as end:
                 return self._judged(end.value, doubt, failed, photo)
             except InDoubtError as error:
@@ -72,7 +72,7 @@ class WithPromise:
                 steps.close()
                 self._refuse(doubt)
             try:
-                seen = yield asked
+                predictions = yield request
             except (JetselError, OutOfTime) as error:
                 if photo.fallback is None:
                     steps.close()
@@ -81,8 +81,8 @@ class WithPromise:
                 failed = "too little time was left for the next model" if is_late else str(error)
                 move = partial(steps.throw, error)
                 continue
-            ran += seen
-            move = partial(steps.send, seen)
+            ran += predictions
+            move = partial(steps.send, predictions)
 
     def _early_doubt(self, ran: Sequence[Prediction]) -> str | None:
         """Return why a cascade gives up after these runs, None if it goes on."""
@@ -104,9 +104,9 @@ class WithPromise:
         if failed is None and doubt is None and decision.in_doubt:
             doubt = f"{self.policy.name} expects no model to be right"
         elif failed is None and doubt is None:
-            seen, least = decision.seen, self.promise.threshold
-            is_sure = log_odds(seen.confidence) >= least  # False for NaN
-            doubt = None if is_sure else f"{seen.model} is not sure enough ({self._words(seen, least)})"
+            prediction, least = decision.prediction, self.promise.threshold
+            is_sure = log_odds(prediction.confidence) >= least  # False for NaN
+            doubt = None if is_sure else f"{prediction.model} is not sure enough ({self._words(prediction, least)})"
         if doubt is not None and photo.fallback is None:
             self._refuse(doubt)
         why = f"the promise does not hold: {failed}" if failed is not None else doubt

@@ -137,26 +137,26 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
     }
     if power.sensor != "auto":
         return [kinds[power.sensor]()] if power.sensor in kinds else []
-    found = [kinds["ina3221"](), kinds["ina238"]()]
-    if any(detected.rails or detected.dropped for detected in found):
-        return found
+    all_detected = [kinds["ina3221"](), kinds["ina238"]()]
+    if any(detected.rails or detected.dropped for detected in all_detected):
+        return all_detected
     return [rapl.detect(root)]
 
 
-def _together(found: Iterable[Detected]) -> Detected:
+def _together(all_detected: Iterable[Detected]) -> Detected:
     """The rails of every sensor, with each name once: one that has the name of another is closed and dropped."""
-    kept: dict[str, Rail] = {}
+    rails: dict[str, Rail] = {}
     whole = Detected()
-    for detected in found:
+    for detected in all_detected:
         again = []
         for rail in detected.rails:
-            first = kept.setdefault(rail.name, rail)
+            first = rails.setdefault(rail.name, rail)
             if first is not rail:
                 rail.close()
                 why = f"{rail.where} has the same name as {first.where}; give it another one under [power] labels"
                 again.append(DroppedRail(rail.name, why))
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
-        whole = Detected(tuple(kept.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
+        whole = Detected(tuple(rails.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
     return whole
 
 
@@ -240,7 +240,7 @@ class RailPower(msgspec.Struct, frozen=True):
     amps: float | None
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class PowerReading(msgspec.Struct, frozen=True):
     """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then says why."""
 
     board: str | None
@@ -250,20 +250,22 @@ class Snapshot(msgspec.Struct, frozen=True):
     dropped: list[DroppedRail]
 
 
-def take(found: FoundRails) -> Snapshot:
+def take(found_rails: FoundRails) -> PowerReading:
     """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
     rails: dict[str, RailPower] = {}
-    dropped = list(found.dropped)
-    for rail in found.rails:
+    dropped = list(found_rails.dropped)
+    for rail in found_rails.rails:
         try:
             rails[rail.name] = RailPower(rail.name, *rail.measure())
         except RailError as error:  # noqa: PERF203  # a few rails
             dropped.append(DroppedRail(rail.name, str(error)))
-    reason = found.reason
-    lost = [name for name in found.total_of if name not in rails]
+    reason = found_rails.reason
+    lost = [name for name in found_rails.total_of if name not in rails]
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
     if reason is not None:
-        return Snapshot(found.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)])
-    total_w = round(sum(rails[name].watts for name in found.total_of), 6)  # rails are whole microwatts
-    return Snapshot(found.board_name, list(rails.values()), total_w, list(found.total_of), dropped)
+        return PowerReading(
+            found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)]
+        )
+    total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are whole microwatts
+    return PowerReading(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)

@@ -34,7 +34,7 @@ class OtherWork:
     def __init__(self) -> None:
         self._before = _seen()
 
-    def found(self) -> str | None:
+    def reason(self) -> str | None:
         """Return why the machine was not at rest since the last look, None if it was or nothing tells."""
         (then_s, then_busy_s), (now_s, now_busy_s) = self._before, _seen()
         self._before = now_s, now_busy_s
@@ -70,8 +70,8 @@ def processor(root: Path) -> Processor | None:
 
 def _seen() -> tuple[float, float | None]:
     """The time, and the processor time of all but this process since start-up; None if it is not told."""
-    found = processor(Path("/"))
-    return time.monotonic(), None if found is None else found.busy_s - time.process_time()
+    description = processor(Path("/"))
+    return time.monotonic(), None if description is None else description.busy_s - time.process_time()
 
 
 REPAIR = "run `jetsel power calibrate`"
@@ -174,18 +174,18 @@ def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Id
 
     Raises PowerError if the sensors cannot be read, CalibrationError as `measure` does.
     """
-    found = find(settings)
-    steps = [rail.resolution_w or 0.0 for rail in found.total]
-    found.close()
+    rails = find(settings)
+    steps = [rail.resolution_w or 0.0 for rail in rails.total]
+    rails.close()
     sampler = Sampler(settings)
     try:
         if not sampler.ready(READY_S) or sampler.reason is not None:
             raise PowerError(
                 f"power cannot be read: {sampler.reason or 'the sensors do not answer'}; see: jetsel doctor"
             )
-        busy = (lambda: None) if with_load else OtherWork().found
+        busy = (lambda: None) if with_load else OtherWork().reason
         # Errors of rounding are independent of each other: their squares add up.
-        return measure(sampler, seconds, found.board_name, look(settings), busy, math.hypot(*steps))
+        return measure(sampler, seconds, rails.board_name, look(settings), busy, math.hypot(*steps))
     finally:
         sampler.stop()
 

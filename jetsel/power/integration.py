@@ -18,7 +18,7 @@ NO_METER = "no meter"
 NO_READING = "the sensor could not be read during the window"
 
 
-class Reading(NamedTuple):
+class WindowEnergy(NamedTuple):
     """The energy of a window above idle power in mJ, or None and the reason; new values that the sensor had in it."""
 
     energy_mj: float | None
@@ -83,19 +83,21 @@ def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
     return Sum(energy_j, known_s, length_s, new_values)
 
 
-def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> Reading:
+def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> WindowEnergy:
     """Return the energy above idle power from the first to the last sample (Taylor et al., section 4.2).
 
     None with a reason if the power is not known all the time, or the sensor had fewer than FEWEST new values.
     """
     whole = add_up(samples, stale_after_s)
     if whole.length_s <= 0 or any(math.isnan(sample.power_w) for sample in samples):
-        return Reading(None, NO_READING, whole.new_values)
+        return WindowEnergy(None, NO_READING, whole.new_values)
     if not whole.is_whole:
-        return Reading(None, f"{whole.length_s - whole.known_s:.2g} s of the window were not sampled", whole.new_values)
+        return WindowEnergy(
+            None, f"{whole.length_s - whole.known_s:.2g} s of the window were not sampled", whole.new_values
+        )
     if whole.new_values < FEWEST:
-        return Reading(None, too_few(whole.new_values, whole.length_s), whole.new_values)
-    return Reading(1e3 * (whole.energy_j - idle_w * whole.length_s), None, whole.new_values)
+        return WindowEnergy(None, too_few(whole.new_values, whole.length_s), whole.new_values)
+    return WindowEnergy(1e3 * (whole.energy_j - idle_w * whole.length_s), None, whole.new_values)
 
 
 def too_few(count: int, length_s: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from jetsel.base.errors import CalibrationError
 from jetsel.power.finding import PowerSettings, find
 from jetsel.power.idle import Idle, load
-from jetsel.power.integration import Reading, above_idle
+from jetsel.power.integration import WindowEnergy, above_idle
 from jetsel.power.machine import differences, look
 from jetsel.power.sampler import READY_S, Sampler
 
@@ -32,11 +32,11 @@ class Meter:
         """Return the time at which a window begins now."""
         return self._sampler.now()
 
-    def since(self, begin_ns: int) -> Reading:
+    def since(self, begin_ns: int) -> WindowEnergy:
         """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
-            return Reading(None, self._sampler.reason)
+            return WindowEnergy(None, self._sampler.reason)
         return above_idle(samples, self._idle_w, self._sampler.stale_after_s)
 
 
@@ -61,27 +61,27 @@ def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
     if isinstance(idle, str):
         yield OpenedMeter(reason=idle)
         return
-    kept, doubt = idle
+    idle_power, doubt = idle
     sampler = Sampler(settings)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is not None:
             yield OpenedMeter(reason=reason)
         else:
-            yield OpenedMeter(Meter(sampler, kept.mean_w), doubt=doubt, idle_half_w=kept.half_width_w)
+            yield OpenedMeter(Meter(sampler, idle_power.mean_w), doubt=doubt, idle_half_w=idle_power.half_width_w)
     finally:
         sampler.stop()
 
 
 def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] | str:
     """Return idle power of this board in the power mode of now, and what has changed since; or why it is not known."""
-    found = find(settings)
-    found.close()
-    if found.reason is not None:
-        return found.reason
+    rails = find(settings)
+    rails.close()
+    if rails.reason is not None:
+        return rails.reason
     facts = look(settings)
     try:
-        idle = load(folder, found.board_name or facts.board.value, facts.power_mode.value, found.total_of)
+        idle = load(folder, rails.board_name or facts.board.value, facts.power_mode.value, rails.total_of)
     except CalibrationError as error:
         return str(error)
     changes = differences(idle.facts, facts) if idle.facts is not None else []

@@ -80,9 +80,9 @@ class Sampler:
         """Return the samples from one time to another, both included, in their order; those of 2 minutes are kept."""
         with self._lock:
             newest_first = itertools.takewhile(lambda sample: sample.time_ns >= begin_ns, reversed(self._samples))
-            found = [sample for sample in newest_first if sample.time_ns <= end_ns]
-        found.reverse()
-        return found
+            samples = [sample for sample in newest_first if sample.time_ns <= end_ns]
+        samples.reverse()
+        return samples
 
     def since(self, begin_ns: int) -> tuple[Sum, int]:
         """Return what the samples add up to from one at or after `begin_ns` to the newest, and the newest's time."""
@@ -125,20 +125,20 @@ class Sampler:
 
     def _look(self) -> None:
         """Look for the rails of the total; if there are none, say why."""
-        found = find(self._settings)
-        if not found.total:
-            found.close()
+        rails = find(self._settings)
+        if not rails.total:
+            rails.close()
         with self._lock:
-            self.dropped = found.dropped
-            if not found.total:
-                self._lost(str(found.reason))
+            self.dropped = rails.dropped
+            if not rails.total:
+                self._lost(str(rails.reason))
                 return
-            self._found, self._failures = found, 0
-            self.board = found.board_name
-            self.total_of = found.total_of
+            self._found, self._failures = rails, 0
+            self.board = rails.board_name
+            self.total_of = rails.total_of
             self.reason = None
-        told = event("power-found", rail=self.total_of, rate_hz=self._settings.rate_hz)
-        log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=told)
+        fields = event("power-found", rail=self.total_of, rate_hz=self._settings.rate_hz)
+        log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=fields)
 
     def _lost(self, reason: str) -> None:
         """Note that nothing is read any more, and log it if it was read before, or nobody looked."""
@@ -146,14 +146,14 @@ class Sampler:
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
         self._found, self.reason = None, reason
 
-    def _read(self, found: FoundRails) -> int:
+    def _read(self, rails: FoundRails) -> int:
         begin_ns = time.monotonic_ns()
         try:
-            values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in found.total]
+            values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in rails.total]
         except RailError as error:
-            return self._failed(found, begin_ns, str(error))
+            return self._failed(rails, begin_ns, str(error))
         time_ns = (begin_ns + time.monotonic_ns()) >> 1
-        counts = [rail.read_uj is not None for rail in found.total]
+        counts = [rail.read_uj is not None for rail in rails.total]
         power_w = sum(value for value, is_count in zip(values, counts, strict=True) if not is_count) * 1e-6
         counted_j = sum(value for value, is_count in zip(values, counts, strict=True) if is_count) * 1e-6
         is_new = values != self._last or time_ns - self._new_ns >= SLOWEST_S * 1e9
@@ -172,11 +172,11 @@ class Sampler:
                     found_w[rail.name] = rail.read_uw() * 1e-6
         self._rails_w = found_w
 
-    def _failed(self, found: FoundRails, time_ns: int, reason: str) -> int:
+    def _failed(self, rails: FoundRails, time_ns: int, reason: str) -> int:
         self._failures += 1
         self._last = []
         self._samples.append(Sample(time_ns, math.nan))
         if self._failures >= PATIENCE:
-            found.close()
+            rails.close()
             self._lost(reason)
         return time_ns

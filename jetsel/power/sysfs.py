@@ -28,14 +28,14 @@ class Number:
         try:
             if self._fd < 0:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            said = os.pread(self._fd, 64, 0)
+            content = os.pread(self._fd, 64, 0)
         except OSError as error:
             self.close()
             raise RailError(f"{self.path}: {error.strerror}") from None
         try:
-            return int(said)
+            return int(content)
         except ValueError:
-            raise RailError(f"{self.path}: it contains {said[:24]!r}, which is not a number") from None
+            raise RailError(f"{self.path}: it contains {content[:24]!r}, which is not a number") from None
 
     def close(self) -> None:
         """Close the file; reading opens it again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jetsel.premodel.cascades import is_right
-from jetsel.premodel.chain import Chain, Reading
+from jetsel.premodel.chain import Chain, PathEstimates
 from jetsel.premodel.neighbours import Neighbours, Scaling, fit_scaling, worthiest
 
-__all__ = ["Chain", "Neighbours", "Reading", "Scaling", "fit_scaling", "is_right", "worthiest"]
+__all__ = ["Chain", "Neighbours", "PathEstimates", "Scaling", "fit_scaling", "is_right", "worthiest"]

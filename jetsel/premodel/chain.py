@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jetsel.premodel.neighbours import Neighbours, Scaling
 
 
-class Reading(NamedTuple):
+class PathEstimates(NamedTuple):
     """What the neighbours of an image say of P paths.
 
     right: (P,) share of right answers; cost: (P,) mean cost. distance: the mean Euclidean distance to the neighbours in
@@ -50,12 +50,12 @@ class Chain:
         self._columns = np.concatenate([right.astype(np.float32), cost.astype(np.float32)], axis=1)
         self.overall = self._reading(self._columns.mean(axis=0), None)
 
-    def read(self, features: NDArray[np.float32]) -> Reading:
+    def read(self, features: NDArray[np.float32]) -> PathEstimates:
         """Read the paths for one image; features: (features,) float32, not scaled, finite, else ValueError."""
         near, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
         return self._reading(self._columns[near].sum(axis=0) / self.k, float(distances.sum()) / self.k)
 
     @staticmethod
-    def _reading(means: NDArray[np.float32], distance: float | None) -> Reading:
+    def _reading(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
         paths = len(means) // 2
-        return Reading(means[:paths], means[paths:], distance)
+        return PathEstimates(means[:paths], means[paths:], distance)

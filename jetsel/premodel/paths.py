@@ -29,8 +29,10 @@ class PathTable:
     @classmethod
     def of(cls, paths: Sequence[Fitted], outputs: Outputs) -> PathTable:
         """Return the table of these paths on the images of `outputs`."""
-        judged = [judge(path, outputs) for path in paths]
-        return cls(tuple(paths), np.stack([right for right, _ in judged], 1), np.stack([ran for _, ran in judged], 1))
+        outcomes = [judge(path, outputs) for path in paths]
+        return cls(
+            tuple(paths), np.stack([right for right, _ in outcomes], 1), np.stack([ran for _, ran in outcomes], 1)
+        )
 
     def take(self, rows: NDArray[np.int64]) -> PathTable:
         """Return the same of some images, in the order of `rows`."""
@@ -44,11 +46,11 @@ class PathTable:
 def possible_paths(outputs: Outputs) -> list[Fitted]:
     """Return each model alone, and each pair at four thresholds."""
     models = range(len(outputs.costs))
-    found = [Fitted((model,), (0.0,)) for model in models]
+    paths = [Fitted((model,), (0.0,)) for model in models]
     for first in models:
         thresholds = np.quantile(outputs.of((first,))[0], 1 - np.array(STOPPING)).tolist()
-        found += [Fitted((first, last), (one, 0.0)) for last in models if last > first for one in thresholds]
-    return found
+        paths += [Fitted((first, last), (one, 0.0)) for last in models if last > first for one in thresholds]
+    return paths
 
 
 def select_paths(outputs: Outputs, near: NDArray[np.int64]) -> PathTable:
@@ -63,8 +65,8 @@ def select_paths(outputs: Outputs, near: NDArray[np.int64]) -> PathTable:
     for price in prices:
         chosen += np.bincount(worthiest(right, spent, price), minlength=len(chosen))
         chosen[worthiest(table.right.mean(axis=0), cost.mean(axis=0), price)] += len(near)
-    kept = np.sort(np.argsort(-chosen, kind="stable")[: min(MOST_PATHS, np.count_nonzero(chosen))])
-    return PathTable(tuple(table.paths[place] for place in kept), table.right[:, kept], table.ran[:, kept])
+    places = np.sort(np.argsort(-chosen, kind="stable")[: min(MOST_PATHS, np.count_nonzero(chosen))])
+    return PathTable(tuple(table.paths[place] for place in places), table.right[:, places], table.ran[:, places])
 
 
 def means_near(
@@ -74,7 +76,7 @@ def means_near(
 
     right, cost: (n, P), of the cached images. near: (q, most) their rows, nearest first.
     """
-    found = [
+    means_by_k = [
         (np.empty((len(near), right.shape[1]), np.float32), np.empty((len(near), right.shape[1]), np.float32))
         for _ in ks
     ]
@@ -83,8 +85,8 @@ def means_near(
         for whole, place in ((right, 0), (cost, 1)):
             total = np.zeros((len(rows), right.shape[1]), np.float32)
             done = 0
-            for k, means in zip(ks, found, strict=True):
+            for k, means in zip(ks, means_by_k, strict=True):
                 total += whole[rows[:, done:k]].sum(axis=1, dtype=np.float32)
                 means[place][start : start + BLOCK] = total / k
                 done = k
-    return found
+    return means_by_k

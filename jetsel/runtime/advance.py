@@ -10,7 +10,7 @@ from msgspec import structs
 from jetsel.base.errors import DeadlineError, JetselError, ModelUnavailableError
 from jetsel.policies.policy import Decision, OutOfTime, Run
 from jetsel.runtime.model_queue import ModelQueue
-from jetsel.runtime.request_run import RequestRun, Shared
+from jetsel.runtime.request_run import RequestRun, SharedState
 
 
 def advance(
@@ -24,7 +24,7 @@ def advance(
     while True:
         began_s = now()
         try:
-            asked = move(*given)
+            request = move(*given)
         except StopIteration as stop:
             run.outcome = stop.value
         except OutOfTime as signal:
@@ -36,11 +36,11 @@ def advance(
         run.stages.choice += (now_s - began_s) * 1e3
         if run.outcome is not None:
             return
-        granted = _grant(queues, run, asked, now_s)
+        granted = _grant(queues, run, request, now_s)
         if isinstance(granted, Run):
             if run.shared is None and (len(granted.models) > 1 or queues[granted.models[0]].runner is not None):
-                run.shared = Shared()
-            run.asked, run.asked_s = granted, now()
+                run.shared = SharedState()
+            run.pending, run.asked_s = granted, now()
             return
         move, given = run.steps.throw, (granted,)
 
@@ -53,13 +53,13 @@ def _cut_short(run: RequestRun) -> None:
     run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran", cut_short=True)
 
 
-def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s: float) -> Run | Exception:
+def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_s: float) -> Run | Exception:
     """Return what of this can be had; or why nothing can, or not all of what is all waited for.
 
     Models that are unloaded begin to load, for this run or, if it cannot wait, for the next.
     """
     refusals: dict[str, JetselError] = {}
-    for model in asked.models:
+    for model in request.models:
         queue = queues.get(model)
         if queue is None:
             refusals[model] = ModelUnavailableError(f"{model} is unavailable: it is not loaded")
@@ -68,17 +68,17 @@ def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, asked: Run, now_s:
         if queue.reason is not None:
             refusals[model] = queue.refusal()
     if refusals:
-        left = tuple(model for model in asked.models if model not in refusals)
-        if asked.until == "all" or not left:
+        left = tuple(model for model in request.models if model not in refusals)
+        if request.until == "all" or not left:
             return next(iter(refusals.values()))
-        asked = structs.replace(asked, models=left)
+        request = structs.replace(request, models=left)
     deadline_s = run.request.deadline_s
     if deadline_s is not None:
         each_ms = [
             (queue.expected_ms(0.95, now_s) or 0.0) + queue.load_due_ms
-            for queue in (queues[model] for model in asked.models)
+            for queue in (queues[model] for model in request.models)
         ]
-        needed_ms = max(each_ms) if asked.until == "all" else min(each_ms)
+        needed_ms = max(each_ms) if request.until == "all" else min(each_ms)
         if now_s + needed_ms / 1e3 > deadline_s:
-            return OutOfTime(f"{asked.models} need {needed_ms:.1f} ms")
-    return asked
+            return OutOfTime(f"{request.models} need {needed_ms:.1f} ms")
+    return request

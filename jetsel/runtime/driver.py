@@ -50,10 +50,10 @@ class Driver:
         first = dict.fromkeys(model for policy in policies for model in policy.first)
         able = [queue for model in first if (queue := self.queues[model]).reason is None]
         times_ms = [(queue.expected_ms(0.5, now_s) or 0.0, queue.load_due_ms, queue) for queue in able]
-        known = [times for times in times_ms if times[0] or times[1]]
-        if not known:
+        usable = [times for times in times_ms if times[0] or times[1]]
+        if not usable:
             return 0.0, 0.0
-        run_ms, load_ms, queue = min(known, key=lambda times: times[0] + times[1])
+        run_ms, load_ms, queue = min(usable, key=lambda times: times[0] + times[1])
         queue.want()
         return run_ms, load_ms
 
@@ -88,8 +88,8 @@ class Driver:
                     if run.shared is not None:
                         self.shared.send_out(run)
                     else:
-                        assert run.asked is not None
-                        self.waiting.put(run, run.asked.models)
+                        assert run.pending is not None
+                        self.waiting.put(run, run.pending.models)
                 batch = self.waiting.take()
             if batch is None:
                 return ended
@@ -111,8 +111,8 @@ class Driver:
             runs = self._run_again(queue, runs)
             return self._fail(queue, runs, EngineDiedError(f"{queue.model} failed: {error}"))
         except JetselError as error:
-            told = event("model-failed", model=queue.model, code=error.code)
-            log.error("%s failed: %s", queue.model, error, extra=told)
+            fields = event("model-failed", model=queue.model, code=error.code)
+            log.error("%s failed: %s", queue.model, error, extra=fields)
             return self._fail(queue, runs, ModelUnavailableError(f"{queue.model} failed: {error}"))
         finally:
             if batch.place is not None:
@@ -154,7 +154,7 @@ class Driver:
         assert run.steps is not None
         if run.shared is not None:
             return self.shared.take_result(run, model, result, ran)
-        run.asked = None
+        run.pending = None
         if isinstance(result, Prediction):
             assert ran is not None
             run.ran.append(ran)

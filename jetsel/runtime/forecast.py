@@ -45,9 +45,9 @@ def outlook(
                 continue
             network_ms = network_ms or there.way_ms
             models_ms[name] = there.run_ms[0] + there.way_ms[0] - network_ms[0], there.run_ms[1]
-        elif (known := _with_tail(queue, now_s)) is not None:
-            models_ms[name] = known
-            images_ms[name] = queue.expected_ms(0.5, now_s) or known[0]
+        elif (time_ms := _with_tail(queue, now_s)) is not None:
+            models_ms[name] = time_ms
+            images_ms[name] = queue.expected_ms(0.5, now_s) or time_ms[0]
     budget_ms = (deadline_s - now_s) * 1e3
     return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
 
@@ -71,13 +71,13 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
 
     The deviation reaches up to the 95th percentile if that is further.
     """
-    known = queue.times.run.at(now_s, queue.prior_ms)
+    time_ms = queue.times.run.at(now_s, queue.prior_ms)
     slow_ms = queue.expected_ms(0.95, now_s)
-    if known is None:
+    if time_ms is None:
         return None
-    tail_ms = known[1] if slow_ms is None else max(known[1], slow_ms - known[0])
+    tail_ms = time_ms[1] if slow_ms is None else max(time_ms[1], slow_ms - time_ms[0])
     load_ms = queue.load_due_ms
-    return known[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
+    return time_ms[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
 
 
 def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:

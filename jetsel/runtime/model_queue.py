@@ -28,7 +28,7 @@ class Traffic(NamedTuple):
     received_bytes: int
 
 
-class Expected(NamedTuple):
+class RemoteForecast(NamedTuple):
     """What a run elsewhere takes: mean and deviation in ms of the work there and of the way, traffic in 1,000 bytes.
 
     None for what is not known yet.
@@ -50,7 +50,7 @@ class Runner(Protocol):
     def unavailable(self) -> str | None:
         """Why no run can be had now, None if one can."""
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> Expected:
+    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
         """Return what a run takes for an image of this width and height. file_bytes: None if it came as pixels."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
@@ -158,9 +158,9 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
         prediction = predict(queue.model, logits[number], queue.temperature, embedding)
-        asked, because = run.asked, ""  # None: it is not waited for any more
-        if asked is not None:
-            because = asked.because
+        requested, because = run.pending, ""  # None: it is not waited for any more
+        if requested is not None:
+            because = requested.because
             run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
         results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
     return results
@@ -209,8 +209,8 @@ class Waiting:
 
     def at_once(self, run: RequestRun) -> Batch | None:
         """Return the run of the one model that was asked for if its engine is free and nobody waits for it."""
-        assert run.asked is not None
-        queue = self._queues[run.asked.models[0]]
+        assert run.pending is not None
+        queue = self._queues[run.pending.models[0]]
         engine = queue.engine
         if not queue.waiting and engine is not None and engine.unavailable is None:
             place = engine.place

@@ -50,10 +50,10 @@ class Estimate:
     def add(self, took_ms: float, now_s: float) -> None:
         """Take in a time; now_s: of time.monotonic()."""
         weight, mean_ms, variance, seen_s = self._seen
-        kept = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), LAST - 1.0)
-        weight, off_ms = kept + 1.0, took_ms - mean_ms
+        old_weight = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), LAST - 1.0)
+        weight, off_ms = old_weight + 1.0, took_ms - mean_ms
         mean_ms += off_ms / weight
-        self._seen = weight, mean_ms, (kept * variance + off_ms * (took_ms - mean_ms)) / weight, now_s
+        self._seen = weight, mean_ms, (old_weight * variance + off_ms * (took_ms - mean_ms)) / weight, now_s
 
     def at(self, now_s: float, prior_ms: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return mean and standard deviation in ms, None if nothing is known.
@@ -118,8 +118,8 @@ class ModelTimes:
 
     def percentile_ms(self, share: float) -> float | None:
         """Return the time of one image that this share of the recent runs stayed below; None if none was measured."""
-        known = self._sorted
-        return known[min(int(share * len(known)), len(known) - 1)] if known else None
+        times = self._sorted
+        return times[min(int(share * len(times)), len(times) - 1)] if times else None
 
     def expected_ms(self, share: float, now_s: float, prior_ms: tuple[float, float] | None) -> float | None:
         """Return the percentile of the recent runs; if none ended in the last second, at most the calibrated mean.

@@ -44,7 +44,7 @@ class Handle(Protocol):
         """Have it ended if that still helps. Its result may come nevertheless, from another thread."""
 
 
-class Shared(Struct, eq=False):
+class SharedState(Struct, eq=False):
     """What several threads may bring to a run; the lock of SharedRuns guards it."""
 
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
@@ -61,8 +61,8 @@ class RequestRun(Evidence, kw_only=True):
     outcome: Decision | Exception | None = None  # None until the policy has ended
     ran: list[Ran] = field(default_factory=list)  # in the order in which their results came
     steps: Steps | None = None  # the policy itself, once it has begun
-    asked: Run | None = None  # what it waits for
+    pending: Run | None = None  # what it waits for
     asked_s: float = 0.0  # when it asked
     best: Prediction | None = None  # the last that it was given: the answer if time runs out
     ran_again: tuple[str, ...] = ()  # models whose run died with its engine and was repeated
-    shared: Shared | None = None  # None while all that it asked for runs in the thread that has it
+    shared: SharedState | None = None  # None while all that it asked for runs in the thread that has it

@@ -104,63 +104,63 @@ class SharedRuns:
 
     def take_returned(self) -> list[RequestRun]:
         """Return the runs that went on outside `Driver.carry`: they have ended, or ask for other models."""
-        found: list[RequestRun] = []
+        returned: list[RequestRun] = []
         while self.returned:
             with contextlib.suppress(IndexError):  # another thread was faster
-                found.append(self.returned.popleft())
-        return found
+                returned.append(self.returned.popleft())
+        return returned
 
     def send_out(self, run: RequestRun) -> None:
         """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
-        asked, shared, deadline_s = run.asked, run.shared, run.request.deadline_s
-        assert asked is not None
+        request, shared, deadline_s = run.pending, run.shared, run.request.deadline_s
+        assert request is not None
         assert shared is not None
-        here = [model for model in asked.models if self._queues[model].runner is None]
-        if asked.until != "deadline" or deadline_s is None:
-            self._begin(run, asked, here)
-        elif asked.held_ms is None or len(here) == len(asked.models):
-            shared.pending.append(self._time_limit(run, asked, deadline_s))
-            self._begin(run, asked, here)
+        here = [model for model in request.models if self._queues[model].runner is None]
+        if request.until != "deadline" or deadline_s is None:
+            self._begin(run, request, here)
+        elif request.held_ms is None or len(here) == len(request.models):
+            shared.pending.append(self._time_limit(run, request, deadline_s))
+            self._begin(run, request, here)
         else:
             shared.is_held = True
-            held_s = deadline_s - SETTLED_S - asked.held_ms / 1e3
-            shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, asked)))
-        for model in asked.models:
+            held_s = deadline_s - SETTLED_S - request.held_ms / 1e3
+            shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)))
+        for model in request.models:
             runner = self._queues[model].runner
-            if runner is None or run.asked is not asked:
+            if runner is None or run.pending is not request:
                 continue
-            handle = runner.submit(model, run, partial(self._arrived, run, asked, model, self._now()))
+            handle = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
             with self._lock:
-                if is_wanted := run.asked is asked:
+                if is_wanted := run.pending is request:
                     shared.pending.append(handle)
             if not is_wanted:
                 handle.cancel()
 
-    def _time_limit(self, run: RequestRun, asked: Run, deadline_s: float) -> Handle:
-        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, asked))
+    def _time_limit(self, run: RequestRun, request: Run, deadline_s: float) -> Handle:
+        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request))
 
-    def _begin(self, run: RequestRun, asked: Run, here: list[str]) -> None:
+    def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
-            if run.asked is asked:  # nothing was faster
+            if run.pending is request:  # nothing was faster
                 self._waiting.put(run, here)
 
-    def _hold_no_longer(self, run: RequestRun, asked: Run) -> None:
+    def _hold_no_longer(self, run: RequestRun, request: Run) -> None:
         """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
         shared, deadline_s = run.shared, run.request.deadline_s
         assert shared is not None
         assert deadline_s is not None
         with self._lock:
-            if run.asked is not asked or not shared.is_held:
+            if run.pending is not request or not shared.is_held:
                 return
             shared.is_held = False
-            shared.pending.append(self._time_limit(run, asked, deadline_s))
-            self._waiting.put(run, [model for model in asked.models if self._queues[model].runner is None])
+            shared.pending.append(self._time_limit(run, request, deadline_s))
+            self._waiting.put(run, [model for model in request.models if self._queues[model].runner is None])
         self._events.wake()
 
     def _arrived(
         self,
         run: RequestRun,
-        asked: Run,
+        request: Run,
         model: str,
         begun_s: float,
         result: Prediction | JetselError,
@@ -170,7 +170,7 @@ class SharedRuns:
         took_ms = (self._now() - begun_s) * 1e3
         ran = None
         if isinstance(result, Prediction):
-            ran = Ran(model, asked.because, result.confidence, took_ms, 1, None, *(traffic or ()))
+            ran = Ran(model, request.because, result.confidence, took_ms, 1, None, *(traffic or ()))
         try:
             goes_on = self.take_result(run, model, result, ran)
         except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
@@ -181,15 +181,15 @@ class SharedRuns:
             self.returned.append(run)
             self._events.wake()
         elif ran is None and run.shared is not None and run.shared.is_held:
-            self._hold_no_longer(run, asked)
+            self._hold_no_longer(run, request)
 
-    def _time_is_up(self, run: RequestRun, asked: Run) -> None:
+    def _time_is_up(self, run: RequestRun, request: Run) -> None:
         """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
         assert run.steps is not None
         with self._lock:
-            if run.asked is not asked:
+            if run.pending is not request:
                 return
-            results = self._settle(run, asked)
+            results = self._settle(run, request)
         try:
             if good := tuple(result for result in results if isinstance(result, Prediction)):
                 advance(self._queues, self._now, run, run.steps.send, good)
@@ -211,7 +211,7 @@ class SharedRuns:
         assert run.steps is not None
         assert shared is not None
         with self._lock:
-            if (asked := run.asked) is None or model not in asked.models or model in shared.results:
+            if (request := run.pending) is None or model not in request.models or model in shared.results:
                 if isinstance(result, Prediction):
                     self.unused(model)
                 return False
@@ -221,26 +221,26 @@ class SharedRuns:
                 assert ran is not None
                 run.ran.append(ran)
                 run.best = result
-                is_enough = asked.until == "first" or (asked.until == "deadline" and model == asked.models[-1])
-            if not is_enough and len(shared.results) < len(asked.models):
+                is_enough = request.until == "first" or (request.until == "deadline" and model == request.models[-1])
+            if not is_enough and len(shared.results) < len(request.models):
                 return False
-            results = self._settle(run, asked)
+            results = self._settle(run, request)
         good = tuple(result for result in results if isinstance(result, Prediction))
         failed = next((result for result in results if not isinstance(result, Prediction)), None)
-        if failed is None or (good and asked.until != "all"):
+        if failed is None or (good and request.until != "all"):
             advance(self._queues, self._now, run, run.steps.send, good)
         else:
             advance(self._queues, self._now, run, run.steps.throw, failed)
         return True
 
-    def _settle(self, run: RequestRun, asked: Run) -> list[Prediction | JetselError]:
+    def _settle(self, run: RequestRun, request: Run) -> list[Prediction | JetselError]:
         """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
         shared = run.shared
         assert shared is not None
-        run.asked, shared.is_held = None, False
-        results = [shared.results.pop(name) for name in asked.models if name in shared.results]
-        if len(results) < len(asked.models):
-            self._waiting.remove(run, asked.models)
+        run.pending, shared.is_held = None, False
+        results = [shared.results.pop(name) for name in request.models if name in shared.results]
+        if len(results) < len(request.models):
+            self._waiting.remove(run, request.models)
         for handle in shared.pending:
             handle.cancel()
         shared.pending.clear()

@@ -43,8 +43,8 @@ class CalibrationInUse:
 
     def unknown(self, models: Collection[str]) -> list[str]:
         """Return those of these models that the calibration, also one set aside, does not know; none without one."""
-        known = self.unchanged if self.calibration is None else self.calibration.identities
-        return [name for name in models if name not in known] if known else []
+        models_known = self.unchanged if self.calibration is None else self.calibration.identities
+        return [name for name in models if name not in models_known] if models_known else []
 
     def best(self, models: Collection[str]) -> str:
         """Return the model that answers in doubt: the best unchanged one, or the last of these, cheapest first."""
@@ -63,36 +63,36 @@ def choose(
     same: tuple[str, ...] = ()
     owners = calibrations_folder(config.models)
     for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
-        found = None
+        candidate = None
         try:
-            found = find()
-            if found is None:
+            candidate = find()
+            if candidate is None:
                 continue
-            calibration = found.usable()
+            calibration = candidate.usable()
             policies = offered(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
-            refused.append(f"number {found.number}: {fault}" if found and found.number else str(fault))
-            _log_refusal(family.name, found, refused[-1])
-            kept = _kept(before, family, models, config)
-            if kept is not None:
-                return replace(kept, refused="; ".join(refused))
-            same = same or unchanged(found, family, models)
+            refused.append(f"number {candidate.number}: {fault}" if candidate and candidate.number else str(fault))
+            _log_refusal(family.name, candidate, refused[-1])
+            kept_calibration = _kept(before, family, models, config)
+            if kept_calibration is not None:
+                return replace(kept_calibration, refused="; ".join(refused))
+            same = same or unchanged(candidate, family, models)
             continue
         return CalibrationInUse(
-            calibration, policies, found.called, "; ".join(refused) or None, _identity(found, calibration)
+            calibration, policies, candidate.called, "; ".join(refused) or None, _identity(candidate, calibration)
         )
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
     return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=same)
 
 
-def unchanged(found: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
+def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
     """Return the models that are as they were calibrated, the most accurate last; none unless others have changed."""
-    known = found.calibration if found is not None and not _is_retimed_here(found) else None
-    if known is None or known.labels_sha256 != family.labels.sha256:
+    calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
+    if calibration is None or calibration.labels_sha256 != family.labels.sha256:
         return ()
-    there = [name for name in models if name in known.identities]
-    same = [name for name in there if known.identities[name] == models[name].manifest.identity]
-    figures = known.figures
+    there = [name for name in models if name in calibration.identities]
+    same = [name for name in there if calibration.identities[name] == models[name].manifest.identity]
+    figures = calibration.figures
     return (
         ()
         if same == there
@@ -165,8 +165,8 @@ def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collect
     offered = in_use.policies
     if default in offered and set(offered[default].models) <= set(here):
         return default
-    known = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
-    return max(known, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
+    runnable = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
+    return max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
 
 
 def operating_points(calibration: Calibration) -> list[OperatingPoint]:
@@ -174,23 +174,23 @@ def operating_points(calibration: Calibration) -> list[OperatingPoint]:
     return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
 
 
-def _log_refusal(family: str, found: Installed | None, reason: str) -> None:
-    told = event("calibration-refused", family=family)
-    if found and found.calibration and _is_retimed_here(found):
+def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
+    fields = event("calibration-refused", family=family)
+    if refused and refused.calibration and _is_retimed_here(refused):
         words = "the calibration that ships with family %s is for other models: the start or `%s` fits it to these"
-        log.info(words, family, "jetsel calibrate --retime", extra=told)
+        log.info(words, family, "jetsel calibrate --retime", extra=fields)
     else:
-        log.error("calibration of family %s is not used: %s", family, reason, extra=told)
+        log.error("calibration of family %s is not used: %s", family, reason, extra=fields)
 
 
-def _is_retimed_here(found: Installed) -> bool:
+def _is_retimed_here(installed_calibration: Installed) -> bool:
     """Whether it ships with the answers by which a start fits it to the models that are here."""
-    return found.number == installed.SHIPPED and (found.directory / ANSWERS).is_file()
+    return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
 
 
-def _identity(found: Installed, calibration: Calibration) -> CalibrationIdentity | None:
-    number = None if found.number == installed.SHIPPED else found.number
-    return None if found.sha256 is None else CalibrationIdentity(number, calibration.created, found.sha256)
+def _identity(shown: Installed, calibration: Calibration) -> CalibrationIdentity | None:
+    number = None if shown.number == installed.SHIPPED else shown.number
+    return None if shown.sha256 is None else CalibrationIdentity(number, calibration.created, shown.sha256)
 
 
 def _kept(

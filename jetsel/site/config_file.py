@@ -22,9 +22,9 @@ ADDONS = {
 
 def locate(given: Path | None) -> Path | None:
     """Return the file to read: the one given, $JETSEL_CONFIG, the user's own, the system's; None: built-in defaults."""
-    named = given or os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
+    given_path = given or os.environ.get(VARIABLE)
+    if given_path:
+        return Path(given_path)
     base = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
     own = Path(base, "jetsel/jetsel.toml")
     return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)

@@ -30,16 +30,16 @@ def default_family(config: Config, families: Sequence[str]) -> str:
     That is the configuration's; else the first of the fleet's plan, the only one, the only one that is the owner's,
     ImageNet's, or the starter family. Raises ConfigError if none of these is there.
     """
-    wanted = config.models.default_family
-    if wanted is not None:
-        if wanted not in families:
-            raise ConfigError(f"models.default_family: there is no family {wanted!r}; found: {', '.join(families)}")
-        return wanted
+    default = config.models.default_family
+    if default is not None:
+        if default not in families:
+            raise ConfigError(f"models.default_family: there is no family {default!r}; found: {', '.join(families)}")
+        return default
     owners = [name for name in families if name not in OURS]
     preferred = [*planned_families(), *(owners if len(owners) == 1 else []), *OURS]
-    known = [name for name in preferred if name in families]
-    if known:
-        return known[0]
+    preferred_here = [name for name in preferred if name in families]
+    if preferred_here:
+        return preferred_here[0]
     raise ConfigError(
         f"models.default_family: there are several families ({', '.join(families)}): set one as the default"
     )
@@ -53,9 +53,9 @@ def served_models(family: Family, config: Config) -> dict[str, Model]:
 
 def served_families(zoo: Zoo, config: Config) -> list[str]:
     """Return the families of which a model is served; raises ConfigError if the configuration names unknown models."""
-    known = {model.manifest.name for family in zoo.families.values() for model in family.models}
-    for key, named in (("only", config.models.only), ("backends", config.models.backends)):
-        unknown = sorted(set(named) - known)
+    names = {model.manifest.name for family in zoo.families.values() for model in family.models}
+    for key, chosen in (("only", config.models.only), ("backends", config.models.backends)):
+        unknown = sorted(set(chosen) - names)
         if unknown:
             raise ConfigError(f"models.{key}: no folder has {', '.join(unknown)}; see: jetsel models list")
     return [name for name, family in zoo.families.items() if served_models(family, config)]
@@ -96,8 +96,8 @@ def configured(
     models = _by_time(served, in_use)
     if unknown := in_use.unknown(models):
         words = "family %s: not calibrated: %s: no policy uses them until `jetsel calibrate` finds that they pay"
-        told = event("not-calibrated", family=family.name, models=unknown)
-        log.info(words, family.name, ", ".join(unknown), extra=told)
+        fields = event("not-calibrated", family=family.name, models=unknown)
+        log.info(words, family.name, ", ".join(unknown), extra=fields)
     best = in_use.best(models)
     fallback = config.policy.fallback or best
     if fallback not in models:
@@ -119,11 +119,11 @@ def default_policy_of(
     models: by name, the most expensive last. Raises ConfigError if the configuration names a policy that it lacks.
     """
     calibration, offered = in_use.calibration, in_use.policies
-    wanted = config.policy.default
-    if wanted is not None and (is_default or wanted in offered):
-        if wanted not in offered:
-            raise ConfigError(f"policy.default: family {family.name} has {no_such(wanted, offered)}")
-        return wanted, "it is set in the configuration"
+    configured_policy = config.policy.default
+    if configured_policy is not None and (is_default or configured_policy in offered):
+        if configured_policy not in offered:
+            raise ConfigError(f"policy.default: family {family.name} has {no_such(configured_policy, offered)}")
+        return configured_policy, "it is set in the configuration"
     if calibration is not None:
         default, calibrated = default_of(calibration, in_use, served_models(family, config)), calibration.default_policy
         if default == calibrated:
@@ -152,8 +152,8 @@ def _front(
     paths = points_here(in_use.policies, calibration, models)
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
-        told = event("front-too-weak", family=family.name)
-        log.warning(words, least, name, family.name, top.accuracy, extra=told)
+        fields = event("front-too-weak", family=family.name)
+        log.warning(words, least, name, family.name, top.accuracy, extra=fields)
     others = [one for one in paths if one.policy.name != name and one.known_accuracy >= least]
     return front_of(others, top)
 

@@ -73,10 +73,10 @@ class FamilyCalibrations:
         """
         owners = installed.history(self.folder, self.family)
         own = None if self.models is None else shipped(self.models)
-        judged = [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
-        if own is not None and judged[-1].reason is None:
-            judged[-1] = replace(judged[-1], is_current=not any(entry.is_current for entry in owners))
-        return judged
+        entries = [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+        if own is not None and entries[-1].reason is None:
+            entries[-1] = replace(entries[-1], is_current=not any(entry.is_current for entry in owners))
+        return entries
 
     def entry(self, number: int | None) -> Installed:
         """The calibration with this number, 0 for what came with the models, or the current one for None."""
@@ -88,9 +88,9 @@ class FamilyCalibrations:
             raise CalibrationError(
                 f"family {self.family} has no calibration yet: none came with it, none was installed"
             )
-        known = ", ".join(str(entry.number) for entry in entries)
-        wanted = "no calibration in use" if number is None else f"no calibration {number}"
-        raise CalibrationError(f"family {self.family} has {wanted}: name one of {known}")
+        numbers = ", ".join(str(entry.number) for entry in entries)
+        missing = "no calibration in use" if number is None else f"no calibration {number}"
+        raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
         """Return what a daemon of this configuration answers by; raises CalibrationError if there are no models."""
@@ -161,11 +161,11 @@ class Site:
     def family(self, name: str | None) -> Family:
         """Return the named family, or the default one; raises UnknownFamilyError."""
         families = self.zoo.families
-        wanted = name or self.default_family
-        if wanted not in families:
-            near = did_you_mean(wanted, families)
-            raise UnknownFamilyError(f"there is no family {wanted}{near}: found: {', '.join(families)}")
-        return families[wanted]
+        family_name = name or self.default_family
+        if family_name not in families:
+            near = did_you_mean(family_name, families)
+            raise UnknownFamilyError(f"there is no family {family_name}{near}: found: {', '.join(families)}")
+        return families[family_name]
 
     def calibrations(self, family: str | None) -> FamilyCalibrations:
         """Return the calibrations of the family, or of the default one.
@@ -198,9 +198,11 @@ class Site:
         helped = self.config.edge.family or default
         if helped not in names:
             raise ConfigError(f"edge.family: there is no family {helped!r}; found: {', '.join(names)}")
-        known = before or {}
+        before_models = before or {}
         families = {
-            name: configured(self.zoo.families[name], self.config, is_default=name == default, before=known.get(name))
+            name: configured(
+                self.zoo.families[name], self.config, is_default=name == default, before=before_models.get(name)
+            )
             for name in names
         }
         return ServedFamilies(families, default, helped)

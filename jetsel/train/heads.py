@@ -46,7 +46,7 @@ class Embedded:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedHead:
     """A head trained on all images, and the share of those held out that one trained on the rest got right.
 
     accuracy: the reason, in words, if there are too few distinct images.
@@ -112,7 +112,7 @@ def see(
     )
 
 
-def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained]:
+def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, TrainedHead]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
     check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names, seen.unreadable)
     held = _held_out(seen, names)
@@ -120,7 +120,7 @@ def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Trained
     for done, (model, embeddings) in enumerate(seen.embeddings.items()):
         tell("training", done, len(seen.embeddings))
         accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, seen.classes, held)
-        found[model] = Trained(_fitted(embeddings, seen.classes), accuracy)
+        found[model] = TrainedHead(_fitted(embeddings, seen.classes), accuracy)
     tell("training", len(found), len(found))
     return found
 

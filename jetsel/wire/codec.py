@@ -16,7 +16,7 @@ MAX_JSON_BYTES = 65_536
 """Past this, frame one is refused unread: the largest honest request, with 64 boxes, is under 8 KB."""
 
 
-class Header(Struct, frozen=True):
+class MessageHeader(Struct, frozen=True):
     """What is read of a message before anything else, so that even a foreign one is answered under its id."""
 
     v: Any = None
@@ -24,7 +24,7 @@ class Header(Struct, frozen=True):
     id: Any = None
 
 
-_header = msgspec.json.Decoder(Header)
+_header = msgspec.json.Decoder(MessageHeader)
 _request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _KINDS = ("classify", "status", "reload")
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
@@ -43,10 +43,10 @@ def read_id(frame: bytes) -> str | None:
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
-        found = _header.decode(frame).id
+        identifier = _header.decode(frame).id
     except _UNREADABLE:
         return None
-    return found if isinstance(found, str) and len(found) <= 128 else None
+    return identifier if isinstance(identifier, str) and len(identifier) <= 128 else None
 
 
 def decode_request(frame: bytes) -> Request:

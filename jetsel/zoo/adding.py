@@ -19,7 +19,7 @@ from jetsel.image import InputSpec
 from jetsel.zoo.classifier import EMBEDDING, LOGITS, Classifier, classifier_of
 from jetsel.zoo.conventions import sized
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import DerivedFrom, Head, Manifest, PrecisionChoice, Preprocessing, manifest_of
+from jetsel.zoo.manifest import DerivedFrom, Manifest, ManifestHead, PrecisionChoice, Preprocessing, manifest_of
 from jetsel.zoo.onnx_model import parameters, read_whole
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, labels_of, put, working_folder
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, scan
@@ -286,7 +286,7 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
         msgspec.to_builtins(before),
         family=family.name,
         labels=f"{family.name}.{labels[:12]}.tsv",
-        head=Head(file=file, sha256=digest, backbone_classes=classes),
+        head=ManifestHead(file=file, sha256=digest, backbone_classes=classes),
         source=f"{family.source}, on {before.source}",
         origin=family.origin,
         precision_choice=None,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
+from jetsel.base.names import path_text
 from jetsel.zoo import neighbours
 from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS
 from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
@@ -134,17 +135,17 @@ def _is_open(model: ModelProto) -> bool:
 
 def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:
     """Yield what the metadata says, then the files beside a model, or above it if it lies in a folder `onnx`."""
-    taken = _input(model)
+    taken, name = _input(model), path_text(Path(onnx.name))
     if taken is not None and taken.elem_type == _UINT8:
-        yield Said(f"uint8 input of {onnx.name}", LEVELS)
+        yield Said(f"uint8 input of {name}", LEVELS)
     props = {entry.key: entry.value for entry in model.metadata_props}
     for of_props in (neighbours.of_ultralytics, neighbours.of_custom_vision, neighbours.of_properties):
-        yield _said(f"metadata of {onnx.name}", props, of_props, tell)
+        yield _said(f"metadata of {name}", props, of_props, tell)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
-    for name, of_file in _JSON.items():
-        for path in (folder / name for folder in folders if (folder / name).is_file()):
-            yield _said(name, path, of_file, tell)
-    for path in (folder / name for name in _TEXTS for folder in folders if (folder / name).is_file()):
+    for file, of_file in _JSON.items():
+        for path in (folder / file for folder in folders if (folder / file).is_file()):
+            yield _said(file, path, of_file, tell)
+    for path in (folder / file for file in _TEXTS for folder in folders if (folder / file).is_file()):
         yield Said(path.name, {"labels": labels_text(path)})
 
 

@@ -23,6 +23,9 @@ from jetsel.base.names import exact
 _QUOTED = re.compile(r"""(^|[,;:=]\s*)(["'])((?:\\.|\2\2|(?!\2|\\).)*)\2(?:,?$|(?=\s*[,;:=]))""")
 _COLUMN = r"(?:(?:class|label)[ _-]?)?(?:ids?|index|idx|number|names?)|labels?|class(?:es)?|category|wnid|synset"
 _HEADER = re.compile(rf"(?i:(?:(?:{_COLUMN}):?\s*(?:[,;\t]\s*|$))+)")
+_YAML = re.compile(
+    r"""(?m)^names:[ \t]*(?:\[(?P<row>[^]"']*)\]|(?P<literal>[\[{][^]}]*[]}])|\n(?P<block>(?:[ \t-].*\n?)+))"""
+)
 _IDENTIFIED = re.compile(r"(n\d{8})[\s,:]+(\S.*)")  # by WordNet
 _NUMBERED = (
     re.compile(r"(?:(?i:class)[ _]|\()?(?P<number>[0-9]{1,7})(?P<mark> *(?:[):]|[-=]+>) *)(?P<name>[^\s>].*)"),
@@ -41,6 +44,8 @@ def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
 
     tell: takes a line for the owner. Raises ManifestError that calls the text `source`.
     """
+    if yaml := _YAML.search(text.replace("\r\n", "\n")):  # `names` of a data set, with other keys around it
+        text = yaml["literal"] or yaml["block"] or yaml["row"].replace(",", "\n")
     literal = re.sub(r"^\w+\s*[=:]\s*(?=[\[({])", "", text.strip())
     if re.match(r"""[\[{]|\(\s*["']""", literal):
         rows = _of_value(_parsed(literal, source), source)

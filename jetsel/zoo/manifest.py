@@ -28,7 +28,7 @@ Count = Annotated[int, Meta(ge=1)]
 Sentence = Annotated[str, Meta(min_length=1)]
 
 
-class Head(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ManifestHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A last layer of the model's own: its file, its hash, and how many classes the backbone in `Manifest.file` has."""
 
     file: FileName
@@ -99,7 +99,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     recipe: Sentence | None = None
     licence: Sentence | None = None
     origin: Sentence | None = None
-    head: Head | None = None
+    head: ManifestHead | None = None
     derived_from: DerivedFrom | None = None
     precision_choice: PrecisionChoice | None = None
     preprocessing: Preprocessing | None = None

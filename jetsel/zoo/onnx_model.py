@@ -125,10 +125,15 @@ def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int)
 
 
 def parameters(model: ModelProto) -> int:
-    """Return how many numbers the weights of the main graph have; shapes and indices, which are whole, are none."""
+    """Return how many numbers the weights of the main graph have; shapes and indices, which are whole, are none.
+
+    Operators of ai.onnx.ml, such as LinearClassifier, have theirs in attributes.
+    """
     constants = [node.attribute[0].t for node in model.graph.node if node.op_type == "Constant" and node.attribute]
     weights = [*model.graph.initializer, *(tensor for tensor in constants if tensor.dims)]
-    return sum(math.prod(tensor.dims) for tensor in weights if tensor.data_type not in _WHOLE_NUMBERS)
+    counts = [math.prod(one.dims) for one in weights if one.data_type not in _WHOLE_NUMBERS]
+    counts += [len(one.floats) for node in model.graph.node for one in node.attribute]
+    return sum(counts)
 
 
 class Step(NamedTuple):

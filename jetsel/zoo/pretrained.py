@@ -151,7 +151,7 @@ SPEC: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Rung:
+class PretrainedModel:
     """One model to be added. expected: (2, 1000) float32, what the reference answers to `drawn(side_px)`.
 
     tolerance: of the largest logit.
@@ -172,8 +172,8 @@ class Rung:
 class RungPair(NamedTuple):
     """One model with 32-bit floats, and the same in 8 bits."""
 
-    float32: Rung
-    int8: Rung
+    float32: PretrainedModel
+    int8: PretrainedModel
 
 
 def rungs(
@@ -219,8 +219,8 @@ def rungs(
             recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
             changed = replace(wanted, name=f"{name}{INT8}", weights=None, recipe=recipe)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            in_float = Rung(onnx, wanted, side_px, expected[name])
-            yield RungPair(in_float, Rung(eight, changed, side_px, due, INT8_TOLERANCE))
+            in_float = PretrainedModel(onnx, wanted, side_px, expected[name])
+            yield RungPair(in_float, PretrainedModel(eight, changed, side_px, due, INT8_TOLERANCE))
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:

@@ -49,7 +49,7 @@ def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
 
 def made(
     method: str, share: float, taught: Lesson, folder: Path, tell: Callable[[str, int, int], None] = ignored
-) -> steps.Trained:
+) -> steps.TrainedNetwork:
     return steps.trained(PARENT, "xs", method, share, {**CHANGES, **steps.CHANGES}[method], taught, folder, tell)
 
 

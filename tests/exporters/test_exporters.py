@@ -118,8 +118,9 @@ def test_keras(check: Check, tmp_path: Path, images: list[Path]) -> None:
     import keras
 
     keras.utils.set_random_seed(5)
-    net = keras.applications.MobileNetV2((PX, PX, 3), alpha=0.35, weights=None, classes=len(NAMES))
-    net.layers[-1].kernel.assign(np.random.default_rng(5).normal(size=net.layers[-1].kernel.shape))
+    layers = keras.layers
+    features = [keras.Input((PX, PX, 3)), layers.Conv2D(8, 3, 2, activation="relu"), layers.GlobalAveragePooling2D()]
+    net = keras.Sequential([*features, layers.Dense(16), layers.Dense(len(NAMES), activation="softmax")])
     net.predict(np.zeros((1, PX, PX, 3), np.float32), verbose=0)  # it exports what has run
     net.export(tmp_path / "pets.onnx", format="onnx", verbose=False)
     (tmp_path / "labels.txt").write_text("\n".join(NAMES))
@@ -129,6 +130,27 @@ def test_keras(check: Check, tmp_path: Path, images: list[Path]) -> None:
         return np.log(net.predict(keras.applications.mobilenet_v2.preprocess_input(levels), verbose=0)[0])
 
     check(tmp_path / "pets.onnx", own, images[2:], "--like", "keras-tf")  # that it stretches in another way is known
+
+
+def test_teachable_machine(check: Check, tmp_path: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    import tf2onnx
+    import tf_keras
+
+    tf_keras.utils.set_random_seed(9)
+    layers = tf_keras.layers
+    features = [layers.Conv2D(8, 3, 2, activation="relu", input_shape=(PX, PX, 3)), layers.GlobalAveragePooling2D()]
+    trained = tf_keras.Sequential([*features, layers.Dense(16), layers.Dense(len(NAMES), activation="softmax")])
+    trained.save(tmp_path / "keras_model.h5")  # as it does, with labels.txt
+    (tmp_path / "labels.txt").write_text("".join(f"{number} {name}\n" for number, name in enumerate(NAMES)))
+    net = tf_keras.models.load_model(tmp_path / "keras_model.h5", compile=False)
+    tf2onnx.convert.from_keras(net, output_path=str(tmp_path / "model.onnx"))
+
+    def own(image: Path) -> np.ndarray:
+        levels = np.asarray(Image.open(image), np.float32)[np.newaxis]
+        return np.log(net.predict(levels / 127.5 - 1, verbose=0)[0])
+
+    check(tmp_path, own, images[2:], "--like", "teachable-machine", "--name", "gestures")
 
 
 def test_tf2onnx(check: Check, tmp_path: Path, images: list[Path]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.addons.cameras.review import Decision, Review
+from jetsel.addons.cameras.review import Review, ReviewDecision
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.coding import read
 from jetsel.artefact.installed import current, history, install
@@ -72,7 +72,7 @@ def test_a_reviewed_image_for_which_there_is_no_space_stays_where_it_is(disk: Pa
     image = tmp_path / "doubts" / "cat" / "a-1.jpg"
     image.parent.mkdir(parents=True)
     image.write_bytes(bytes(4 * PAGE))
-    review, decision = Review(tmp_path / "doubts", disk / "reviewed"), Decision("cat/a-1.jpg", "right")
+    review, decision = Review(tmp_path / "doubts", disk / "reviewed"), ReviewDecision("cat/a-1.jpg", "right")
     leave(disk, 2 * PAGE)
     with pytest.raises(BadRequestError, match="free some space"):
         review.decide(decision)

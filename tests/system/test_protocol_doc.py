@@ -14,7 +14,7 @@ import pytest
 import zmq
 
 from jetsel import wire
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from tests.system.daemons import Daemon, drawn, encoded
 
 ROOT = Path(__file__).parents[2]
@@ -117,7 +117,7 @@ def test_a_default_is_what_is_taken_where_the_field_is_left_out() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     limits = TEXT.split("\n## Limits\n")[1].split("\n## ")[0]
-    server = Server()
+    server = ServerSettings()
     for said in (
         f"| frame one | {wire.MAX_JSON_BYTES:,} bytes |",
         f"`[server] max_image_mb`, {server.max_image_mb:g} MB",

@@ -18,8 +18,8 @@ from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.edge.messages import AFTER_S, FEWEST, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
-from jetsel.edge.runner import Arrived, EdgeAnswer, Photograph
-from jetsel.edge.server import Server
+from jetsel.edge.runner import Arrived, EdgeAnswer, EdgePayload
+from jetsel.edge.server import EdgeServer
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
@@ -126,7 +126,7 @@ class SimulatedDevice:
         took_ms = (self._ended_s - begun_s) * 1e3
         clock.advance(max(clock.now(), begun_s + APART_S))
         if isinstance(run.outcome, Decision):
-            return run.outcome.seen, took_ms
+            return run.outcome.prediction, took_ms
         if not isinstance(run.outcome, JetselError):
             raise run.outcome
         return None, took_ms
@@ -183,34 +183,34 @@ class _RecordedEngine:
 class _RecordedRunner(EdgeRunner):
     """A model of the edge server that is sent as many bytes as an image has."""
 
-    def _payload(self, request: Request) -> Photograph:
+    def _payload(self, request: Request) -> EdgePayload:
         assert isinstance(request, _Request)
-        return Photograph(bytes(self.bytes_for(*request.size)))
+        return EdgePayload(bytes(self.bytes_for(*request.size)))
 
 
 class _RecordedEdge:
-    """An edge server that answers from the recording. See jetsel.edge.runner.Edge."""
+    """An edge server that answers from the recording. See jetsel.edge.runner.EdgeClient."""
 
     def __init__(self, device: SimulatedDevice, models: Mapping[str, Remote]) -> None:
         """Be connected to: each model is tried."""
         self._device, self._models = device, models
-        self._server = Server("edge", models, device.clock.now)
+        self._server = EdgeServer("edge", models, device.clock.now)
         self._numbers = itertools.count()
         self._under_way: dict[int, Arrived] = {}
         self._answered_s = dict.fromkeys(models, 0.0)
         tries = math.ceil(FEWEST / len(models))
         self._look([self._tried(name, models[name].probe) for name in models for _ in range(tries)], is_new=True)
 
-    def server(self, model: str) -> Server:  # noqa: ARG002  # there is one
-        """See jetsel.edge.runner.Edge."""
+    def server(self, model: str) -> EdgeServer:  # noqa: ARG002  # there is one
+        """See jetsel.edge.runner.EdgeClient."""
         return self._server
 
     def unavailable(self, model: str) -> str | None:
-        """See jetsel.edge.runner.Edge."""
+        """See jetsel.edge.runner.EdgeClient."""
         return self._server.unavailable(model)
 
-    def ask(self, model: str, photograph: Photograph, patience_ms: float | None, arrived: Arrived) -> int:
-        """See jetsel.edge.runner.Edge; the answer comes once network and server have taken their times."""
+    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
+        """See jetsel.edge.runner.EdgeClient; the answer comes once network and server have taken their times."""
         world, number = self._device.world, next(self._numbers)
         seen = world.recording.prediction(model, self._device.image, world.temperatures.get(model, 1.0))
         result = self._result(model, len(photograph.payload), number)
@@ -223,7 +223,7 @@ class _RecordedEdge:
         return number
 
     def cancel(self, number: int) -> None:
-        """See jetsel.edge.runner.Edge; the answer is still read, and tells how long it took."""
+        """See jetsel.edge.runner.EdgeClient; the answer is still read, and tells how long it took."""
         self._under_way.pop(number, None)
 
     def _arrive(self, model: str, answer: EdgeAnswer) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jetsel.base.errors import JetselError
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
+from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
 from jetsel.image import decode, jpeg, read_file
 from jetsel.site.site import read_site
 
@@ -49,7 +49,7 @@ def traced(image: Path, config: Path | None, count: int, every_ms: float) -> Ite
         for number in range(count):
             begun_s, file = time.monotonic(), files[number % len(files)]
             came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
-            edge.ask(next(iter(site.config.edge.models)), Photograph(file), PATIENCE_MS, came.put)
+            edge.ask(next(iter(site.config.edge.models)), EdgePayload(file), PATIENCE_MS, came.put)
             answer, took_ms = came.get(), PATIENCE_MS
             if isinstance(answer, EdgeAnswer):
                 took_ms = min(PATIENCE_MS, answer.result.total_ms - (answer.result.server_ms or 0.0))
@@ -59,7 +59,7 @@ def traced(image: Path, config: Path | None, count: int, every_ms: float) -> Ite
         edge.close()
 
 
-def _wait(edge: Edge) -> None:
+def _wait(edge: EdgeClient) -> None:
     """Wait until the server can be asked."""
     until_s = time.monotonic() + REACHED_S
     while (reason := edge.status().reason) is not None:

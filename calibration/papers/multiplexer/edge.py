@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.fit.assemble import Learned, learn
+from jetsel.calibrate.fit.assemble import LearnedParts, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.kind import Kind
@@ -97,7 +97,7 @@ def _answer_here(seen: Prediction, model: str, because: str) -> Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class Taught(Learned):
+class Taught(LearnedParts):
     """What a recording taught, with it and the temperatures of its models."""
 
     train: Recording

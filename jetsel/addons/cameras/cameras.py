@@ -85,12 +85,12 @@ class Cameras:
         """
         self._check(cameras, context)
         is_same_context = context == self._context
-        wanted = {camera.name: camera for camera in cameras}
-        gone = [one for name, one in self._running.items() if not is_same_context or wanted.get(name) != one.camera]
+        by_name = {camera.name: camera for camera in cameras}
+        gone = [one for name, one in self._running.items() if not is_same_context or by_name.get(name) != one.camera]
         self._has_ended &= all(at_once(Running.end, gone))
         for one in gone:
             del self._running[one.camera.name]
-        begun = {name: camera for name, camera in wanted.items() if name not in self._running}
+        begun = {name: camera for name, camera in by_name.items() if name not in self._running}
         self._context = context
         self._running |= {name: Running(camera, context) for name, camera in begun.items()}
         return list(dict.fromkeys([*(one.camera.name for one in gone), *begun]))
@@ -126,7 +126,7 @@ class Cameras:
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:
-                    self._context.told(trouble)
+                    self._context.on_message(trouble)
         with contextlib.suppress(OSError):
             path.unlink()
 

@@ -64,7 +64,7 @@ class Camera(Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(self, name) for name in names}
 
 
-class Mqtt(Struct, frozen=True, forbid_unknown_fields=True):
+class MqttSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The broker that receives the cameras' events.
 
     broker: HOST or HOST:PORT of the broker (default: none).
@@ -82,7 +82,7 @@ class Mqtt(Struct, frozen=True, forbid_unknown_fields=True):
 class CameraSections(Struct, frozen=True, forbid_unknown_fields=True):
     """The sections of jetsel.toml that `jetsel watch` reads."""
 
-    mqtt: Mqtt = Mqtt()
+    mqtt: MqttSettings = MqttSettings()
     cameras: Annotated[list[Camera], Meta(max_length=64)] = []
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ _EXAMPLE = Camera(
     wrong_at_most=0.05,
     save="/var/lib/jetsel-watch/doubts",
 )
-_BROKER = Mqtt("homeassistant.local:1883", "jetsel", "/etc/jetsel/mqtt.password")
+_BROKER = MqttSettings("homeassistant.local:1883", "jetsel", "/etc/jetsel/mqtt.password")
 SECTIONS = Sections(
     CameraSections,
     default_examples(CameraSections(_BROKER, [_EXAMPLE]))

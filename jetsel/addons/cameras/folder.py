@@ -30,11 +30,11 @@ class Folder:
 
     A file arrives in the first look that finds it, whatever its times say, as clocks are set back; they order what one
     look finds. It is decoded as soon as it is whole: one that is still being written ends too early, and is tried
-    again, while older ones of that look are taken. told: gets sentences about files that are skipped.
+    again, while older ones of that look are taken. on_skip: gets sentences about files that are skipped.
     """
 
-    def __init__(self, path: str, limits: image.Limits, stop: threading.Event, told: Callable[[str], None]) -> None:
-        self._path, self._limits, self._stop, self._told = Path(path), limits, stop, told
+    def __init__(self, path: str, limits: image.Limits, stop: threading.Event, on_skip: Callable[[str], None]) -> None:
+        self._path, self._limits, self._stop, self._told = Path(path), limits, stop, on_skip
         self._seen: set[Stamp] = set()  # at the last look
         self._new: list[Stamp] = []  # not taken yet, the newest last
         self._unfinished: dict[Stamp, tuple[float, str]] = {}  # since when, of time.monotonic(), and what is wrong
@@ -84,19 +84,19 @@ class Folder:
 
     def _stamps(self) -> dict[Stamp, int]:
         """Return the image files that are there, and when each last changed in any way, in ns."""
-        found = []
+        stamps = []
         try:
             with os.scandir(self._path) as entries:
                 for entry in entries:
                     kind = _other_kind(entry)
                     if kind is None:
-                        found.append(_stamp(entry))
+                        stamps.append(_stamp(entry))
                     elif kind and kind not in self._kinds and len(self._kinds) < _MOST_KINDS:
                         self._kinds.add(kind)
                         self._told(f"{entry.name} is skipped, as are all {kind}: only JPEG, PNG and WebP files count")
         except OSError as error:
             raise SourceGoneError(f"the folder cannot be read: {error.strerror}") from None
-        return {stamp[1:]: stamp[0] for stamp in found if stamp is not None}
+        return {stamp[1:]: stamp[0] for stamp in stamps if stamp is not None}
 
 
 def _other_kind(entry: os.DirEntry[str]) -> str | None:
@@ -112,7 +112,7 @@ def _other_kind(entry: os.DirEntry[str]) -> str | None:
 def _stamp(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
     """Return the time of a file's last change in ns, which moving it here is too (ctime), and its Stamp."""
     try:
-        found = entry.stat()
+        status = entry.stat()
     except OSError:
         return None  # it was removed meanwhile, or is a link to nothing
-    return found.st_ctime_ns, entry.name, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ctime_ns, entry.name, status.st_ino, status.st_size, status.st_mtime_ns

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import paho.mqtt.client as paho
 
-from jetsel.addons.cameras.mqtt import Broker, Connection
+from jetsel.addons.cameras.mqtt import Broker, BrokerConnection
 from jetsel.addons.http_client import CUT, Http, Https, read_all
 from jetsel.base.errors import ConfigError
 
@@ -32,7 +32,7 @@ _QUALITY = 95  # of the snapshot's JPEG, in percent
 _QUIET_S = 60.0  # without a message: the topics may be wrong
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class TrackedObject(msgspec.Struct, frozen=True):
     """The state of a tracked object in a message: what is needed of it. Times are seconds of time.time()."""
 
     id: str
@@ -54,7 +54,7 @@ class TrackedObjectMessage(msgspec.Struct, frozen=True):
     """A message of `frigate/events`: "new", "update" or "end", and the object's state after it."""
 
     type: str
-    after: Snapshot
+    after: TrackedObject
 
 
 Decoded = TypeVar("Decoded")
@@ -125,15 +125,15 @@ class FrigateApi:
         body = json.dumps({"subLabel": sub_label[:MOST_LETTERS], "subLabelScore": score}).encode()
         self._ask("the sub-label", f"{_path(event_id)}/sub_label", body)
 
-    def newest(self, labels: Sequence[str], limit: int) -> list[Snapshot]:
+    def newest(self, labels: Sequence[str], limit: int) -> list[TrackedObject]:
         """Return the objects of these labels, those that began last by Frigate's clock first."""
         query = urlencode({"labels": ",".join(labels), "limit": limit, "include_thumbnails": 0})
         what = "the list of objects"
-        return _decode(self._ask(what, f"/api/events?{query}"), list[Snapshot], what) or []
+        return _decode(self._ask(what, f"/api/events?{query}"), list[TrackedObject], what) or []
 
-    def look_up(self, event_id: str) -> Snapshot | None:
+    def look_up(self, event_id: str) -> TrackedObject | None:
         """Return an object's state; None if Frigate's database does not have it, or not yet."""
-        return _decode(self._ask("the object", _path(event_id), may_lack=True), Snapshot, "the object")
+        return _decode(self._ask("the object", _path(event_id), may_lack=True), TrackedObject, "the object")
 
     def _ask(self, what: str, path: str, body: bytes | None = None, *, may_lack: bool = False) -> bytes | None:
         """Return the reply; may_lack: None if there is none. Logs in at first, and when the token has expired."""
@@ -160,12 +160,12 @@ class FrigateApi:
             if status == 401:
                 raise FrigateError("the login was refused: check --frigate-user and its password", retry=False)
             _check(status, reply, "the login")
-            found = [
+            tokens = [
                 cookie.partition("=")[2].partition(";")[0] for cookie in cookies if cookie.startswith(TOKEN_COOKIE)
             ]
-            if not found:
+            if not tokens:
                 raise FrigateError(f"the login gave no cookie {TOKEN_COOKIE}", retry=False)
-            self._token = found[0]
+            self._token = tokens[0]
 
     def _exchange(
         self, path: str, body: bytes | None, token: str | None, until_s: float
@@ -214,7 +214,7 @@ class FrigateMessages:
     """Frigate's events at its broker. It begins at once; end it with `close`. Any sentence is reported once.
 
     prefix: mqtt.topic_prefix of Frigate's configuration. connected: called at each connection; received: with each
-    event; told: gets sentences for people; all by a thread of paho's.
+    event; on_message: gets sentences for people; all by a thread of paho's.
     """
 
     def __init__(
@@ -223,12 +223,12 @@ class FrigateMessages:
         prefix: str,
         connected: Callable[[], None],
         received: Callable[[bytes], None],
-        told: Callable[[str], None],
+        on_message: Callable[[str], None],
     ) -> None:
         self._events, self._available = f"{prefix}/events", f"{prefix}/available"
-        self._on_connected, self._on_received, self._told = connected, received, told
+        self._on_connected, self._on_received, self._told = connected, received, on_message
         self._is_odd, self._has_arrived, self._quiet_since_s = False, False, float("inf")
-        self._connection = Connection(broker, told)
+        self._connection = BrokerConnection(broker, on_message)
         self._connection.client.on_message = self._arrived
         self.close = self._connection.close
         self._connection.begin(self._connected)

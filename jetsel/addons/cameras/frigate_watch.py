@@ -18,7 +18,7 @@ from jetsel.addons.cameras.frigate import (
     FrigateApi,
     FrigateError,
     FrigateMessages,
-    Snapshot,
+    TrackedObject,
     TrackedObjectMessage,
 )
 from jetsel.addons.cameras.labels import MOST_VOTES, SubLabel, Votes
@@ -79,7 +79,7 @@ class FrigateWatch:
         prefix: str = "frigate",
     ) -> None:
         self._api, self._name, self._families, self._request = api, name, families, dict(request)
-        self._context, self._told = context, context.told
+        self._context, self._told = context, context.on_message
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}
@@ -131,7 +131,7 @@ class FrigateWatch:
         message = msgspec.json.decode(payload, type=TrackedObjectMessage)
         self._take(message.after, is_end=message.type == "end")
 
-    def _take(self, after: Snapshot, *, is_end: bool) -> None:
+    def _take(self, after: TrackedObject, *, is_end: bool) -> None:
         """Take in an object's state; one of a label without a family is none of ours."""
         now_s = time.monotonic()
         with self._lock:
@@ -170,7 +170,7 @@ class FrigateWatch:
                 self._is_behind.set()
             self._stopping.wait(AGAIN_S)
 
-    def _unlisted(self, newest: list[Snapshot]) -> list[Snapshot]:
+    def _unlisted(self, newest: list[TrackedObject]) -> list[TrackedObject]:
         """Return what the list before did not have, the oldest first, whatever anybody's clock says.
 
         In a full list, what Frigate deletes makes place for older ones at its end: they are not new.
@@ -287,7 +287,7 @@ class FrigateWatch:
         self._context.emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
 
 
-def _why_not(state: Snapshot, result: SubLabel | None) -> str | None:
+def _why_not(state: TrackedObject, result: SubLabel | None) -> str | None:
     """Return why an object gets no sub-label of ours, None if it may. result: what may have been written already."""
     if state.false_positive:
         return "Frigate calls it a false positive"

@@ -103,14 +103,14 @@ class Gate:
         """Whether the frame, (height, width[, 3]) uint8, hardly differs from the last answered one, of just now."""
         return self._setting is not None and self.skips_described(described(frame, self._setting.feature), now_s)
 
-    def skips_described(self, seen: np.ndarray, now_s: float) -> bool:
+    def skips_described(self, features: np.ndarray, now_s: float) -> bool:
         """As `skips`, of a frame that `described` has described for the setting's feature."""
         if self._setting is None:
             return False
-        self._seen, self._seen_s = seen, now_s
+        self._seen, self._seen_s = features, now_s
         if self._answered is None or now_s - self._answered_s >= self._ask_again_s:
             return False
-        return difference(seen, self._answered, self._setting.feature) < self._setting.skip_below
+        return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
 
     def answered(self, took_ms: float, energy_mj: float | None) -> None:
         """Take in that the last frame that was not skipped has its answer, and what that took."""

@@ -16,13 +16,13 @@ _LIMIT_MS = 1500.0  # a status takes milliseconds, also while all models run
 class Health:
     """Looks until `close`, in a thread with a connection of its own.
 
-    family: whose models must run, None for the default one. told: called with "back" (at first, too), "away" or
+    family: whose models must run, None for the default one. on_change: called with "back" (at first, too), "away" or
     "reloaded", and why.
     """
 
-    def __init__(self, endpoint: str | None, family: str | None, told: Callable[[str, str], None]) -> None:
+    def __init__(self, endpoint: str | None, family: str | None, on_change: Callable[[str, str], None]) -> None:
         self._client = Client(endpoint, timeout_ms=_LIMIT_MS, retry=False)
-        self._family, self._told = family, told
+        self._family, self._told = family, on_change
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._before: StatusReply | None = None
         self.is_there: bool | None = None
@@ -73,8 +73,8 @@ def why_silent(status: StatusReply, family: str | None) -> str | None:
     """Return why a daemon that is there answers no question, None if it does."""
     if status.state != "ready":
         return f"it is {status.state}"
-    asked = [one for one in status.families if one.name == (family or status.default_family)]
-    models = [model for one in asked for model in one.models]
+    answering = [one for one in status.families if one.name == (family or status.default_family)]
+    models = [model for one in answering for model in one.models]
     if models and not any(model.serves for model in models):
-        return f"no model of family {asked[0].name} runs: {models[0].name}: {models[0].reason or models[0].state}"
+        return f"no model of family {answering[0].name} runs: {models[0].name}: {models[0].reason or models[0].state}"
     return None

@@ -38,7 +38,7 @@ class Change(NamedTuple):
     since_s: float
 
 
-class Labels:
+class LabelTracker:
     """Takes in answers one after the other. stay: how many in a row a new label needs."""
 
     def __init__(self, stay: int) -> None:

@@ -41,14 +41,14 @@ class Broker:
     tls: bool = False
 
 
-class Connection:
+class BrokerConnection:
     """A client of one broker, which may come and go: each trouble is reported once, and so is its end.
 
-    told: gets these sentences, from a thread of paho's. `client` is set up before `begin`.
+    on_message: gets these sentences, from a thread of paho's. `client` is set up before `begin`.
     """
 
-    def __init__(self, broker: Broker, told: Callable[[str], None]) -> None:
-        self._broker, self._told, self.trouble = broker, told, ""
+    def __init__(self, broker: Broker, on_message: Callable[[str], None]) -> None:
+        self._broker, self._told, self.trouble = broker, on_message, ""
         self.client = paho.Client(CallbackAPIVersion.VERSION2)
         self.client.username_pw_set(broker.user, broker.password)
         if broker.tls:
@@ -87,21 +87,21 @@ class Connection:
             self._told(f"MQTT broker {self._broker.host}:{self._broker.port} {state}")
 
 
-class Mqtt:
+class MqttPublisher:
     """Publishes to one broker: what holds is published anew at each connection.
 
-    node: the camera's name in topics; name: for people. told: gets a sentence when the broker goes away or is back,
-    from a thread of paho's.
+    node: the camera's name in topics; name: for people. on_message: gets a sentence when the broker goes away or is
+    back, from a thread of paho's.
     """
 
-    def __init__(self, broker: Broker, node: str, name: str, told: Callable[[str], None]) -> None:
+    def __init__(self, broker: Broker, node: str, name: str, on_message: Callable[[str], None]) -> None:
         self._node, self._name = node, name
         self._lock = threading.Lock()
         self._is_connected = False
         self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._state = b""
         self._availability = b"offline"
-        self._connection = Connection(broker, told)
+        self._connection = BrokerConnection(broker, on_message)
         self._client = self._connection.client
         self._client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
         self._connection.begin(self._connected, self._disconnected)

@@ -22,12 +22,12 @@ class Newest:
 
     last_s: when the last frame came, of time.monotonic(). A stream that ends after a frame and opens again is not away.
 
-    open_reader: opens the source; it is given the event that ends waiting. told: called by the thread with whether the
-    source is there, the reason if it is not, and the seconds until the next try.
+    open_reader: opens the source; it is given the event that ends waiting. on_change: called by the thread with whether
+    the source is there, the reason if it is not, and the seconds until the next try.
     """
 
-    def __init__(self, open_reader: Open, told: Callable[[bool, str, float], None]) -> None:
-        self._open, self._told = open_reader, told
+    def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:
+        self._open, self._told = open_reader, on_change
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None
         self._is_there: bool | None = None

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from jetsel.addons.cameras.gate import Gate, GateSetting
-from jetsel.addons.cameras.labels import Change, Labels
+from jetsel.addons.cameras.labels import Change, LabelTracker
 from jetsel.base.errors import ConfigError
 from jetsel.wire import Answer
 
@@ -40,20 +40,20 @@ def fitting(frame: np.ndarray, max_image_mb: float) -> np.ndarray:
     return frame
 
 
-class View:
-    """name: of the region; None: the camera's only one. seen: what was looked at last, (height, width[, 3]) uint8."""
+class RegionView:
+    """name: of the region; None: the camera's only one. frame_part: the last one, (height, width[, 3]) uint8."""
 
     def __init__(self, name: str | None, region: Region, gate: GateSetting | None, ask_again_s: float, stay: int):
         self.name, self.region = name, region
-        self.gate, self._labels = Gate(gate, ask_again_s), Labels(stay)
+        self.gate, self._labels = Gate(gate, ask_again_s), LabelTracker(stay)
         self.n_asked = self.n_changes = 0
         self.holds: Change | None = None
-        self.seen: np.ndarray | None = None
+        self.frame_part: np.ndarray | None = None
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
         """Whether the region of a frame needs no question; counts those. No frame is skipped while a label changes."""
-        self.seen = self.region.of(frame)
-        is_skipped = self.gate.skips(self.seen, now_s) and self._labels.is_settled
+        self.frame_part = self.region.of(frame)
+        is_skipped = self.gate.skips(self.frame_part, now_s) and self._labels.is_settled
         self.gate.n_skipped += is_skipped
         return is_skipped
 

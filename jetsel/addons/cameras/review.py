@@ -42,7 +42,7 @@ class Pending(Struct, frozen=True):
     can_undo: bool
 
 
-class Decision(Struct, frozen=True, forbid_unknown_fields=True):
+class ReviewDecision(Struct, frozen=True, forbid_unknown_fields=True):
     """What the owner says of an image. identifier: of its class, for `wrong`."""
 
     image: str
@@ -95,7 +95,7 @@ class Review:
             kind = ImageTooLargeError if error.errno == errno.EFBIG else BadRequestError
             raise kind(f"{image} cannot be shown: {error.strerror}") from None
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: ReviewDecision) -> None:
         """Move an image to where it belongs; raises BadRequestError, and then it stays."""
         source = self._path(decision.image)
         with self._lock:
@@ -130,7 +130,7 @@ class Review:
             raise BadRequestError(f"{image[:200]} {_GONE}")
         return self._folder / folder / name
 
-    def _folder_of(self, decision: Decision, own: str) -> str:
+    def _folder_of(self, decision: ReviewDecision, own: str) -> str:
         """Return the folder for a decision about an image whose class is `own`; raises BadRequestError."""
         if decision.verdict != "wrong":
             if decision.identifier not in (None, own):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from jetsel.addons.cameras.review import Decision, Review
+from jetsel.addons.cameras.review import Review, ReviewDecision
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway.classify import by_name
@@ -65,7 +65,7 @@ class ReviewApi:
 
     async def _decide(self, request: Request) -> Response:
         try:
-            decision = msgspec.json.decode(await request.body(), type=Decision)
+            decision = msgspec.json.decode(await request.body(), type=ReviewDecision)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise BadRequestError(f"the decision: {error}") from None
         await asyncio.to_thread(self._review.decide, decision)

@@ -29,11 +29,11 @@ class Saver:
     """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a message says when the folder is full.
 
     max_bytes: of all files in the folder, of any origin. below: a probability under which an answer is
-    doubtful, beside those that say in_doubt. told: gets a sentence when saving stops, and when it goes on.
+    doubtful, beside those that say in_doubt. on_problem: gets a sentence when saving stops, and when it goes on.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, below: float, told: Callable[[str], None]) -> None:
-        self._folder, self._max_bytes, self._below, self._told = folder, max_bytes, below, told
+    def __init__(self, folder: Path, max_bytes: int, below: float, on_problem: Callable[[str], None]) -> None:
+        self._folder, self._max_bytes, self._below, self._told = folder, max_bytes, below, on_problem
         self._key = folder.resolve()
         self._not_before_s = 0.0
         self._is_stopped = False

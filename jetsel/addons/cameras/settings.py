@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from jetsel.addons.cameras.config import Camera, Mqtt
+from jetsel.addons.cameras.config import Camera, MqttSettings
 from jetsel.addons.cameras.gate import gate_of
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.region import Region
@@ -36,7 +36,7 @@ class WatchContext(Struct, frozen=True):
     max_image_mb: float
     broker: Broker | None
     emit: Callable[[dict[str, Any]], None]
-    told: Callable[[str], None]
+    on_message: Callable[[str], None]
     gives_up: bool = False
     has_name: bool = True
     max_megapixels: float = 50.0  # of an image in a folder, or a frame
@@ -73,7 +73,7 @@ def with_login(camera: Camera) -> str:
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
 
 
-def mqtt_broker(mqtt: Mqtt) -> Broker | None:
+def mqtt_broker(mqtt: MqttSettings) -> Broker | None:
     """Return the broker of the configuration, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None
@@ -82,11 +82,11 @@ def mqtt_broker(mqtt: Mqtt) -> Broker | None:
 
 def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
     """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
-    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
-    if found is None or not 0 < (port := int(found[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
+    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
+    if match is None or not 0 < (port := int(match[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
         raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
     password = password_of(user, password_file, "--mqtt-user", "--mqtt-password-file")
-    return Broker(found[1] or found[2], port, user, password, tls)
+    return Broker(match[1] or match[2], port, user, password, tls)
 
 
 def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:

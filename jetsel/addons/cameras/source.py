@@ -55,7 +55,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class CameraSource:
     """text: what opens it. name: for people and events, without passwords."""
 
     kind: Literal["device", "url", "file", "folder", "pipeline"]
@@ -69,7 +69,7 @@ class Source:
         return self.kind == "url" and (whole.path, whole.query) != (shown.path, shown.query)
 
 
-def source_of(text: str, *, may_come: bool = False) -> Source:
+def source_of(text: str, *, may_come: bool = False) -> CameraSource:
     """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched.
 
     may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is no video yet.
@@ -82,19 +82,19 @@ def source_of(text: str, *, may_come: bool = False) -> Source:
                 "OpenCV from PyPI always is): use the board's own OpenCV, or serve the frames with gst-launch-1.0 "
                 "(docs/cameras.md shows both)"
             )
-        return Source("pipeline", text, text.split()[0])
+        return CameraSource("pipeline", text, text.split()[0])
     if is_url:
         if scheme.lower() not in SCHEMES:
             raise ConfigError(f"{scheme}:// is not supported: use one of {', '.join(SCHEMES)}")
-        return Source("url", text, _name_of(text))
+        return CameraSource("url", text, _name_of(text))
     if text.isascii() and text.isdecimal():
         text = f"/dev/video{int(text)}"
     name = text.encode(errors="surrogateescape").decode(errors="replace")
     if text.startswith("/dev/"):
-        return Source("device", text, name)  # it may be plugged in later
+        return CameraSource("device", text, name)  # it may be plugged in later
     mode = _mode_of(text)
     if stat.S_ISDIR(mode):
-        return Source("folder", text, name)
+        return CameraSource("folder", text, name)
     if not mode and (not may_come or _MISTYPED_URL.match(text)):
         shown = "this SOURCE" if "@" in text else text  # it may be a mistyped URL with a password
         raise ConfigError(
@@ -105,7 +105,7 @@ def source_of(text: str, *, may_come: bool = False) -> Source:
         raise ConfigError(f"{text}: it is a single image: jetsel classify {text}")
     if not may_come and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
         raise ConfigError(f"{text}: OpenCV cannot read it as a video: convert it, for example to Motion JPEG (.avi)")
-    return Source("file", text, name)
+    return CameraSource("file", text, name)
 
 
 def _mode_of(path: str) -> int:
@@ -147,7 +147,7 @@ class Capture:
     ends that waiting. limits: of frames as the stream states them. Raises SourceGoneError, and BadImageError.
     """
 
-    def __init__(self, source: Source, stall_s: float, stop: threading.Event, limits: image.Limits) -> None:
+    def __init__(self, source: CameraSource, stall_s: float, stop: threading.Event, limits: image.Limits) -> None:
         self._is_file, self._stall_s, self._stop = source.kind == "file", stall_s, stop
         os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(max(1, round(stall_s))))  # V4L2 has no other way
         stall_ms = round(stall_s * 1e3)
@@ -191,7 +191,7 @@ class Capture:
         return stamp_s if stamp_s > 0 else (self._n - 1) / (self._capture.get(cv2.CAP_PROP_FPS) or _USUAL_FPS)
 
 
-def _why_closed(source: Source) -> str:
+def _why_closed(source: CameraSource) -> str:
     """Return why a source cannot be opened, as far as its file shows."""
     if source.kind in ("device", "file") and not _mode_of(source.text):
         return f"there is no such {source.kind}"

@@ -16,9 +16,9 @@ from jetsel import image
 from jetsel.addons.cameras.folder import Folder
 from jetsel.addons.cameras.health import Health
 from jetsel.addons.cameras.labels import reported_label
-from jetsel.addons.cameras.mqtt import Mqtt
+from jetsel.addons.cameras.mqtt import MqttPublisher
 from jetsel.addons.cameras.newest import Newest
-from jetsel.addons.cameras.region import View, fitting
+from jetsel.addons.cameras.region import RegionView, fitting
 from jetsel.addons.cameras.saver import Saver
 from jetsel.addons.cameras.settings import WatchSettings
 from jetsel.addons.cameras.source import Capture, Reader, reason_of, source_of
@@ -55,11 +55,11 @@ class Watch:
         self._camera, self._context = camera, context = settings.camera, settings.context
         if camera.save is not None:
             self._saver = Saver(Path(camera.save), int(camera.save_mb * 1e6), camera.save_below, self.tell)
-        self._publishers: dict[str | None, Mqtt] = {}  # by region
+        self._publishers: dict[str | None, MqttPublisher] = {}  # by region
         for region, topic in settings.topics.items():
             name = camera.name if region is None else f"{camera.name} {region}"
             if context.broker is not None:
-                self._publishers[region] = Mqtt(context.broker, topic, name, self.tell)
+                self._publishers[region] = MqttPublisher(context.broker, topic, name, self.tell)
         self._lock = threading.Lock()
         self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
@@ -68,13 +68,13 @@ class Watch:
         client.retry = False
         self._client = client
         self._views = [
-            View(name, region, settings.gate, camera.ask_again_s, camera.stay)
+            RegionView(name, region, settings.gate, camera.ask_again_s, camera.stay)
             for name, region in settings.regions.items()
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
         self._frame: np.ndarray | None = None
-        self._views_left: list[View] = []  # which are still to look at this frame
+        self._views_left: list[RegionView] = []  # which are still to look at this frame
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
@@ -129,12 +129,12 @@ class Watch:
             f"{counts['frames_skipped']} hardly changed and were skipped{spared}; the label changed {n_changes} times, "
             f"the source reconnected {self._newest.n_back} times, {n_saved} images saved"
         )
-        at_once(Mqtt.close, self._publishers.values())
+        at_once(MqttPublisher.close, self._publishers.values())
         return has_ended
 
     def tell(self, words: str) -> None:
         """Tell people a sentence about this camera."""
-        self._context.told(f"{self._camera.name}: {words}")
+        self._context.on_message(f"{self._camera.name}: {words}")
 
     def states(self) -> list[CameraState]:
         """Return how each region is now."""
@@ -170,16 +170,16 @@ class Watch:
             del self._views_left[0]
         self._frame = None
 
-    def _look(self, view: View, frame: np.ndarray) -> None:
+    def _look(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):
             return
-        assert view.seen is not None
-        answer = self._ask(view, view.seen)
+        assert view.frame_part is not None
+        answer = self._ask(view, view.frame_part)
         if answer is None:
             return
         change = view.answered(answer, time.time())
         if self._saver is not None:
-            self._saver.look(view.seen, answer)
+            self._saver.look(view.frame_part, answer)
         if change is None:
             return
         names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
@@ -187,12 +187,12 @@ class Watch:
         fields |= {"previous": change.previous, "since": stamp(change.since_s)}
         self._emit("label", view.name, **fields, **self._counts(view))
 
-    def _ask(self, view: View, seen: np.ndarray) -> Answer | None:
+    def _ask(self, view: RegionView, picture: np.ndarray) -> Answer | None:
         """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
         most_mb = self._context.max_image_mb
-        sent = fitting(seen, most_mb)
-        if sent is not seen:
-            sizes = f"{seen.shape[1]} x {seen.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
+        sent = fitting(picture, most_mb)
+        if sent is not picture:
+            sizes = f"{picture.shape[1]} x {picture.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
         view.n_asked += 1
         try:
@@ -245,9 +245,9 @@ class Watch:
             for publisher in self._publishers.values():
                 publisher.available(all(self._there.values()))
 
-    def _counts(self, *views: View) -> dict[str, Any]:
-        skipped, asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
-        return {"frames_read": self._newest.n_read, "frames_asked": asked, "frames_skipped": skipped}
+    def _counts(self, *views: RegionView) -> dict[str, Any]:
+        skipped, n_asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
+        return {"frames_read": self._newest.n_read, "frames_asked": n_asked, "frames_skipped": skipped}
 
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
         where = {"source": self._camera.name} | ({} if region is None else {"region": region})
@@ -266,8 +266,8 @@ def at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
 
 
 def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def stamp(time_s: float) -> str:

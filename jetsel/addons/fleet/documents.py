@@ -58,8 +58,8 @@ class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def files_for(self, models: Collection[str]) -> tuple[File, ...]:
         """Return the files that a device with these models needs: theirs, and those that are no model's."""
         of_any = {name for model in self.models for name in model.files}
-        wanted = {name for model in self.models if model.name in models for name in model.files}
-        return tuple(file for file in self.files if file.name in wanted or file.name not in of_any)
+        names = {name for model in self.models if model.name in models for name in model.files}
+        return tuple(file for file in self.files if file.name in names or file.name not in of_any)
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -43,7 +43,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     calibrations: the folder of the owner's; the one that came with the models is taken if none of them is in use.
     Raises ManifestError, CalibrationError or RepositoryError for what a device would refuse.
     """
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     models = []
     for model in family.models:
         theirs = {
@@ -54,7 +54,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
         }
         models.append(BundledModel(name=model.manifest.name, files=tuple(theirs)))
         for name, content in theirs.items():
-            if found.setdefault(name, content) != content:
+            if files.setdefault(name, content) != content:
                 raise RepositoryError(
                     f"family {family.name}: two of its folders have a file {name}, and they differ: remove one of the "
                     "models, and add it again under another name"
@@ -64,8 +64,8 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     if used is not None:
         used.usable()
         names = [name for name in (MANIFEST, ARRAYS, ANSWERS) if (used.directory / name).is_file()]
-        found |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
-    return found, tuple(models)
+        files |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
+    return files, tuple(models)
 
 
 def init(storage: Storage, keys: Sequence[str]) -> None:
@@ -97,12 +97,12 @@ def publish(
         same = {file.name: file.sha256 for file in last[0].files} == hashes
         if same and all(_is_there(storage, file) for file in last[0].files):
             return None
-    known = {file.sha256: file for bundle, _ in before.values() for file in bundle.files}
+    stored = {file.sha256: file for bundle, _ in before.values() for file in bundle.files}
     bundle = Bundle(
         family=family,
         version=1 if last is None else last[0].version + 1,
         models=tuple(models),
-        files=tuple(_put(storage, name, files[name], hashes[name], known) for name in sorted(files)),
+        files=tuple(_put(storage, name, files[name], hashes[name], stored) for name in sorted(files)),
     )
     document = sign(bundle, keys)
     if len(document) > MAX_DOCUMENT_BYTES:
@@ -140,18 +140,18 @@ def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: f
     if (rollout := read_rollout(storage, trusted)) is not None:  # those that it may go back to, and those to come
         families += [one for rolled in rollout.devices for one in (*rolled.before, *rolled.plan.families)]
     entries = {*index.bundles, *(one.bundle for one in families)}
-    named = {entry.path for entry in entries}
+    used_paths = {entry.path for entry in entries}
     for entry in entries:
-        named |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
+        used_paths |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
     removable = [one for one in stored if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
-    return [one for one in removable if one.name not in named and now_s - one.modified_s >= young_s]
+    return [one for one in removable if one.name not in used_paths and now_s - one.modified_s >= young_s]
 
 
-def _put(storage: Storage, name: str, content: bytes, sha256: str, known: Mapping[str, File]) -> File:
+def _put(storage: Storage, name: str, content: bytes, sha256: str, stored: Mapping[str, File]) -> File:
     """Write a file's blob unless it is there, and return what a bundle says of it."""
     if len(content) > MAX_FILE_BYTES:
         raise RepositoryError(f"{name}: larger than {MAX_FILE_BYTES} bytes: leave its model out")
-    old = known.get(sha256)
+    old = stored.get(sha256)
     if old is not None and _is_there(storage, old):  # as it was compressed then, maybe by another zlib
         return msgspec.structs.replace(old, name=name)
     packed = gzip.compress(content, mtime=0)

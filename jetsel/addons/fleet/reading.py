@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.addons.http_client import CUT
 from jetsel.base.errors import RepositoryError
 from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-def read_index(source: Source, trusted: Collection[str]) -> tuple[Index, list[str]]:
+def read_index(source: RepositorySource, trusted: Collection[str]) -> tuple[Index, list[str]]:
     """Return the index and who of the trusted public keys signed it.
 
     Raises RepositoryError if it is missing, unsigned or altered.
@@ -31,7 +31,7 @@ def read_index(source: Source, trusted: Collection[str]) -> tuple[Index, list[st
     return opened(_document(source, INDEX), Index, trusted, INDEX)
 
 
-def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
+def read_bundle(source: RepositorySource, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
     """Return the bundle that the index means and who signed it; raises RepositoryError if it is another."""
     content = _document(source, entry.path)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
@@ -42,8 +42,10 @@ def read_bundle(source: Source, entry: Entry, trusted: Collection[str]) -> tuple
     return bundle, signers
 
 
-def read_plan(source: Source, device: str, trusted: Collection[str], seen: int = 0) -> tuple[Plan, list[str]]:
-    """Return the plan of a device and who signed it; seen: the serial of the last one that it read.
+def read_plan(
+    source: RepositorySource, device: str, trusted: Collection[str], serial: int = 0
+) -> tuple[Plan, list[str]]:
+    """Return the plan of a device and who signed it; serial: the serial of the last one that it read.
 
     Raises RepositoryError if it is missing, unsigned, altered, another device's, or older than what was seen.
     """
@@ -51,15 +53,15 @@ def read_plan(source: Source, device: str, trusted: Collection[str], seen: int =
     plan, signers = opened(_document(source, path), Plan, trusted, path)
     if plan.device != device:
         raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
-    if plan.serial < seen:
+    if plan.serial < serial:
         raise RepositoryError(
-            f"{path}: replayed: serial {plan.serial}, and {seen} was seen before: plan {device} again"
+            f"{path}: replayed: serial {plan.serial}, and {serial} was seen before: plan {device} again"
         )
     return plan, signers
 
 
 def fetch(
-    source: Source,
+    source: RepositorySource,
     bundle: Bundle,
     into: Path,
     models: Collection[str] | None = None,
@@ -103,11 +105,11 @@ def fetch(
 
 def _others(folder: Path, files: Sequence[File]) -> list[Path]:
     """Return what is in a folder and none of these files, such as models of an earlier plan."""
-    named = {folder / file.name for file in files}
-    return [path for path in folder.rglob("*") if path.is_file() and path not in named]
+    expected_paths = {folder / file.name for file in files}
+    return [path for path in folder.rglob("*") if path.is_file() and path not in expected_paths]
 
 
-def check_blob(source: Source, file: File, scratch: Path) -> None:
+def check_blob(source: RepositorySource, file: File, scratch: Path) -> None:
     """Download one file's blob into a folder and verify it; nothing of it stays. Raises RepositoryError, OSError."""
     part, target = scratch / "blob.gz", scratch / "file"
     _download(source, file, part)
@@ -115,7 +117,7 @@ def check_blob(source: Source, file: File, scratch: Path) -> None:
     target.unlink()
 
 
-def _document(source: Source, name: str) -> bytes:
+def _document(source: RepositorySource, name: str) -> bytes:
     content, failures = b"", 0
     while True:
         try:
@@ -133,7 +135,7 @@ def _document(source: Source, name: str) -> bytes:
         return content
 
 
-def _download(source: Source, file: File, part: Path) -> None:
+def _download(source: RepositorySource, file: File, part: Path) -> None:
     """Have `part` hold the whole blob, from the byte on that it holds already."""
     failures = 0
     while (have := _size(part)) != file.compressed_bytes:
@@ -146,7 +148,7 @@ def _download(source: Source, file: File, part: Path) -> None:
             raise _away(file.blob, fault)
 
 
-def _resume(source: Source, file: File, part: Path, have: int) -> Exception | None:
+def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exception | None:
     """Write what arrives behind the bytes that are there; return why no more came, None if it simply ended."""
     with part.open("ab") as out:
         try:
@@ -206,11 +208,11 @@ def _is_whole(path: Path, file: File) -> bool:
 
 def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
     """Link a file that is on the disk already, if it still is what it was."""
-    known = here.get(file.sha256)
-    if known is None:
+    copy = here.get(file.sha256)
+    if copy is None:
         return False
     target.unlink(missing_ok=True)
-    target.hardlink_to(known)
+    target.hardlink_to(copy)
     return _is_whole(target, file)
 
 

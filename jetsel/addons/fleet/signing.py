@@ -60,14 +60,14 @@ def make_key(path: Path) -> str:
 def read_key(path: Path) -> str:
     """Return a key of a file, private or public, in hexadecimal; raises RepositoryError."""
     try:
-        found = read_bounded(path, _MAX_KEY_BYTES).decode("ascii").strip()
+        text = read_bounded(path, _MAX_KEY_BYTES).decode("ascii").strip()
     except OSError as fault:
         raise RepositoryError(f"{path}: cannot be read ({fault.strerror}): make a key with jetsel repo key") from fault
     except UnicodeDecodeError:
-        found = ""
-    if not _HEX_KEY.fullmatch(found):
+        text = ""
+    if not _HEX_KEY.fullmatch(text):
         raise RepositoryError(f"{path}: not a key (64 hexadecimal digits): make one with jetsel repo key")
-    return found
+    return text
 
 
 def public_key(private: str) -> str:
@@ -96,13 +96,13 @@ def opened(content: bytes, kind: type[Document], trusted: Collection[str], name:
         ) from fault
     if len(signed.signatures) > MAX_SIGNATURES:
         raise RepositoryError(f"{name}: more than {MAX_SIGNATURES} signatures: publish it again with fewer keys")
-    known = [key for key in signed.signatures if key in trusted]
-    if not known:
+    signers = [key for key in signed.signatures if key in trusted]
+    if not signers:
         by = ", ".join(key[:16] for key in signed.signatures) or "nobody"
         raise RepositoryError(f"{name}: signed by {by}, but not by a trusted key: trust its key, or sign it again")
-    fitting = [key for key in known if _fits(bytes(signed.document), key, signed.signatures[key])]
+    fitting = [key for key in signers if _fits(bytes(signed.document), key, signed.signatures[key])]
     if not fitting:
-        raise RepositoryError(f"{name}: altered since it was signed by {known[0][:16]}: publish it again")
+        raise RepositoryError(f"{name}: altered since it was signed by {signers[0][:16]}: publish it again")
     try:
         return msgspec.json.decode(signed.document, type=kind), fitting
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:

@@ -15,7 +15,7 @@ from jetsel.base.files import open_regular, repair_of, replace
 ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
 
 
-class Source(Protocol):
+class RepositorySource(Protocol):
     """A repository that can be read."""
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
@@ -101,12 +101,12 @@ Repository = FolderRepository | HttpRepository
 
 def repository_of(url: str, token: str | None = None) -> Repository:
     """Return the folder or web server of this address; raises ConfigError for any other."""
-    scheme, found, rest = url.partition("://")
-    if scheme in ("http", "https") and found:
+    scheme, separator, rest = url.partition("://")
+    if scheme in ("http", "https") and separator:
         return HttpRepository(url, token)
-    if found and scheme != "file":
+    if separator and scheme != "file":
         raise ConfigError(f"{url}: a device reads from a folder, http:// or https://: use one of them")
-    return FolderRepository(Path(rest if found else url))
+    return FolderRepository(Path(rest if separator else url))
 
 
 def missing(name: str, where: str) -> RepositoryError:

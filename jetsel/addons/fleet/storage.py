@@ -48,7 +48,7 @@ class Storage:
         self._is_folder = isinstance(self._fs, LocalFileSystem)
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """See jetsel.addons.fleet.sources.Source; the object is read whole, as object stores have it."""
+        """See jetsel.addons.fleet.sources.RepositorySource; the object is read whole, as object stores have it."""
         with self._faults(name):
             content = self._fs.cat_file(self._path(name))
         return io.BytesIO(content[offset:]), offset
@@ -92,17 +92,17 @@ class Storage:
     def stored(self, folder: str) -> Sequence[Stored]:
         """Return every object of a folder, and of the folders in it."""
         with self._faults(folder):
-            found: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
+            entries: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
             return [
                 Stored(path[len(self._root) :].lstrip("/"), int(about["size"]), self._modified_s(path, about))
-                for path, about in found.items()
+                for path, about in entries.items()
             ]
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return what these objects hold, read side by side; those that cannot be read are left out."""
         with self._faults(names[0] if names else ""):
-            found: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
-            return {path[len(self._root) :].lstrip("/"): content for path, content in found.items()}
+            contents: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
+            return {path[len(self._root) :].lstrip("/"): content for path, content in contents.items()}
 
     def address(self, name: str) -> str:
         """Return an object's path in a folder, or its address in `filesystem`."""
@@ -116,10 +116,10 @@ class Storage:
 
     def _modified_s(self, path: str, about: dict[str, Any]) -> float:
         """When an object was written: as the listing says it, else asked for this one, which costs a request."""
-        told = about.get("mtime") or about.get("LastModified")
-        if isinstance(told, (int, float)):
-            return float(told)
-        return float((told or self._fs.modified(path)).timestamp())
+        modified = about.get("mtime") or about.get("LastModified")
+        if isinstance(modified, (int, float)):
+            return float(modified)
+        return float((modified or self._fs.modified(path)).timestamp())
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

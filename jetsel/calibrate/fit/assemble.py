@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Confidence, Expected, bins_of
+from jetsel.artefact.calibration import Calibration, Confidence, ExpectedStatistics, bins_of
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run
+from jetsel.calibrate.record.replay import PolicyReplay
 from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.registry import USUAL
 from jetsel.premodel.cascades import log_softmax
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedParts:
     """What one set of images taught these kinds of policy: by name, in each policy's own form, None for nothing."""
 
     kinds: Sequence[Kind]
@@ -26,12 +26,12 @@ class Learned:
     policies: Mapping[str, Any]
 
 
-def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
+def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> LearnedParts:
     """Fit everything that a set of images decides; operating points are chosen once they have been tried on others."""
-    return Learned(kinds, table, {kind.name: kind.learn(table) for kind in kinds})
+    return LearnedParts(kinds, table, {kind.name: kind.learn(table) for kind in kinds})
 
 
-def try_out(kind: Kind, learned: Learned, held: Table) -> list[TriedPoint]:
+def try_out(kind: Kind, learned: LearnedParts, held: Table) -> list[TriedPoint]:
     """Return each of the policy's operating points on other images; none if nothing was learned."""
     taught = learned.policies[kind.name]
     return [] if taught is None else kind.tried(taught, held)
@@ -42,7 +42,7 @@ Chosen = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Identity:
+class BoundIdentities:
     """What a calibration is bound to: the family, and the identities of its labels, models and features."""
 
     family: str
@@ -53,7 +53,7 @@ class Identity:
     features_px: int
 
 
-def assemble(identity: Identity, recording: Recording, learned: Learned, chosen: Chosen) -> Calibration:
+def assemble(identity: BoundIdentities, recording: Recording, learned: LearnedParts, chosen: Chosen) -> Calibration:
     """Return the calibration of what was learned from some images of a recording.
 
     What comparison decides is not in it yet: default_policy, because, figures and the facts of energy.
@@ -84,7 +84,7 @@ def assemble(identity: Identity, recording: Recording, learned: Learned, chosen:
     )
 
 
-def expected(recording: Recording, run: Run, calibration: Calibration) -> Expected:
+def expected(recording: Recording, run: PolicyReplay, calibration: Calibration) -> ExpectedStatistics:
     """Return the distributions. run: of the default policy, on the photographs of the recording."""
     confidences = {}
     for place, model in enumerate(recording.models):
@@ -94,4 +94,4 @@ def expected(recording: Recording, run: Run, calibration: Calibration) -> Expect
             sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
             confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
     columns = zip(recording.feature_names, recording.features.T, strict=True)
-    return Expected({name: bins_of(values) for name, values in columns}, confidences)
+    return ExpectedStatistics({name: bins_of(values) for name, values in columns}, confidences)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.fit.goal import standard_error
 from jetsel.calibrate.record.replay import TimeFeatures
 from jetsel.features import KINDS, PAPER_SEVEN, SIZE
-from jetsel.policies.chain import Learned
+from jetsel.policies.chain import LearnedPaths
 from jetsel.policies.kind import Table
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, means_near
@@ -38,7 +38,7 @@ class TriedReading:
     ran: NDArray[np.bool_]
 
 
-def try_readings(learned: Learned, held: Table) -> dict[Reading, TriedReading]:
+def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedReading]:
     """Return what each reading gives on images that nothing was learned from."""
     known, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
     cost, prices = known.cost(held.costs), PRICES / held.costs.max()
@@ -54,7 +54,7 @@ def try_readings(learned: Learned, held: Table) -> dict[Reading, TriedReading]:
     return found
 
 
-def _feature_sets(learned: Learned) -> list[tuple[str, ...]]:
+def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features that are tried, without those that are the same on all images."""
     varies = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
     sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.assemble import Chosen, Identity, Learned, assemble, learn, try_out
+from jetsel.calibrate.fit.assemble import BoundIdentities, Chosen, LearnedParts, assemble, learn, try_out
 from jetsel.calibrate.fit.chain import Lift, TriedReading, choose_reading, features_costs, joined, try_readings
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import Run, Scores, TimeFeatures, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, Scores, TimeFeatures, replay_all
 from jetsel.policies.cascade import NAME as CASCADE
 from jetsel.policies.cascade import ChosenPoints
 from jetsel.policies.chain import NAME as CHAIN
@@ -34,8 +34,8 @@ class CrossValidated:
     policy. lift: what the chain's neighbours add, None if there are too few images or models.
     """
 
-    runs: dict[str, Run]
-    front: dict[str, Run]
+    runs: dict[str, PolicyReplay]
+    front: dict[str, PolicyReplay]
     points: Points
     chosen: Chosen
     lift: Lift | None
@@ -46,7 +46,7 @@ def cross_validate(
     table: Table,
     fold_of: NDArray[np.int64],
     goal: Goal,
-    identity: Identity,
+    identity: BoundIdentities,
     features_ms: TimeFeatures,
     progress: Progress,
     kinds: Sequence[Kind] = USUAL,
@@ -57,7 +57,7 @@ def cross_validate(
     """
     rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
     order = np.argsort(np.concatenate(rows_of))  # where each image stands in the folds put one after the other
-    learned: list[Learned] = []
+    learned: list[LearnedParts] = []
     for rows in rows_of:
         progress("learning", len(learned), 2 * len(rows_of))
         learned.append(learn(table.take(np.setdiff1d(np.arange(len(fold_of)), rows)), kinds))
@@ -65,7 +65,7 @@ def cross_validate(
     points = _points(recording, learned, held, order)
     lift, chain_points = _read(recording, learned, held, order, features_ms)
     chosen = _choose(recording, kinds, points | chain_points, goal, lift)
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[PolicyReplay]] = {}
     for done, (rows, one) in enumerate(zip(rows_of, learned, strict=True)):
         progress("replaying", len(rows_of) + done, 2 * len(rows_of))
         calibration = assemble(identity, recording, one, chosen)
@@ -84,7 +84,7 @@ def best_single(recording: Recording) -> str:
 
 
 def _points(
-    recording: Recording, learned: Sequence[Learned], held: Sequence[Table], order: NDArray[np.int64]
+    recording: Recording, learned: Sequence[LearnedParts], held: Sequence[Table], order: NDArray[np.int64]
 ) -> Points:
     """Return the operating points of each policy that has several, at the places of their images."""
     points: Points = {}
@@ -114,7 +114,7 @@ def outcomes_of(
 
 def _read(
     recording: Recording,
-    learned: Sequence[Learned],
+    learned: Sequence[LearnedParts],
     held: Sequence[Table],
     order: NDArray[np.int64],
     features_ms: TimeFeatures,
@@ -173,10 +173,10 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
     return found[::-1]
 
 
-def joined_runs(parts: Sequence[Run], order: NDArray[np.int64]) -> Run:
+def joined_runs(parts: Sequence[PolicyReplay], order: NDArray[np.int64]) -> PolicyReplay:
     """One run of the folds' runs, at the places of their images."""
     names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
     choice_ms = float(np.median([part.choice_ms for part in parts]))
     scores = Scores.joined([part.scores for part in parts if part.scores is not None], order)
-    return Run(**arrays, choice_ms=choice_ms, features=parts[0].features, scores=scores)
+    return PolicyReplay(**arrays, choice_ms=choice_ms, features=parts[0].features, scores=scores)

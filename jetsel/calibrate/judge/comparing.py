@@ -12,14 +12,14 @@ from jetsel.calibrate.judge.findings import Comparison, FittedChain, Reliability
 from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run
+from jetsel.calibrate.record.replay import PolicyReplay
 from jetsel.policies.chain import NAME as CHAIN
 
 
 def compared(
     judge: Judge,
-    runs: Mapping[str, Run],
-    front: Mapping[str, Run],
+    runs: Mapping[str, PolicyReplay],
+    front: Mapping[str, PolicyReplay],
     lift: Lift | None,
     temperatures: Mapping[str, float],
     *,
@@ -40,7 +40,7 @@ def compared(
     )
 
 
-def _chain(judge: Judge, run: Run, lift: Lift, *, is_offered: bool) -> FittedChain:
+def _chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
     """Return what the premodel was fitted to, and what it costs."""
     return FittedChain(
         features=list(lift.reading.features),

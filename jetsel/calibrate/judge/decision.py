@@ -10,12 +10,12 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import LoadedRecording
-from jetsel.calibrate.record.replay import Run, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL, catalogue, no_such
 from jetsel.site.site import Incumbent
 
-Runs = Mapping[str, Run]
+Runs = Mapping[str, PolicyReplay]
 Points = Mapping[str, Sequence[Outcomes]]
 
 
@@ -58,7 +58,7 @@ class InstallDecision:
     winner: str
     outcomes: Outcomes
     rival: str
-    rival_run: Run
+    rival_run: PolicyReplay
     is_better: bool
     verdict: str
 
@@ -121,7 +121,7 @@ def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | 
     return goal.compare(policy, rival)[0]
 
 
-def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Run]:
+def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyReplay]:
     """What is in use, by name, and what it gives on these photographs."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:

@@ -17,7 +17,7 @@ from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.judge.promises import is_given
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, TimeFeatures, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures, replay_all
 from jetsel.policies.policy import Policy
 from jetsel.policies.registry import catalogue, no_such
 
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def check_promises(
-    policy: str, promises: Promises, run: Run, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
+    policy: str, promises: Promises, run: PolicyReplay, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
 ) -> list[PromiseCheck]:
     """Return whether each promise of a policy holds on other images.
 

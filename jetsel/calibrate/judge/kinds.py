@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.judge.findings import ImageKind
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run
+from jetsel.calibrate.record.replay import PolicyReplay
 
 LEAST_SHARE = 0.03  # of the images: fewer are no kind
 LEAST_TOLD = 0.8  # of pairs of one such image and another one, those that one feature orders as the kind has it
@@ -24,7 +24,7 @@ LOOKS = {
 """How images of little and of much of a feature look; of features that tell a kind equally well, the first."""
 
 
-def kinds_found(recording: Recording, run: Run) -> list[ImageKind]:
+def kinds_found(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
     """Return the kinds that the chain's run tells apart, the largest first; none if no feature describes one.
 
     A kind is all images whose first model is the same; the feature is the one whose order agrees best with it (the area

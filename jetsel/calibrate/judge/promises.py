@@ -21,7 +21,7 @@ from jetsel.calibrate.judge.learn_then_test import (
     safe_threshold,
 )
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, Scores, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, Scores, replay_all
 from jetsel.policies.registry import catalogue
 
 AIMING_FOLDS = 2
@@ -85,7 +85,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
     )
 
 
-def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration) -> dict[str, Run]:
+def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration) -> dict[str, PolicyReplay]:
     """Replay every policy, by name, on images of nothing that the family knows, as fitted on the whole recording."""
     unknown = aligned(unknown, recording)
     rows, last = range(len(unknown.classes)), recording.models[-1]
@@ -94,10 +94,10 @@ def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration)
 
 
 def promises_by_policy(
-    runs: Mapping[str, Run],
+    runs: Mapping[str, PolicyReplay],
     classes: NDArray[np.int64],
     split: Split,
-    unknown: Mapping[str, Run],
+    unknown: Mapping[str, PolicyReplay],
     default: str,
     rivals: int,
 ) -> dict[str, Promises]:
@@ -114,7 +114,9 @@ def promises_by_policy(
     return found
 
 
-def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None, chosen_among: int = 1) -> Promises:
+def promises_of(
+    run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None = None, chosen_among: int = 1
+) -> Promises:
     """Return what one policy can promise.
 
     run: on images that it was not fitted on; wrong: (n,), which of its answers are. If there are unknown images, every
@@ -152,7 +154,7 @@ def promises_of(run: Run, wrong: Bools, split: Split, unknown: Run | None = None
 
 
 def _tests(
-    run: Run, wrong: Bools, split: Split, unknown: Run | None, early: Sequence[float | None]
+    run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, early: Sequence[float | None]
 ) -> list[tuple[Floats, Bools]]:
     """Return what tests a threshold: scores and wrong answers of known images, and of these and unknown ones."""
     known = scores_of(run, early)[split.testing], wrong[split.testing]
@@ -166,7 +168,9 @@ def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats
     return np.concatenate([scores, strange]), np.concatenate([wrong, np.ones(len(strange), bool)])
 
 
-def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, level: float) -> tuple[float | None, ...]:
+def _early_refusal(
+    run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, level: float
+) -> tuple[float | None, ...]:
     """Return the threshold of early refusal, for about the threshold that the aiming images alone would get.
 
     They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
@@ -179,12 +183,12 @@ def _early_refusal(run: Run, wrong: Bools, split: Split, unknown: Run | None, le
     return () if aim is None or np.isnan(look).all() else (early_threshold(look, final, aim),)
 
 
-def _scores(run: Run) -> Scores:
+def _scores(run: PolicyReplay) -> Scores:
     assert run.scores is not None
     return run.scores
 
 
-def scores_of(run: Run, early: Sequence[float | None]) -> Floats:
+def scores_of(run: PolicyReplay, early: Sequence[float | None]) -> Floats:
     """Return the scores of the answers, (n,); -inf for images that are refused in any case."""
     scores, refused = _scores(run), run.in_doubt.copy()
     for limit in early:
@@ -193,7 +197,7 @@ def scores_of(run: Run, early: Sequence[float | None]) -> Floats:
     return np.where(refused, -np.inf, np.nan_to_num(scores.final, nan=-np.inf))
 
 
-def is_given(run: Run, promise: Promise) -> Bools:
+def is_given(run: PolicyReplay, promise: Promise) -> Bools:
     """Return which images (n,) get an answer under a promise."""
     given: Bools = scores_of(run, promise.early) >= promise.threshold
     return given
@@ -206,7 +210,7 @@ def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, 
     return math.ceil(max(times) * recorded) if len(times) == len(tests) else None
 
 
-def saved_by(run: Run, early: Sequence[float | None]) -> float:
+def saved_by(run: PolicyReplay, early: Sequence[float | None]) -> float:
     """Return the share of the models' mean time that early refusal saves on these images."""
     scores, spent_ms = _scores(run), run.models_ms
     for limit in early:
@@ -215,7 +219,7 @@ def saved_by(run: Run, early: Sequence[float | None]) -> float:
     return float(1 - spent_ms.mean() / run.models_ms.mean())
 
 
-def _refused_share(unknown: Run, early: Sequence[float | None], threshold: float) -> float:
+def _refused_share(unknown: PolicyReplay, early: Sequence[float | None], threshold: float) -> float:
     """Return the share of the unknown images that is refused, of those that aimed nothing."""
     given = scores_of(unknown, early) >= threshold
     return float(1 - given[~aiming_unknown(len(given))].mean())

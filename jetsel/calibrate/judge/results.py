@@ -23,7 +23,7 @@ from jetsel.calibrate.judge.findings import (
 )
 from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, TimeFeatures
+from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
 
 RANDOM_SEED = 2018
 
@@ -46,31 +46,31 @@ class Judge:
         """Which model is right on which photograph, (n, m)."""
         return self.recording.right
 
-    def outcomes(self, run: Run) -> Outcomes:
+    def outcomes(self, run: PolicyReplay) -> Outcomes:
         """Right or wrong, and the whole time and energy: models, choice and features."""
         recording = self.recording
         return Outcomes(self._correct(run), self.time_ms(run), self.energy_mj(run), recording.groups, recording.sizes)
 
-    def time_ms(self, run: Run) -> NDArray[np.float64]:
+    def time_ms(self, run: PolicyReplay) -> NDArray[np.float64]:
         """The whole time of each photograph, (n,)."""
         return run.models_ms + self.chooser_ms(run)
 
-    def energy_mj(self, run: Run) -> NDArray[np.float64] | None:
+    def energy_mj(self, run: PolicyReplay) -> NDArray[np.float64] | None:
         """The whole energy of each photograph above idle power, (n,); None if it was not measured."""
         if not self.recording.knows_energy:
             return None
         models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
         return models_mj + self.chooser_mj(run)
 
-    def chooser_ms(self, run: Run) -> float:
+    def chooser_ms(self, run: PolicyReplay) -> float:
         """The time of choosing for one photograph, features included."""
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
-    def chooser_mj(self, run: Run) -> float:
+    def chooser_mj(self, run: PolicyReplay) -> float:
         """The energy of the same. Raises CalibrationError if it was not measured."""
         return self.recording.chooser_mj(self.chooser_ms(run))
 
-    def result(self, name: str, run: Run) -> Result:
+    def result(self, name: str, run: PolicyReplay) -> Result:
         """Describe one policy."""
         top1 = self._correct(run)
         groups, time_ms = self.recording.groups, self.time_ms(run)
@@ -106,16 +106,16 @@ class Judge:
             "oracle": self.result("oracle", self._oracle),
         }
 
-    def single(self, model: str) -> Run:
+    def single(self, model: str) -> PolicyReplay:
         """One model, always, without a chooser."""
         return self._of_columns(np.full(len(self.recording.classes), self.recording.models.index(model)))
 
-    def random(self) -> Run:
+    def random(self) -> PolicyReplay:
         """A model drawn evenly for each photograph."""
         draw = np.random.default_rng(RANDOM_SEED)
         return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
 
-    def always(self, run: Run) -> str | None:
+    def always(self, run: PolicyReplay) -> str | None:
         """The one model that a run asks on every photograph, and no other; None if there is none such."""
         used = np.flatnonzero(run.ran.any(axis=0))
         return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
@@ -126,29 +126,29 @@ class Judge:
         return best_single(self.recording)
 
     @cached_property
-    def _single(self) -> Run:
+    def _single(self) -> PolicyReplay:
         return self.single(self.best_single)
 
     @cached_property
-    def _oracle(self) -> Run:
+    def _oracle(self) -> PolicyReplay:
         """The cheapest model that is right (section 3.3), the cheapest of all if none is, chosen at no cost."""
         priced = np.where(self.right, self.recording.costs(), np.inf)
         return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
 
-    def _of_columns(self, columns: NDArray[np.int64]) -> Run:
+    def _of_columns(self, columns: NDArray[np.int64]) -> PolicyReplay:
         logits = self.recording.logits[columns, np.arange(len(columns))]
         top5 = self.recording.among(5)[np.arange(len(columns)), columns]
         costs = self.recording.costs("time")
         ran = np.zeros((len(columns), len(costs)), bool)
         ran[np.arange(len(columns)), columns] = True
         doubt = np.zeros(len(columns), bool)
-        return Run(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
+        return PolicyReplay(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
 
-    def _correct(self, run: Run) -> NDArray[np.bool_]:
+    def _correct(self, run: PolicyReplay) -> NDArray[np.bool_]:
         correct: NDArray[np.bool_] = run.answered == self.recording.classes
         return correct
 
-    def _against(self, run: Run, rival: Run) -> PolicyDifference:
+    def _against(self, run: PolicyReplay, rival: PolicyReplay) -> PolicyDifference:
         points = 100 * float(self._correct(run).mean() - self._correct(rival).mean())
         ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
         ours, theirs = self.energy_mj(run), self.energy_mj(rival)
@@ -185,7 +185,7 @@ def classes_of(
 
 
 def differing(
-    recording: Recording, runs: Mapping[str, Run], names: Sequence[str], temperatures: Mapping[str, float]
+    recording: Recording, runs: Mapping[str, PolicyReplay], names: Sequence[str], temperatures: Mapping[str, float]
 ) -> ImageSample:
     """Return the images on which policies that choose give different answers; single models differ on too many.
 

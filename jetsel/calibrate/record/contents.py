@@ -21,7 +21,7 @@ Content = tuple[int, int, str]
 """A file as it was hashed: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
 
 
-class Part(NamedTuple):
+class ImagePart(NamedTuple):
     """A file, or a part of one. key: what identifies it, see `Cut.key`. sha256: of the file."""
 
     key: str
@@ -48,7 +48,7 @@ def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | No
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
     is listed anew by each run. A photograph recorded before under another label takes the one it has now.
     """
-    copies: dict[Part, list[Labelled]] = defaultdict(list)
+    copies: dict[ImagePart, list[Labelled]] = defaultdict(list)
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
     of_path: dict[Path, list[Labelled]] = defaultdict(list)
@@ -61,7 +61,7 @@ def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | No
                 unreadable.append((path, content))
                 continue
             for photograph in of_path[path]:
-                copies[Part(photograph.cut.key(content[2]), content[2])].append(photograph)
+                copies[ImagePart(photograph.cut.key(content[2]), content[2])].append(photograph)
             if content != known:
                 row = (str(path), *content)
                 store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
@@ -96,7 +96,7 @@ def _content(item: tuple[Path, Content | None]) -> Content | str:
     return status.st_size, status.st_mtime_ns, sha256
 
 
-def _choose(store: Store, copies: Mapping[Part, list[Labelled]]) -> list[tuple[Part, Labelled]]:
+def _choose(store: Store, copies: Mapping[ImagePart, list[Labelled]]) -> list[tuple[ImagePart, Labelled]]:
     """Return each content with the first of its paths, and list the others and those that contradict.
 
     What was recorded before gets the place and the label that it has now.
@@ -124,7 +124,7 @@ def _choose(store: Store, copies: Mapping[Part, list[Labelled]]) -> list[tuple[P
     return chosen
 
 
-def _task(store: Store, photograph: Labelled, part: Part) -> Task:
+def _task(store: Store, photograph: Labelled, part: ImagePart) -> Task:
     execute = store.connection.execute
     (number,) = execute("SELECT id FROM photographs WHERE sha256 = ?", (part.key,)).fetchone() or (None,)
     return Task(photograph, part.sha256, part.key, number, store.missing("predictions", number))

@@ -71,14 +71,14 @@ def right_in(
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class WaysCompared:
     """On which images a model is right, (n,), by way. classes: the number of images of each."""
 
     right: Mapping[str, NDArray[np.bool_]]
     classes: Mapping[int | None, int]
 
     @classmethod
-    def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> Comparison:
+    def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> WaysCompared:
         """Put the outcomes of `right_in` together; images that cannot be used are left out."""
         seen = [(one.class_number, right) for one, right in outcomes if right is not None]
         columns = zip(*(right for _, right in seen), strict=True) if seen else ()
@@ -147,7 +147,7 @@ def check_models(
         tried = dict(islice(ways(spec, spec.width_px, spec.height_px).items(), MOST_WAYS))
         answer = partial(right_in, infer=partial(examiner.infer, manifest.name), ways=tried, limits=limits)
         with closing(workers.work("comparing", answer, shown)) as outcomes:
-            found = Comparison.of(outcomes, tried)
+            found = WaysCompared.of(outcomes, tried)
         if workers.stop.is_set() or not found.is_enough:
             return
         better, doubt = found.better, ""

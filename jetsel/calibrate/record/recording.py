@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.condensed import Answers, condense
+from jetsel.artefact.condensed import RecordedAnswers, condense
 from jetsel.base.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
@@ -70,7 +70,7 @@ class Recording:
     sizes: NDArray[np.int64] | None = None
 
     @classmethod
-    def of_answers(cls, answers: Answers, decode_px: int) -> Recording:
+    def of_answers(cls, answers: RecordedAnswers, decode_px: int) -> Recording:
         """Return what shipped with a calibration as the recording that it was made of. decode_px: the family's."""
         return cls(
             models=answers.models,

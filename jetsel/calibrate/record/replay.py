@@ -13,8 +13,7 @@ from jetsel.artefact.promise import log_odds
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.cascade import Cascade
-from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Steps
-from jetsel.policies.policy import Run as Asked
+from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
 """Names of features -> the milliseconds that extracting them takes on one photograph; the same at each call."""
@@ -56,8 +55,8 @@ def replay(
         began = time.perf_counter()
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
-        if not isinstance(moved, Asked):
-            score = None if moved is None else float(log_odds(moved.seen.confidence))
+        if not isinstance(moved, Run):
+            score = None if moved is None else float(log_odds(moved.prediction.confidence))
             return Replayed(moved, tuple(ran), models_ms, choice_ms, score, look)
         if seen and isinstance(policy, Cascade):
             look = float(log_odds(policy.answer(seen).confidence)), models_ms
@@ -67,7 +66,7 @@ def replay(
         seen += predictions
 
 
-def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Asked | Decision | None:
+def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
     """Let the policy go on: what it asks for, what it decided, or None if it refused."""
     try:
         return next(steps) if predictions is None else steps.send(predictions)
@@ -105,7 +104,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PolicyReplay:
     """One policy over n photographs.
 
     answered: (n,) class numbers, -1 if it refused. is_top5: (n,), whether the true class is among the first five of
@@ -130,7 +129,7 @@ def replay_all(
     photographs: Iterable[int],
     temperatures: Mapping[str, float],
     fallback: str | None,
-) -> Run:
+) -> PolicyReplay:
     """Replay the policy on these photographs, in their order."""
     rows = list(photographs)
     column = {model: i for i, model in enumerate(recording.models)}
@@ -144,9 +143,11 @@ def replay_all(
         models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
         ran[place, [column[model] for model in one.ran]] = True
         if one.decision is not None:
-            odds, true = one.decision.seen.probabilities, int(recording.classes[photograph])
+            odds, true = one.decision.prediction.probabilities, int(recording.classes[photograph])
             answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
             above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
             is_top5[place] = above < 5
     spent_ms = float(np.median(choice_ms))
-    return Run(answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), Scores.of(replayed))
+    return PolicyReplay(
+        answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), Scores.of(replayed)
+    )

@@ -30,7 +30,7 @@ QUALITY = 70  # of JPEG: 3 KB for most images, and 10 KB for noise
 LONGEST_PATH, LONGEST = 80, 120  # characters of a path, and of a class in a table
 
 
-class ShownImage(Struct, frozen=True):
+class PageImage(Struct, frozen=True):
     """One image of the page. jpeg: base64, or None, and then `missing` says why."""
 
     found: ImageFinding
@@ -45,11 +45,11 @@ class ShownImage(Struct, frozen=True):
         return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
 
 
-def shown(sample: ImageSample, limits: image.Limits) -> list[ShownImage]:
+def shown(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
     """Read the images of a sample."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
-        ShownImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
+        PageImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
         for one in sample.images
     ]
 
@@ -66,7 +66,7 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
 
 
-def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[ShownImage]]:
+def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[PageImage]]:
     """Read the doubtful images, by their kind."""
     return {kind: shown(getattr(found, kind), limits) for kind in ("contradicted", "near", "far")}
 

@@ -84,7 +84,7 @@ def add(
     from jetsel.zoo.manifest import Preprocessing
 
     options = (
-        Said(f"--labels {labels}", {"labels": labels and labels_text(labels)}),
+        Said(f"--labels {labels and path_text(labels)}", {"labels": labels and labels_text(labels)}),
         Said("--mean", {"mean": mean and triple(mean)}),
         Said("--std", {"std": std and triple(std)}),
         Said("--input", {"input_px": input_px and size(input_px)}),

@@ -13,7 +13,7 @@ from jetsel.base.errors import ManifestError
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.base.weights import Weights
-    from jetsel.calibrate.record.preprocessing import Comparison
+    from jetsel.calibrate.record.preprocessing import WaysCompared
     from jetsel.image import InputSpec
     from jetsel.zoo import Labels, Manifest
     from jetsel.zoo.manifest import Preprocessing
@@ -52,10 +52,10 @@ def proven(
 
 def _compared(
     images: Path, values: Config, weights: Weights, labels: Labels, tried: dict[str, InputSpec], *, quiet: bool
-) -> Comparison:
+) -> WaysCompared:
     """Run the model on the images in each way, and print the outcome; raises ManifestError if they are too few."""
     from jetsel.calibrate.record.photographs import find
-    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, Comparison, drawn, right_in
+    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, WaysCompared, drawn, right_in
     from jetsel.cli.terminal import console, table
     from jetsel.engines.onnx import OnnxEngine
     from jetsel.site.configured import limits_of
@@ -64,7 +64,7 @@ def _compared(
     shown = drawn(found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
         limits = limits_of(values)
-        seen = Comparison.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
+        seen = WaysCompared.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
     out = len(found.skipped) + len(shown) - seen.images
     if not seen.is_enough:
         raise ManifestError(

@@ -29,7 +29,7 @@ from jetsel.power.machine import Machine
 from jetsel.zoo import Model, model_folders, pretrained, scan
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import take_out
-from jetsel.zoo.pretrained import Rung, RungPair, drawn
+from jetsel.zoo.pretrained import PretrainedModel, RungPair, drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,9 @@ def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pul
         pulled.removed.append(other.manifest.name)
 
 
-def _take(rung: Rung, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled) -> None:
+def _take(
+    rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
+) -> None:
     """Add a rung, unless it is `there` already; one that was chosen on another machine is written again."""
     before = None if there is None else there.manifest.precision_choice
     if there is None or pull.replace or _place_of(before) != _place_of(choice):
@@ -130,13 +132,13 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(known: Sequence[Model], rung: Rung) -> Model | None:
+def _there(known: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """The very same model, if it was added before."""
     model = _namesake(known, rung)
     return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
 
 
-def _namesake(known: Sequence[Model], rung: Rung) -> Model | None:
+def _namesake(known: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """The model of this name and these weights, perhaps in 8 bits for another backend; one with a head is another."""
     same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
     return next(
@@ -150,7 +152,7 @@ def _namesake(known: Sequence[Model], rung: Rung) -> Model | None:
     )
 
 
-def _compare(values: Config, rung: Rung) -> None:
+def _compare(values: Config, rung: PretrainedModel) -> None:
     """Raise ManifestError if ONNX Runtime answers otherwise than the reference did."""
     apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
     if not apart <= rung.tolerance:  # nor if it is not finite
@@ -201,7 +203,9 @@ WARM_UPS = 3
 BUDGET_S = 15.0  # after which no further round begins; loading takes the rest of 20 s
 
 
-def choose_precision(pair: RungPair, values: Config, former: PrecisionChoice | None) -> tuple[Rung, PrecisionChoice]:
+def choose_precision(
+    pair: RungPair, values: Config, former: PrecisionChoice | None
+) -> tuple[PretrainedModel, PrecisionChoice]:
     """Return the rung to add, and why. former: why the model in 8 bits that is there was chosen, None if none is.
 
     With TensorRT nothing is timed, since an engine takes minutes to build: the float model is built as FP16, and a
@@ -249,6 +253,6 @@ def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
     return float_ms, int8_ms
 
 
-def weights_of(rung: Rung) -> Weights:
+def weights_of(rung: PretrainedModel) -> Weights:
     """Return what a backend loads before the rung is added."""
     return Weights(rung.wanted.name, rung.onnx, rung.sha256, rung.side_px, rung.side_px, rung.expected.shape[1])

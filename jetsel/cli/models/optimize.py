@@ -11,7 +11,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
-    from jetsel.train.optimize.making import Comparison
+    from jetsel.train.optimize.making import ParentComparison
     from jetsel.zoo import Labels
 
 
@@ -53,7 +53,7 @@ def optimize(
     from jetsel.base.state import state_folder
     from jetsel.cli.models.candidates import BACKEND
     from jetsel.cli.models.placed import first_writable, notes_of
-    from jetsel.cli.terminal import Output
+    from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.optimize.making import TRAINED, Order, check_images, check_method, make
 
@@ -75,7 +75,7 @@ def optimize(
         work=state_folder("optimize") / f"{known.name}-{manifest.name}-{manifest.identity[:12]}",
     )
     target = first_writable(values)
-    with Output(quiet=json) as output:
+    with ProgressOutput(quiet=json) as output:
         made, comparison = make(order, target, output.step)
     notes = notes_of(values, target, known.name, [order.name])
     if json:
@@ -104,7 +104,7 @@ def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Pa
     return [(one.path, one.class_number) for one in found.photographs]
 
 
-def _show(name: str, parent: str, found: Comparison) -> None:
+def _show(name: str, parent: str, found: ParentComparison) -> None:
     """Print one row: the new model, and its parent's figures in brackets."""
     from jetsel.cli.terminal import console, milliseconds, table
 

@@ -64,7 +64,7 @@ def train_head(
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.cli.models.placed import notes_of
-    from jetsel.cli.terminal import Output
+    from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
     from jetsel.zoo.adding import add_head
@@ -78,7 +78,7 @@ def train_head(
     place = check_before(values, labels, found, folder)
     shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
     decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
-    with Output(quiet=json) as output, loaded_models(known, values) as engines:
+    with ProgressOutput(quiet=json) as output, loaded_models(known, values) as engines:
         seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
         trained = train(seen, labels.names, output.step)
     left_out = [*found.skipped, *seen.unreadable]

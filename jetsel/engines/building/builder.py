@@ -140,8 +140,8 @@ class Builder:
         try:
             needed_bytes = SPACE_TIMES * weights.path.stat().st_size
         except OSError as fault:
-            said = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
-            raise EngineFailedError(said) from None
+            message = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
+            raise EngineFailedError(message) from None
         with plans.working_folder(folder, needed_bytes, waiting) as work:
             standing = None if force else self.standing(weights)  # another builder may have been faster
             return standing or self._build(order, key, work)

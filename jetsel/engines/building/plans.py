@@ -61,9 +61,9 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """What the names of the plan and of its record begin with."""
         return f"{self.onnx_sha256[:_DIGITS]}-{self.digest()[:_DIGITS]}"
 
-    def differences(self, wanted: Key) -> str:
+    def differences(self, key: Key) -> str:
         """Say what tells this key, of an engine that stands, from the one that is wanted here."""
-        theirs, ours = msgspec.structs.asdict(self), msgspec.structs.asdict(wanted)
+        theirs, ours = msgspec.structs.asdict(self), msgspec.structs.asdict(key)
         return "; ".join(f"{name} {theirs[name]} and not {ours[name]}" for name in theirs if theirs[name] != ours[name])
 
 
@@ -156,14 +156,14 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
 
     Raises EngineFailedError that says what there is instead, and which command builds it.
     """
-    wanted = wanted_key(weights, settings, about)
-    path = settings.folder / f"{wanted.stem}{PLAN}"
+    key = wanted_key(weights, settings, about)
+    path = settings.folder / f"{key.stem}{PLAN}"
     repair = f"run: jetsel models build {weights.name}"
     try:
         record = read_record(path.with_suffix(RECORD))
         size = path.stat().st_size
     except FileNotFoundError:
-        raise EngineFailedError(f"{weights.name}: {_closest_engine(settings.folder, wanted)}; {repair}") from None
+        raise EngineFailedError(f"{weights.name}: {_closest_engine(settings.folder, key)}; {repair}") from None
     except OSError as error:
         raise EngineFailedError(
             f"{weights.name}: {path.with_suffix(RECORD)}: cannot be read: {error.strerror}; let the daemon's user read "
@@ -171,8 +171,8 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
         ) from None
     except ValueError as error:
         raise EngineFailedError(f"{weights.name}: {path.with_suffix(RECORD)}: {error}; {repair} --force") from None
-    if record.key != wanted or size != record.plan_bytes:
-        why = record.key.differences(wanted) or f"{record.plan_bytes} bytes and not {size}"
+    if record.key != key or size != record.plan_bytes:
+        why = record.key.differences(key) or f"{record.plan_bytes} bytes and not {size}"
         raise EngineFailedError(f"{weights.name}: the record of {path} does not match: {why}; {repair} --force")
     return EnginePlan(path, record)
 
@@ -185,13 +185,13 @@ def read_record(path: Path) -> PlanRecord:
         raise ValueError(f"not a record of an engine: {error}") from None
 
 
-def _closest_engine(folder: Path, wanted: Key) -> str:
+def _closest_engine(folder: Path, key: Key) -> str:
     """Say what the folder has of this model: the engine that differs least, or none."""
     others = []
-    for path in folder.glob(f"{wanted.onnx_sha256[:_DIGITS]}-*{RECORD}"):
+    for path in folder.glob(f"{key.onnx_sha256[:_DIGITS]}-*{RECORD}"):
         with contextlib.suppress(OSError, ValueError):
             path.with_suffix(PLAN).stat()
-            others.append(read_record(path).key.differences(wanted))
+            others.append(read_record(path).key.differences(key))
     if not others:
         return "no engine of it was built on this device"
     return f"its engine was built with {min(others, key=len)}"
@@ -221,8 +221,8 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
             yield work
     except OSError as fault:
         repair = files.repair_of(fault, "choose another folder with [host] engines")
-        said = f"{folder}: engines cannot be saved there ({fault.strerror or fault}): {repair}"
-        raise EngineFailedError(said) from None
+        message = f"{folder}: engines cannot be saved there ({fault.strerror or fault}): {repair}"
+        raise EngineFailedError(message) from None
 
 
 def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:

@@ -59,17 +59,17 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
     agreed = 0
     for number, photograph in enumerate(inputs):
         expected.append(reference.infer(photograph).logits)
-        found, device_ms = run(photograph)
-        if not np.isfinite(found).all():
+        output, device_ms = run(photograph)
+        if not np.isfinite(output).all():
             raise EngineFailedError(f"{weights.name}: its engine returns numbers that are not finite: build it as fp32")
-        agreed += int(found.argmax() == expected[-1].argmax())
-        differences.append(float(np.abs(found - expected[-1]).max()))
+        agreed += int(output.argmax() == expected[-1].argmax())
+        differences.append(float(np.abs(output - expected[-1]).max()))
         if device_ms is not None:
             times_ms.append(device_ms)
         if number < together:
             first.append(photograph)
-    found, _ = run(np.concatenate(first))
-    differences.append(float(np.abs(found - np.concatenate(expected[:together])).max()))
+    output, _ = run(np.concatenate(first))
+    differences.append(float(np.abs(output - np.concatenate(expected[:together])).max()))
     return Check(
         photographs=len(inputs),
         source=inputs.source,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 
-class Model:
+class HostModel:
     """One loaded model. max_batch: images at a time, None without a limit; scratch_bytes: what a run works in."""
 
     max_batch: Optional[int] = None
@@ -38,7 +38,7 @@ class Runtime:
         """Return a number that grows by what loading a model takes."""
         return resident_bytes()
 
-    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+    def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
         """Load one model from its file's content; raises Refusal, or Poisoned."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class Runtime:
         """Free the device."""
 
 
-class Shared:
+class SharedMemory:
     """The daemon's memory, mapped here: inputs and outputs pass through it, float32 in C order."""
 
     def __init__(self, descriptor: int, size: int) -> None:

@@ -68,16 +68,16 @@ class EngineBuild:
     def _profile(self, network: Any) -> None:
         """Fix the image's size; if the batch is free, add a profile from one image to as many as are asked for."""
         given = network.get_input(0)
-        shape, wanted = list(given.shape), [3, *self._request["input_px"]]
-        if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], wanted)):
-            raise Refusal("build-failed", f"its input is {shape}, not {wanted} after the batch: export it")
+        shape, expected = list(given.shape), [3, *self._request["input_px"]]
+        if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], expected)):
+            raise Refusal("build-failed", f"its input is {shape}, not {expected} after the batch: export it")
         if -1 in shape[1:]:  # one graph for several sizes: the engine is for this one
-            given.shape = [shape[0], *wanted]
+            given.shape = [shape[0], *expected]
         if shape[0] != -1:
             return
         most = int(self._request["max_batch"])
         profile = self._builder.create_optimization_profile()
-        profile.set_shape(given.name, (1, *wanted), (most, *wanted), (most, *wanted))
+        profile.set_shape(given.name, (1, *expected), (most, *expected), (most, *expected))
         if self._config.add_optimization_profile(profile) < 0:
             raise Refusal("build-failed", f"TensorRT does not accept a batch of {most}: {self._log.why()}")
 

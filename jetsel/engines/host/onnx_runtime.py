@@ -4,7 +4,7 @@ import importlib
 import os
 from typing import Any, Dict, Optional, Tuple
 
-from .backend import Model, Runtime
+from .backend import HostModel, Runtime
 from .messages import Refusal, first_line
 
 
@@ -19,7 +19,7 @@ class OnnxRuntime(Runtime):
     def describe(self) -> Dict[str, Any]:
         return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
 
-    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+    def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1
@@ -32,7 +32,7 @@ class OnnxRuntime(Runtime):
         return OnnxModel(session)
 
 
-class OnnxModel(Model):
+class OnnxModel(HostModel):
     """One session of ONNX Runtime."""
 
     def __init__(self, session: Any) -> None:
@@ -47,7 +47,7 @@ class OnnxModel(Model):
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         try:
-            found = self._session.run(self._outputs, {self._input: batch})
+            outputs = self._session.run(self._outputs, {self._input: batch})
         except Exception as error:  # as above
             raise Refusal("infer-failed", f"inference failed: {first_line(error)}") from None
-        return found[0], found[1] if len(found) > 1 else None, None
+        return outputs[0], outputs[1] if len(outputs) > 1 else None, None

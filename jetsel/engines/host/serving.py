@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from .backend import Model, Runtime, Shared
+from .backend import HostModel, Runtime, SharedMemory
 from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
 
 PROTOCOL = 4
@@ -30,7 +30,7 @@ class Host:
     def __init__(self, backend: str, channel: Channel) -> None:
         self._channel = channel
         self._backend = backend
-        self._models: Dict[int, Model] = {}
+        self._models: Dict[int, HostModel] = {}
         self._runtime: Any = None
         self._shared: Any = None
         self._reserve_bytes = 0
@@ -83,20 +83,20 @@ class Host:
         self._reserve_bytes = request["reserve_bytes"]
         module, _, name = RUNTIMES[self._backend].partition(":")
         runtime: Runtime = getattr(importlib.import_module("." + module, __package__), name)()
-        self._shared = Shared(request["memory_fd"], request["memory_bytes"])
+        self._shared = SharedMemory(request["memory_fd"], request["memory_bytes"])
         self._runtime = runtime
-        found = runtime.describe()
-        found["libraries"]["numpy"] = str(numpy.__version__)
-        return dict(found, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
+        versions = runtime.describe()
+        versions["libraries"]["numpy"] = str(numpy.__version__)
+        return dict(versions, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
 
     def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
         content = _read_file(request["path"], request["sha256"])
         self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "would be left after loading")
         before = self._runtime.held_bytes()
-        model: Model = self._runtime.open(request, content)
+        model: HostModel = self._runtime.open(request, content)
         del content
         try:
-            found = self._warm_up(model, request)
+            info = self._warm_up(model, request)
             after = self._runtime.held_bytes()
             self._check_reserve(0, "are left after loading")
         except BaseException:
@@ -108,8 +108,8 @@ class Host:
         self._models[request["model"]] = model
         # Other programs may have given back more memory meanwhile than the model took.
         is_known = before is not None and after is not None and after > before
-        found.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
-        return dict(found, cost_bytes=after - before if is_known else None)
+        info.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
+        return dict(info, cost_bytes=after - before if is_known else None)
 
     def _check_reserve(self, more_bytes: int, when: str) -> None:
         """Raise Refusal if less than the reserve would be left."""
@@ -122,7 +122,7 @@ class Host:
                 "serve fewer or smaller models ([models] only), or lower [host] reserve_mb",
             )
 
-    def _warm_up(self, model: Model, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _warm_up(self, model: HostModel, request: Dict[str, Any]) -> Dict[str, Any]:
         """Run a fixed pattern twice, and refuse outputs of no use; return the outputs' widths and a run's ms."""
         import numpy
 

@@ -3,7 +3,7 @@
 import collections
 from typing import Any, Dict, List, Optional, Tuple
 
-from .backend import Model
+from .backend import HostModel
 from .gpu import Gpu
 from .messages import Poisoned, Refusal
 
@@ -63,7 +63,7 @@ class ByName:
         return bool(placed and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
 
 
-class TensorRTModel(Model):
+class TensorRTModel(HostModel):
     """One engine: its context, its memory on the GPU, and page-locked memory for its answers."""
 
     def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:
@@ -86,8 +86,8 @@ class TensorRTModel(Model):
         """Take over the input's name, type and batch; raises Refusal if it is not the input that the model has."""
         inputs = [tensor for tensor in self._calls.tensors if tensor.is_input]
         if len(inputs) != 1 or list(inputs[0].shape[1:]) != expected:
-            said, wanted = [tensor.shape for tensor in inputs], ["n", *expected]
-            raise Refusal("load-failed", f"its inputs are {said}, not one {wanted}: build it again")
+            shapes, required = [tensor.shape for tensor in inputs], ["n", *expected]
+            raise Refusal("load-failed", f"its inputs are {shapes}, not one {required}: build it again")
         self._input, self._shape = inputs[0].name, inputs[0].shape
         self._input_dtype = _numpy_name(trt, inputs[0])
         self._least = self.max_batch = self._shape[0]
@@ -149,8 +149,8 @@ class TensorRTModel(Model):
             raise Poisoned(f"the GPU failed while it ran: {error}") from None
         if not taken:
             raise Refusal("infer-failed", f"TensorRT does not run it: {self._log.why()}")
-        found = {name: answer[:count].astype("float32", copy=False) for name, (answer, _) in self._answers.items()}
-        return found["logits"], found.get("embedding"), device_ms
+        outputs = {name: answer[:count].astype("float32", copy=False) for name, (answer, _) in self._answers.items()}
+        return outputs["logits"], outputs.get("embedding"), device_ms
 
     def close(self) -> None:
         if self._context is not None:
@@ -164,7 +164,7 @@ class TensorRTModel(Model):
 
 def _numpy_name(trt: Any, tensor: Any) -> str:
     # trt.nptype would say it, but up to 8.5 it stumbles over a numpy from 1.24 on.
-    for known, name in ((trt.float32, "float32"), (trt.float16, "float16")):
-        if tensor.dtype == known:
+    for kind, name in ((trt.float32, "float32"), (trt.float16, "float16")):
+        if tensor.dtype == kind:
             return name
     raise Refusal("load-failed", f"its {tensor.name} is {tensor.dtype}, neither float32 nor float16: export it again")

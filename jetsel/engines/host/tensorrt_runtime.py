@@ -5,7 +5,7 @@ import importlib
 import warnings
 from typing import Any, Dict, Optional
 
-from .backend import Model, Runtime
+from .backend import HostModel, Runtime
 from .building import EngineBuild
 from .gpu import Gpu
 from .messages import Poisoned, Refusal, first_line, one_line, say
@@ -78,7 +78,7 @@ class TensorRTRuntime(Runtime):
         available, total = self._gpu.memory()
         return None if available is None or total is None else total - available
 
-    def open(self, request: Dict[str, Any], content: bytes) -> Model:
+    def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
         self._log.clear()
         cuda = self._gpu.cuda
         try:

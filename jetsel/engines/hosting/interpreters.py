@@ -31,11 +31,11 @@ def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
     if backend == "onnxruntime":
         return sys.executable
     try:
-        found = re.match(r"# R(\d+)", release.read_text())
+        release_number = re.match(r"# R(\d+)", release.read_text())
     except (OSError, UnicodeDecodeError):
-        found = None
-    named = board / JETPACKS.get(int(found[1]) if found else 0, "python3")
-    return str(named if named.exists() else board / "python3")
+        release_number = None
+    path = board / JETPACKS.get(int(release_number[1]) if release_number else 0, "python3")
+    return str(path if path.exists() else board / "python3")
 
 
 def environment(base: Mapping[str, str] | None = None, machine: str | None = None) -> dict[str, str]:
@@ -56,17 +56,17 @@ def environment(base: Mapping[str, str] | None = None, machine: str | None = Non
     return ours | dict(os.environ if base is None else base)
 
 
-def repair(interpreter: str, said: str) -> str:
+def repair(interpreter: str, fault: str) -> str:
     """Return what brings the modules that a host says it lacks, as in "Python 3.6.9 does not import pycuda (why)"."""
-    missing = [name for name in _MODULES if f" {name} (" in said]
-    pins = LAST_FOR_36 if "Python 3.6." in said else {}
+    missing = [name for name in _MODULES if f" {name} (" in fault]
+    pins = LAST_FOR_36 if "Python 3.6." in fault else {}
     commands = [TENSORRT] if "tensorrt" in missing else []
-    wanted = [pins.get(name, name) for name in missing if name != "tensorrt"]
-    if wanted:
+    requirements = [pins.get(name, name) for name in missing if name != "tensorrt"]
+    if requirements:
         # pycuda is compiled when it is installed, and looks for CUDA's compiler on the path, which sudo replaces.
         cuda = "env PATH=/usr/local/cuda/bin:$PATH " if "pycuda" in missing else ""
         commands.append(
-            f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(wanted)} (for all users: the "
+            f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(requirements)} (for all users: the "
             "engine host does not see what pip installs with --user; if pip refuses, make a virtual environment with "
             "--system-site-packages and name its python in [host] interpreter)"
         )

@@ -166,8 +166,8 @@ class HostProcess:
                     start_new_session=True,
                 )
             except OSError as error:
-                said = f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
-                raise EngineFailedError(said) from None
+                message = f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
+                raise EngineFailedError(message) from None
             theirs.close()
             undo.pop_all()
         try:
@@ -205,8 +205,8 @@ class HostProcess:
             return "killed, but the kernel has not ended it yet"
         if status >= 0:
             return f"exit status {status}"
-        known = {item.value: item.name for item in signal.Signals}
-        return f"ended by {known.get(-status, f'signal {-status}')}"
+        signal_names = {item.value: item.name for item in signal.Signals}
+        return f"ended by {signal_names.get(-status, f'signal {-status}')}"
 
     def _hello(self, start: HostStart, stopped: Stopped | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
@@ -218,9 +218,9 @@ class HostProcess:
                 f"{where} did not start up: {error} ({self.kill(0.2)}); see: jetsel doctor"
             ) from None
         if not reply["ok"]:
-            said = str(reply["message"])
-            repair = interpreters.repair(start.interpreter, said) if reply["code"] == "missing-modules" else None
-            raise EngineFailedError(f"{where} cannot serve: {said}; {repair or 'see: jetsel doctor'}")
+            message = str(reply["message"])
+            repair = interpreters.repair(start.interpreter, message) if reply["code"] == "missing-modules" else None
+            raise EngineFailedError(f"{where} cannot serve: {message}; {repair or 'see: jetsel doctor'}")
         if reply["protocol"] != PROTOCOL:
             raise EngineFailedError(
                 f"{where} speaks protocol {reply['protocol']}, not {PROTOCOL}: install jetsel again"

@@ -28,7 +28,7 @@ SMALLEST_BYTES = 1 << 16
 F_SEAL_SHRINK = 0x0002  # fcntl(2): so that a host that went mad cannot take mapped pages away
 
 
-class Region:
+class MemoryRegion:
     """A part of the memory that one run has for itself, as float32."""
 
     def __init__(self, descriptor: int, offset: int, size: int) -> None:
@@ -49,7 +49,7 @@ class Memory:
         self.fd = os.memfd_create("jetsel-engine-host", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, F_SEAL_SHRINK)
         self._lock = threading.Lock()
-        self._free: dict[int, list[Region]] = defaultdict(list)
+        self._free: dict[int, list[MemoryRegion]] = defaultdict(list)
         self.size = 0
         try:
             self.give_back(self.take(SMALLEST_BYTES))
@@ -57,7 +57,7 @@ class Memory:
             self.close()
             raise
 
-    def take(self, size: int) -> Region:
+    def take(self, size: int) -> MemoryRegion:
         """Return a region of at least `size` bytes; raises EngineDiedError once the memory is closed."""
         rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions fit again
         with self._lock:
@@ -68,9 +68,9 @@ class Memory:
             offset = self.size
             os.ftruncate(self.fd, offset + rounded)
             self.size = offset + rounded
-            return Region(self.fd, offset, rounded)
+            return MemoryRegion(self.fd, offset, rounded)
 
-    def give_back(self, region: Region) -> None:
+    def give_back(self, region: MemoryRegion) -> None:
         """Let the region be used again."""
         with self._lock:
             self._free[region.size].append(region)

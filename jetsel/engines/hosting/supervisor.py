@@ -216,8 +216,8 @@ class Supervisor:
             return
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
         names = [resident.name for resident in self._residents.all()]
-        told = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
-        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=told)
+        fields = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
+        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=fields)
         self._count_death(f"the engine host ended while {what}: {how}")
 
     def _count_death(self, reason: str) -> None:

@@ -134,5 +134,5 @@ class PageApi:
         return FileResponse(FILES[request.url.path], headers=HEADERS)
 
     async def _thumbnail(self, request: Request) -> Response:
-        found = self._thumbnails.get(request.path_params["id"])
-        return Response(status_code=204) if found is None else Response(found, media_type="image/jpeg")
+        thumbnail = self._thumbnails.get(request.path_params["id"])
+        return Response(status_code=204) if thumbnail is None else Response(thumbnail, media_type="image/jpeg")

@@ -35,8 +35,8 @@ def cpu(root: Path) -> Known[list[ClockReading]]:
         for name in sysfs.names(cpufreq)
         if name.startswith("policy")
     ]
-    found = [clock for clock in read if clock is not None]
-    return Known(found) if found else Known(None, "no cpufreq")
+    clocks = [clock for clock in read if clock is not None]
+    return Known(clocks) if clocks else Known(None, "no cpufreq")
 
 
 def gpu(root: Path) -> Known[list[ClockReading]]:
@@ -50,8 +50,8 @@ def gpu(root: Path) -> Known[list[ClockReading]]:
         )
         for folder in _gpus(root)
     ]
-    found = [clock for clock in read if clock is not None]
-    return Known(found) if found else Known(None, "no devfreq GPU")
+    clocks = [clock for clock in read if clock is not None]
+    return Known(clocks) if clocks else Known(None, "no devfreq GPU")
 
 
 def gpu_load(root: Path) -> Known[float]:

@@ -66,13 +66,13 @@ class Service:
     def last(self, wait_s: float = 0.0) -> ServiceReport | str:
         """Return what the service said last, or why nothing is known; wait for its first answer at most `wait_s`."""
         self._answered.wait(wait_s)
-        said = self._said
-        if said is None:
+        answer = self._said
+        if answer is None:
             return self._reason
-        age_s = time.monotonic() - said[0]
+        age_s = time.monotonic() - answer[0]
         if age_s > self._silent_s:
             return f"the service of jetson-stats has sent nothing for {age_s:.0f} s; see: systemctl status jtop"
-        return said[1]
+        return answer[1]
 
     def close(self) -> None:
         """Let go of the service; its thread ends with the next answer."""
@@ -89,8 +89,8 @@ class Service:
                 self._listen(module)
                 self._failed("the service of jetson-stats stopped answering; see: systemctl status jtop")
             except (module.JtopException, *_BROKEN, *_MISSHAPEN) as error:
-                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                self._failed(f"jetson-stats {module.__version__}: {said}; see: systemctl status jtop")
+                fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                self._failed(f"jetson-stats {module.__version__}: {fault}; see: systemctl status jtop")
             self._closed.wait(self._retry_s)
 
     def _listen(self, module: Any) -> None:
@@ -141,15 +141,15 @@ class Machine:
         the names stay when jetson-stats comes or goes; it fills the gaps. On the GPU's load it comes first, and
         JetPack it alone knows.
         """
-        seen = NOT_ASKED if self._service is None else self._service.last(wait_s)
-        said = None if isinstance(seen, str) else seen
+        reply = NOT_ASKED if self._service is None else self._service.last(wait_s)
+        answer = None if isinstance(reply, str) else reply
         cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
-        load = None if said is None else said.gpu_load
+        load = None if answer is None else answer.gpu_load
         return BoardFacts(
-            board=_filled(board(self._sysfs), said.board if said else None),
-            l4t=_filled(l4t(self._root), said.l4t if said else None),
-            jetpack=_filled(Fact(None, BY_JTOP), said.jetpack if said else None),
-            power_mode=_filled(power_mode(self._root), said.power_mode if said else None),
+            board=_filled(board(self._sysfs), answer.board if answer else None),
+            l4t=_filled(l4t(self._root), answer.l4t if answer else None),
+            jetpack=_filled(Fact(None, BY_JTOP), answer.jetpack if answer else None),
+            power_mode=_filled(power_mode(self._root), answer.power_mode if answer else None),
             jetson_clocks=clocks.pinned(cpu, gpu),
             cores=clocks.cores(self._sysfs),
             cpu_clocks=cpu,
@@ -159,7 +159,7 @@ class Machine:
             slowed=throttling.slowed(self._sysfs),
             alarms=throttling.alarms(self._sysfs),
             battery_percent=battery_percent(self._sysfs),
-            jtop=Fact(None, seen) if isinstance(seen, str) else Fact(seen.version),
+            jtop=Fact(None, reply) if isinstance(reply, str) else Fact(reply.version),
         )
 
     def close(self) -> None:
@@ -174,8 +174,8 @@ def look(power: PowerSettings) -> BoardFacts:
         return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
 
 
-def _filled(read: Fact, said: str | None) -> Fact:
-    return Fact(said) if read.value is None and said else read
+def _filled(read: Fact, fault: str | None) -> Fact:
+    return Fact(fault) if read.value is None and fault else read
 
 
 _RELEASE = re.compile(r"# R(\d+) \(release\), REVISION: ([\d.]+)")
@@ -188,22 +188,24 @@ def board(sysfs: Path) -> Fact:
     tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
     if tree:
         return Fact(tree)
-    known = [name for file in ("sys_vendor", "product_name") if (name := text(sysfs / "class/dmi/id" / file))]
+    names = [name for file in ("sys_vendor", "product_name") if (name := text(sysfs / "class/dmi/id" / file))]
     cpuinfo = text(root / "proc/cpuinfo")
     processor = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     cores = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
     if processor:
-        known.append(f"{processor[1].strip()}, {cores} cores")
-    return Fact(" ".join(known)) if known else Fact(None, "no device tree, DMI or processor name")
+        names.append(f"{processor[1].strip()}, {cores} cores")
+    return Fact(" ".join(names)) if names else Fact(None, "no device tree, DMI or processor name")
 
 
 def l4t(root: Path) -> Fact:
     """Read NVIDIA's release file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1. root: what etc and var lie in."""
-    said = text(root / "etc/nv_tegra_release")
-    found = _RELEASE.match(said)
-    if found:
-        return Fact(f"{found[1]}.{found[2]}")
-    return Fact(None, f"{said[:80]!r} names no release" if said else "no Linux for Tegra: no /etc/nv_tegra_release")
+    release = text(root / "etc/nv_tegra_release")
+    match = _RELEASE.match(release)
+    if match:
+        return Fact(f"{match[1]}.{match[2]}")
+    return Fact(
+        None, f"{release[:80]!r} names no release" if release else "no Linux for Tegra: no /etc/nv_tegra_release"
+    )
 
 
 def power_mode(root: Path) -> Fact:
@@ -212,8 +214,8 @@ def power_mode(root: Path) -> Fact:
     if status is None:
         return Fact(None, "no nvpmodel status")
     number = int(status[1])
-    named = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", text(root / "etc/nvpmodel.conf"))
-    return Fact(f"{number} {named[1]}" if named else str(number))
+    match = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", text(root / "etc/nvpmodel.conf"))
+    return Fact(f"{number} {match[1]}" if match else str(number))
 
 
 def battery_percent(root: Path) -> float | None:
@@ -224,8 +226,8 @@ def battery_percent(root: Path) -> float | None:
     """
     folder = root / "class/power_supply"
     read = [sysfs.number(folder / name / "capacity") for name in sysfs.names(folder) if _feeds_the_board(folder / name)]
-    known = [percent for percent in read if percent is not None]
-    return fmean(known) if known else None
+    percents = [percent for percent in read if percent is not None]
+    return fmean(percents) if percents else None
 
 
 def _feeds_the_board(supply: Path) -> bool:

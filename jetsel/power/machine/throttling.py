@@ -53,7 +53,7 @@ def slowed(root: Path) -> list[str]:
 
 def hot(root: Path) -> list[str]:
     """Name the zones that have reached a trip point, each with the highest that it has reached."""
-    return [told for zone in _folders(root, "thermal_zone") if (told := _tripped(zone)) is not None]
+    return [reason for zone in _folders(root, "thermal_zone") if (reason := _tripped(zone)) is not None]
 
 
 def _cooled(root: Path) -> list[str]:

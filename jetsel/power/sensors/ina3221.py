@@ -35,18 +35,18 @@ class _Channel(NamedTuple):
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rails of every INA3221 under a root of sysfs; `labels` names the channels that have no label."""
-    named = [
+    by_label = [
         (labels.get(channel.key, channel.label), channel)
         for chip in chips(root, "ina3221")
         for channel in _channels(chip)
     ]
     rails, dropped = opened(
         (name, partial(_rail, name, channel))
-        for name, channel in named
+        for name, channel in by_label
         if sysfs.is_name(name) and name != NOT_CONNECTED
     )
     nameless = [
-        DroppedRail(channel.key, _nameless(name, channel.key)) for name, channel in named if not sysfs.is_name(name)
+        DroppedRail(channel.key, _nameless(name, channel.key)) for name, channel in by_label if not sysfs.is_name(name)
     ]
     return Detected(rails, (*dropped, *nameless))
 

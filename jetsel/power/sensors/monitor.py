@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jetsel.power import sysfs
-from jetsel.power.sensors.rail import Detected, Measured, RailError, opened
+from jetsel.power.sensors.rail import Detected, RailError, RailReading, opened
 from jetsel.power.sysfs import Number
 
 
@@ -80,15 +80,15 @@ class SupplyRail:
             return self._power.read() * self._step_uw
         return self._volts.read() * self._amps.read()
 
-    def measure(self) -> Measured:
+    def measure(self) -> RailReading:
         """Return power, voltage and current, these two None if only power is known; raises RailError."""
         if self._power is None:
             volts, amps = self._volts.read(), self._amps.read()
-            return Measured(volts * amps / 1e6, volts / 1e3, amps / 1e3)
+            return RailReading(volts * amps / 1e6, volts / 1e3, amps / 1e3)
         watts = self.read_uw() / 1e6
         if not (self._volts.path.exists() and self._amps.path.exists()):
-            return Measured(watts, None, None)
-        return Measured(watts, self._volts.read() / 1e3, self._amps.read() / 1e3)
+            return RailReading(watts, None, None)
+        return RailReading(watts, self._volts.read() / 1e3, self._amps.read() / 1e3)
 
     def close(self) -> None:
         """Close its files."""
@@ -110,8 +110,8 @@ UNLABELLED = "VIN"
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rail of every INA238 under a root of sysfs; `labels` may name each by its device and channel."""
-    found = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
-    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in found))
+    chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
+    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
 
 
 def _rail(name: str, chip: Chip) -> SupplyRail:

@@ -13,7 +13,7 @@ class RailError(Exception):
     """A rail cannot be read now; the text is the reason, in words for people. Islands keep it to themselves."""
 
 
-class Measured(NamedTuple):
+class RailReading(NamedTuple):
     """One reading in full. volts and amps: None if the sensor has none."""
 
     watts: float
@@ -38,7 +38,7 @@ class Rail(Protocol):
     def read_uw(self) -> int:
         """Return the power in microwatts by the fewest system calls there are; raises RailError."""
 
-    def measure(self) -> Measured:
+    def measure(self) -> RailReading:
         """Return power, voltage and current; raises RailError."""
 
     def close(self) -> None:
@@ -59,11 +59,11 @@ class Detected:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(wanted: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
+def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
     """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
     rails: list[Rail] = []
     dropped: list[DroppedRail] = []
-    for name, open_rail in wanted:
+    for name, open_rail in candidates:
         try:
             rails.append(open_rail())
         except RailError as error:  # noqa: PERF203  # a few rails, once

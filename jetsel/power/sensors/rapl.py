@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from jetsel.power import sysfs
-from jetsel.power.sensors.rail import Detected, Measured, RailError, opened
+from jetsel.power.sensors.rail import Detected, RailError, RailReading, opened
 from jetsel.power.sysfs import Number
 
 SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
@@ -79,14 +79,14 @@ class Domain:
         self._update()
         return self._counter.counted_uj
 
-    def measure(self) -> Measured:
+    def measure(self) -> RailReading:
         """Return the mean power over the next 20 ms, or until the counter has moved; raises RailError."""
         self._update()
         end_s = time.monotonic() + PATIENCE_S
         time.sleep(SPAN_S)
         while not self._update() and time.monotonic() < end_s:
             time.sleep(SPAN_S)
-        return Measured(self.read_uw() / 1e6, None, None)
+        return RailReading(self.read_uw() / 1e6, None, None)
 
     def close(self) -> None:
         """Close its file."""

@@ -69,7 +69,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ParentComparison:
     """The new model beside its parent. images: that compared them; the shares are None without.
 
     right, parent_right: shares of right answers, None if the classes are not known. agreement: share of equal answers.
@@ -116,7 +116,7 @@ def check_images(method: str, count: int) -> None:
         )
 
 
-def make(order: Order, target: Path, tell: Tell) -> tuple[Model, Comparison]:
+def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentComparison]:
     """Make the model, compare it with its parent, and put it into the folder `target`; see the checks above.
 
     Raises CalibrationError, ManifestError or EngineFailedError, and then nothing was added.
@@ -133,7 +133,9 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, Comparison]:
         weights = Weights(order.name, file, sha256, theirs.height_px, theirs.width_px, theirs.classes, theirs.head)
         tried, before = (try_run(one.backbone, order.threads) for one in (weights, theirs))
         found = _compared(order, held, weights, theirs, tell)
-        comparison = Comparison(*found, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size)
+        comparison = ParentComparison(
+            *found, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size
+        )
         seen = replace(tried, latency_ms=said.cost_ms * tried.latency_ms / before.latency_ms)
         count = parameters(model_in(content, order.name)) if order.method in TRAINED else said.parameters
         labels = order.family.labels.sha256

@@ -76,7 +76,7 @@ def last_layer(net: nn.Module) -> nn.Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedNetwork:
     """A network's file, and how it was trained."""
 
     content: bytes
@@ -111,7 +111,7 @@ CHANGES: Mapping[str, Change] = {"prune": pruned, "factorise": factorised}
 
 def trained(
     parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
-) -> Trained:
+) -> TrainedNetwork:
     """Return what a method makes of `parent`, a graph of one size; folder: where the steps that are done are kept.
 
     Raises CalibrationError if the network does not take to it.
@@ -125,7 +125,7 @@ def trained(
 
 def _trained(
     parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
-) -> Trained:
+) -> TrainedNetwork:
     kept = folder / f"{method}-{100 * share:.0f}"
     start, checkpoint, target = (kept.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
     if not start.exists():
@@ -135,7 +135,7 @@ def _trained(
     done = distil(net, lesson, checkpoint, tell)
     write(net, lesson, target)
     left = operations(_read(target, lesson)) / operations(parent)
-    return Trained(target.read_bytes(), _words(method, left, lesson, done))
+    return TrainedNetwork(target.read_bytes(), _words(method, left, lesson, done))
 
 
 def _check_saved(left: float, method: str, share: float) -> None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.base.config import Config, Models, Power, Server
+from jetsel.base.config import Config, Models, Power, ServerSettings
 from jetsel.base.errors import InternalError
 from jetsel.base.notify import Notifier
 from jetsel.daemon.dispatcher import Dispatcher
@@ -75,7 +75,7 @@ def rig() -> Rig:
     put_family(folder / "cats", "cats", "cat-s", "cat-l")
     calibrate(folder / "cats", "cats")
     config = Config(
-        server=Server(workers=1, max_image_mb=0.004, max_image_megapixels=1.0, peers_mb=1.0),
+        server=ServerSettings(workers=1, max_image_mb=0.004, max_image_megapixels=1.0, peers_mb=1.0),
         models=Models(starter=False, paths=[str(folder / "cats")]),
         power=Power(sensor="none"),
     )

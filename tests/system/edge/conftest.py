@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jetsel.edge.messages import EdgeStart, Remote
-from jetsel.edge.runner import Edge
+from jetsel.edge.runner import EdgeClient
 from jetsel.zoo import STARTER, scan
 from tests.processes import ended
 from tests.system.daemons import drawn, encoded
@@ -13,14 +13,14 @@ from tests.system.daemons import drawn, encoded
 PICTURES = [encoded(drawn(seed)) for seed in range(6)]
 (FAMILY,) = scan([STARTER]).families.values()
 WNIDS = list(FAMILY.labels.wnids)
-Open = Callable[..., Edge]
+Open = Callable[..., EdgeClient]
 
 
 @pytest.fixture
 def open_edge() -> Iterator[Open]:
-    def begin(*urls: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> Edge:
+    def begin(*urls: str, name: str = "starter.l", token: str | None = None, refresh_s: float = 20.0) -> EdgeClient:
         remote = Remote(name, "encoded", "ranked", None, None, WNIDS, None, PICTURES[0], PICTURES[1])
-        return Edge(EdgeStart(list(urls), token, {"l": remote}, refresh_s))
+        return EdgeClient(EdgeStart(list(urls), token, {"l": remote}, refresh_s))
 
-    with ended(begin, Edge.close) as begun:
+    with ended(begin, EdgeClient.close) as begun:
         yield begun

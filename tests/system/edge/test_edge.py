@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
-from jetsel.edge.runner import Edge, EdgeAnswer, Photograph
+from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
 from tests.system.edge.conftest import PICTURES, WNIDS, Open
@@ -19,9 +19,9 @@ from tests.system.gateway.gateways import opened
 from tests.waiting import until
 
 
-def ask(edge: Edge, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> EdgeAnswer | JetselError:
+def ask(edge: EdgeClient, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> EdgeAnswer | JetselError:
     came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
-    edge.ask("l", Photograph(picture), patience_ms, came.put)
+    edge.ask("l", EdgePayload(picture), patience_ms, came.put)
     return came.get(timeout=120)
 
 
@@ -33,7 +33,7 @@ def test_its_process_is_replaced_and_what_was_under_way_is_told(shared_daemon: D
         gateway.process.send_signal(signal.SIGSTOP)
         came: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for _ in range(40):
-            edge.ask("l", Photograph(PICTURES[0]), None, came.put)
+            edge.ask("l", EdgePayload(PICTURES[0]), None, came.put)
         assert [type(came.get(timeout=60)) for _ in range(8)] == [BusyError] * 8, "32 are under way"
         edge.process.kill()
         assert {type(came.get(timeout=60)) for _ in range(32)} == {EngineDiedError}

@@ -12,7 +12,7 @@ import pytest
 import jetsel
 from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.cli.status_text import edge_lines
-from jetsel.edge.runner import EdgeAnswer, Photograph
+from jetsel.edge.runner import EdgeAnswer, EdgePayload
 from jetsel.gateway.metrics import metrics
 from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Daemon, Start
@@ -133,7 +133,7 @@ def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     used.process.send_signal(signal.SIGSTOP)
     came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
     for _ in range(12):  # more than there are connections
-        edge.ask("l", Photograph(PICTURES[0]), None, came.put)
+        edge.ask("l", EdgePayload(PICTURES[0]), None, came.put)
     if is_killed:
         kill(used)
     answers = [came.get(timeout=60) for _ in range(12)]

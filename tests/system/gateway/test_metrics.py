@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import jetsel
-from jetsel.artefact.calibration import Expected
+from jetsel.artefact.calibration import ExpectedStatistics
 from tests.system.daemons import Connect, Start, drawn, encoded, serving
 from tests.system.gateway.conftest import Open
 from tests.system.gateway.gateways import Gateway, opened
@@ -85,7 +85,7 @@ OF_FEWEST = 200  # the requests that a share in doubt is read from
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("promising")
-    family = family_with_promises(folder / "cats", expected=Expected({}, {}))
+    family = family_with_promises(folder / "cats", expected=ExpectedStatistics({}, {}))
     with serving(folder, family) as daemon, opened(daemon.endpoint) as gateway:
         yield gateway
 
@@ -127,7 +127,7 @@ def test_it_is_a_parameter_of_inference_and_of_its_reply(gateway: Gateway, jpeg:
 def test_metrics_have_the_share_in_doubt(
     start: Start, connect: Connect, open_gateway: Open, jpeg: bytes, tmp_path: Path
 ) -> None:
-    daemon = start(family_with_promises(tmp_path / "cats", expected=Expected({}, {})))
+    daemon = start(family_with_promises(tmp_path / "cats", expected=ExpectedStatistics({}, {})))
     peer = connect(daemon)
     for number in range(OF_FEWEST):
         peer.classify(jpeg, wrong_at_most=ANSWERED if number % 4 else REFUSED, on_doubt="refuse")

@@ -8,7 +8,7 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jetsel.base.config import EXAMPLES, SECTIONS, Config, Models, Power, Server, calibrations_folder, parse
+from jetsel.base.config import EXAMPLES, SECTIONS, Config, Models, Power, ServerSettings, calibrations_folder, parse
 from jetsel.base.errors import ConfigError
 from jetsel.cli.configuration import as_toml
 
@@ -98,7 +98,7 @@ def test_any_text_is_a_configuration_or_is_refused_in_one_line(text: str) -> Non
 def test_what_is_printed_reads_back_whatever_its_names_hold() -> None:
     odd = ["a b", 'é"\n', "", "x.y"]
     config = Config(
-        server=Server(group=odd[1]),
+        server=ServerSettings(group=odd[1]),
         models=Models(paths=odd, backends=dict.fromkeys(odd, "tensorrt")),
         power=Power(labels=dict(zip(odd, odd, strict=True)), budget_w=0.1),
     )

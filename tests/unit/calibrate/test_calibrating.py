@@ -9,7 +9,7 @@ import pytest
 from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import Identity
+from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record import Energies, LoadedRecording, Times
@@ -25,7 +25,7 @@ NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
 CLASSES = 7
-IDENTITY = Identity("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
+IDENTITY = BoundIdentities("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
 ORDER = InstallRequest(names=tuple(f"class {number}" for number in range(CLASSES)))
 FEATURES_MS = 0.01  # each
 LEFT_OUT = [("1.jpg", "unreadable: empty"), ("2.jpg", "unreadable: cut off")]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from jetsel import __version__
-from jetsel.base.config import Config, Models, Power, Server
+from jetsel.base.config import Config, Models, Power, ServerSettings
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_fails_and_the_defaults_stand_in(tmp_path: Pa
 def test_the_socket_a_daemon_of_another_version_and_its_models_that_do_not_run_are_told(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Peer(path, daemon_like) as peer:
-        told = found(daemon, server=Server(endpoint=peer.endpoint))
+        told = found(daemon, server=ServerSettings(endpoint=peer.endpoint))
         assert told["socket"].said.startswith(f"{path}: owner {path.owner()}, group {path.group()}, mode ")
     states = {name: finding.state for name, finding in told.items()}
     assert states == {"socket": "ok", "answers": "ok", "version": "warning", "big": "failed"}

@@ -21,7 +21,7 @@ from jetsel.zoo.adding import ModelDescription, add_head
 from jetsel.zoo.labels import labels_file, labels_text
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import NewFamily, take_out
-from jetsel.zoo.pretrained import SPEC, Rung, RungPair, drawn
+from jetsel.zoo.pretrained import SPEC, PretrainedModel, RungPair, drawn
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter
 from tests.unit.cli.model_commands import run
@@ -165,7 +165,7 @@ def _pair(tmp_path: Path, labels: Path, slower: str) -> RungPair:
     return RungPair(*(_rung(tmp_path, labels, name, 2000 if name == slower else 1) for name in ("small", "small-int8")))
 
 
-def _rung(folder: Path, labels: Path, name: str, copies: int) -> Rung:
+def _rung(folder: Path, labels: Path, name: str, copies: int) -> PretrainedModel:
     """One as `efficientnet-lite` has them, with a network of one matrix."""
     onnx = folder / f"{name}.onnx"
     matrix = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]], np.float32)
@@ -184,4 +184,4 @@ def _rung(folder: Path, labels: Path, name: str, copies: int) -> Rung:
         recipe=f"means of {name}",
         origin="means",
     )
-    return Rung(onnx, wanted, 16, drawn(16).mean(axis=(2, 3)) @ matrix)
+    return PretrainedModel(onnx, wanted, 16, drawn(16).mean(axis=(2, 3)) @ matrix)

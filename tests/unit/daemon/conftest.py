@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.port import Port
 from tests.processes import ended
@@ -14,9 +14,9 @@ from tests.unit.daemon.ports import LIMIT_S, Connect
 
 
 @pytest.fixture
-def limits() -> Server:
+def limits() -> ServerSettings:
     """A test's parameter of this name takes its place."""
-    return Server()
+    return ServerSettings()
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def port(path: Path, limits: Server) -> Iterator[Port]:
+def port(path: Path, limits: ServerSettings) -> Iterator[Port]:
     listener = Listener(path, None)
     opened = Port(listener, 1_000_000, limits)
     yield opened

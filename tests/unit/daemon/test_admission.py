@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.admission import FORGET_S, Admission, Load, Work
 from jetsel.daemon.pace import ALERT_S, PointsUsed, allowed_ms
@@ -13,7 +13,7 @@ from tests.unit.runtime.driving import Clock
 
 
 def admission(workers: int = 2, **limits: float) -> Admission:
-    return Admission(Server(**limits), workers)  # type: ignore[arg-type]
+    return Admission(ServerSettings(**limits), workers)  # type: ignore[arg-type]
 
 
 def took(models_ms: float = 1.0, of_limit: float | None = None) -> Work:
@@ -89,7 +89,7 @@ def test_a_target_is_kept_by_refusals_where_even_the_cheapest_would_come_late() 
 
 def test_what_a_worker_does_beside_the_models_is_what_passes_between_answers_while_it_always_has_work() -> None:
     now = Clock()
-    found = Admission(Server(queue_requests=200), 1, now)
+    found = Admission(ServerSettings(queue_requests=200), 1, now)
     for _ in range(200):
         found.admit(load(0), None, 0.0)
     for _ in range(199):
@@ -132,7 +132,7 @@ def late_answers(found: Admission, now: Clock) -> None:
 @pytest.mark.parametrize("waits_s", [0.0, 86_400.0])
 def test_a_free_worker_takes_a_request_whose_inference_fits_whatever_earlier_answers_took(waits_s: float) -> None:
     now = Clock()
-    found = Admission(Server(), 2, now)
+    found = Admission(ServerSettings(), 2, now)
     late_answers(found, now)
     now.now_s += waits_s
     with pytest.raises(BusyError, match=r"100 ms \(expected: inference 100\.1 ms\)"):
@@ -144,7 +144,7 @@ def test_a_free_worker_takes_a_request_whose_inference_fits_whatever_earlier_ans
 
 def test_the_margin_is_forgotten_while_no_answer_has_a_limit_and_the_refusal_says_what_it_is() -> None:
     now = Clock()
-    found = Admission(Server(), 2, now)
+    found = Admission(ServerSettings(), 2, now)
     late_answers(found, now)
     for _ in range(2):
         found.admit(load(0), None, 0.0)  # without a limit: both workers are never free

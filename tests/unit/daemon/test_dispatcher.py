@@ -22,11 +22,11 @@ from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
 from jetsel.daemon.answer import unexpected
 from jetsel.daemon.dispatcher import Dispatcher
-from jetsel.daemon.identity import Identity
+from jetsel.daemon.identity import UserIdentity
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message, Port, Route
 from jetsel.daemon.snapshot import load, read_snapshot
-from jetsel.daemon.zmtp import Connection
+from jetsel.daemon.zmtp import ZmtpConnection
 from jetsel.engines import Backends
 from jetsel.wire import PROTOCOL_VERSION
 from tests.unit.daemon.families import put_family
@@ -85,11 +85,11 @@ def test_a_photograph_is_freed_with_its_reply_and_no_garbage_collection(
     monkeypatch.setattr(job_module, "image", SimpleNamespace(**{**vars(image), "decode": decode}))
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        route = Route(Connection(ours, Identity(0, 0), 1_000_000))
+        route = Route(ZmtpConnection(ours, UserIdentity(0, 0), 1_000_000))
         frames = [memoryview(frame) for frame in photograph("t", **fields)]
         gc.disable()
         try:
-            (job,) = dispatcher.pipeline.take_in(Message(route, frames, Identity(0, 0)))
+            (job,) = dispatcher.pipeline.take_in(Message(route, frames, UserIdentity(0, 0)))
             dispatcher.pipeline.carry(job)
             assert theirs.recv(1), "it is answered"
             del job

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import entropy
 
 from jetsel import image, wire
-from jetsel.artefact.calibration import Bins, Confidence, Expected, bins_of
+from jetsel.artefact.calibration import Bins, Confidence, ExpectedStatistics, bins_of
 from jetsel.daemon.drift import FEWEST, KEPT, Drift, stability_index
 from jetsel.features import NAMES, SIZE, WORKING_PX, extract
 from jetsel.wire import Answer, Ran
@@ -29,9 +29,9 @@ def pictures(seed: int, count: int, gain: float = 1.0) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> Expected:
+def expected() -> ExpectedStatistics:
     features = np.stack([extract(image.decode(data, LIMITS, 64).bgr) for data in pictures(1, 600)])
-    return Expected(
+    return ExpectedStatistics(
         dict(zip(NAMES, map(bins_of, features.T), strict=True)),
         {"xs": Confidence(0.7, 0.2), "xl": Confidence(0.6, 0.2)},
     )
@@ -46,7 +46,9 @@ def said(confidence: float, model: str = "xs") -> Answer:
     return msgspec.structs.replace(ANSWER, ran=[Ran(model, "first", confidence, 1.0, 1)])
 
 
-def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_are_alike(expected: Expected) -> None:
+def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_are_alike(
+    expected: ExpectedStatistics,
+) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     shown(drift, pictures(2, FEWEST - 1))
     early = drift.status()
@@ -58,7 +60,7 @@ def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_
     assert set(found.indices) == set(NAMES)
 
 
-def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: Expected) -> None:
+def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: ExpectedStatistics) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     shown(drift, pictures(2, KEPT))
     shown(drift, pictures(4, KEPT, gain=0.4))
@@ -70,7 +72,9 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert found.hint.endswith("recalibrate on recent images: jetsel calibrate IMAGES")
 
 
-def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_one(expected: Expected) -> None:
+def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_one(
+    expected: ExpectedStatistics,
+) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     large = [cv2.resize(cv2.imdecode(np.frombuffer(one, np.uint8), 1), (320, 240)) for one in pictures(2, KEPT)]
     shown(drift, [cv2.imencode(".png", one)[1].tobytes() for one in large])
@@ -78,14 +82,14 @@ def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_o
     assert min(indices[name] for name in SIZE) > 5
 
 
-def test_every_so_manyth_answer_is_looked_at(expected: Expected) -> None:
+def test_every_so_manyth_answer_is_looked_at(expected: ExpectedStatistics) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     assert [drift.answered("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
     assert not any(drift.answered("cascade", said(0.7), 0) for _ in range(10))
 
 
 def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_it_is_more_than_chance(
-    expected: Expected,
+    expected: ExpectedStatistics,
 ) -> None:
     drift = Drift(expected, "cascade", WORKING_PX)
     for _ in range(FEWEST):

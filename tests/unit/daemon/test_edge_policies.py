@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.base.config import Edge, EdgeModel
+from jetsel.base.config import EdgeModel, EdgeSettings
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.front import points_here
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from tests.unit.daemon.families import calibration_of, put_family
 from tests.unit.policies.animals import multiplexer
 
-EDGE = Edge(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
+EDGE = EdgeSettings(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
 THERE = ["edge:l", "edge:m"]
 ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 0.85, "cascade": 0.8}
 

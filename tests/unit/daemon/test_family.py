@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jetsel.base.config import Config, Policy
+from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
 from jetsel.daemon.deciding import policy_for, why
 from jetsel.daemon.family import ServedFamily, serve_family
@@ -54,7 +54,7 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
 
 def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
     calibrate(folder, "cats")
-    family = served(folder, policy=Policy(default="chain", on_doubt="refuse", fallback="m"))
+    family = served(folder, policy=PolicySettings(default="chain", on_doubt="refuse", fallback="m"))
     assert family.default_policy == "chain"
     assert family.because == "it is set in the configuration"
     assert (family.fallback, family.on_doubt) == ("m", "refuse")
@@ -74,7 +74,7 @@ FIGURES = {
 @pytest.fixture
 def adaptive(folder: Path) -> ServedFamily:
     calibrate(folder, "cats", figures=FIGURES)
-    return served(folder, policy=Policy(latency_target_ms=100.0))
+    return served(folder, policy=PolicySettings(latency_target_ms=100.0))
 
 
 def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
@@ -90,7 +90,7 @@ def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFami
 
 def test_a_default_below_the_least_accuracy_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     calibrate(folder, "cats", figures=FIGURES)
-    served(folder, policy=Policy(latency_target_ms=100.0, least_accuracy=0.99))
+    served(folder, policy=PolicySettings(latency_target_ms=100.0, least_accuracy=0.99))
     assert "least_accuracy is 0.99" in caplog.text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import ConfigError
 from jetsel.daemon import listener
 from jetsel.daemon.listener import LONGEST_PATH, RUNTIME, Listener, listen, make_private_folder
@@ -47,9 +47,9 @@ def test_it_listens_with_its_mode_until_it_is_closed(path: Path) -> None:
 def test_it_listens_where_clients_look_unless_the_configuration_names_another_place(tmp_path: Path) -> None:
     variable = {"JETSEL_ENDPOINT": f"ipc://{tmp_path}/variable.sock", RUNTIME: str(tmp_path)}
     for server, environment, expected in (
-        (Server(), variable, "variable.sock"),
-        (Server(f"ipc://{tmp_path}/own.sock"), variable, "own.sock"),
-        (Server(), {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}, "jetsel.sock"),
+        (ServerSettings(), variable, "variable.sock"),
+        (ServerSettings(f"ipc://{tmp_path}/own.sock"), variable, "own.sock"),
+        (ServerSettings(), {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}, "jetsel.sock"),
     ):
         found = listen(server, environment)
         os.close(found.fd)
@@ -193,8 +193,8 @@ def hand_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandOver]:
         yield give
 
 
-def at(endpoint: Path | None) -> Server:
-    return Server(endpoint=f"ipc://{endpoint}" if endpoint else None)
+def at(endpoint: Path | None) -> ServerSettings:
+    return ServerSettings(endpoint=f"ipc://{endpoint}" if endpoint else None)
 
 
 def refused_to_listen(environment: dict[str, str], endpoint: Path | None = None) -> str:

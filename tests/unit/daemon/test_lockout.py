@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.base.errors import JetselError
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.pace import allowed_ms
@@ -48,7 +48,7 @@ class Daemon:
         for name, queue in queues.items():
             queue.prior_ms = (MODELS_MS[name], 0.1) if is_calibrated else None
         self.driver = Driver(queues, now=self.clock)
-        self.admission = Admission(Server(), WORKERS, self.clock)
+        self.admission = Admission(ServerSettings(), WORKERS, self.clock)
         self.waiting: deque[tuple[Single | None, float | None, float]] = deque()
 
     def let_in(self, named: Single | None = None, deadline_ms: float | None = None) -> bool:

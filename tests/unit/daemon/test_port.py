@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zmq
 
-from jetsel.base.config import Server
+from jetsel.base.config import ServerSettings
 from jetsel.daemon import port as port_module
-from jetsel.daemon.identity import Identity
+from jetsel.daemon.identity import UserIdentity
 from jetsel.daemon.port import MOST_ENVELOPE_BYTES, Message, Port, Route
 from tests.system.raw import frame, greeting, hung_up, reach, ready
 from tests.unit.daemon.ports import LIMIT_S, LONG_S, Connect, received, served
@@ -30,7 +30,7 @@ def test_a_peer_is_known_by_what_the_kernel_says_whatever_it_says_of_itself(port
     with served(port, messages.append), reach(port.endpoints[0]) as peer:
         peer.sendall(greeting() + ready(User_Id=b"0", Identity=b"uid 0") + b"\x00\x02{}")
         until(lambda: messages)
-    assert messages[0].sender == Identity(os.getuid(), os.getgid())
+    assert messages[0].sender == UserIdentity(os.getuid(), os.getgid())
     assert messages[0].sender.name == f"uid {os.getuid()}"
 
 
@@ -116,7 +116,7 @@ def test_a_peer_that_sends_without_a_pause_leaves_others_their_turn(port: Port) 
         assert len(routes) < 20_001, "before all of the other's"
 
 
-@pytest.mark.parametrize("limits", [Server(max_clients=64 + 5)])
+@pytest.mark.parametrize("limits", [ServerSettings(max_clients=64 + 5)])
 def test_no_more_clients_are_let_in_than_may_be_and_the_next_when_one_leaves(port: Port) -> None:
     before = descriptors()
     with served(port, lambda message: port.send(message.route, b"pong")), contextlib.ExitStack() as stack:
@@ -132,7 +132,7 @@ def test_no_more_clients_are_let_in_than_may_be_and_the_next_when_one_leaves(por
         assert last.recv(64, socket.MSG_WAITALL) == greeting()
 
 
-@pytest.mark.parametrize("limits", [Server(peers_mb=2, max_image_mb=1)])
+@pytest.mark.parametrize("limits", [ServerSettings(peers_mb=2, max_image_mb=1)])
 def test_where_unfinished_messages_fill_the_memory_whoever_holds_most_is_hung_up_on(port: Port) -> None:
     with served(port, lambda message: port.send(message.route, b"pong")), contextlib.ExitStack() as stack:
         peers = [stack.enter_context(reach(port.endpoints[0])) for _ in range(4)]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jetsel.artefact.calibration import Expected
+from jetsel.artefact.calibration import ExpectedStatistics
 from jetsel.artefact.promise import Missing, Promise, Promises
-from jetsel.base.config import Config, Policy
+from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
@@ -54,7 +54,7 @@ def wrapped(family: ServedFamily, **fields: Any) -> Any:
 
 
 def test_the_request_goes_before_the_family_and_that_before_the_configuration(tmp_path: Path) -> None:
-    config = Config(policy=Policy(wrong_at_most=0.005))
+    config = Config(policy=PolicySettings(wrong_at_most=0.005))
     family = served(tmp_path, config, wrong_at_most=0.05)
     assert isinstance(wrapped(family), WithPromise)
     assert not isinstance(wrapped(family, wrong_at_most=1.0), WithPromise), "1 asks for no promise"
@@ -112,18 +112,18 @@ def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none
 
 
 def test_many_more_doubts_than_calibrated_are_drift() -> None:
-    drift = Drift(Expected({}, {}), "cascade", 4096)
+    drift = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
     for number in range(FEWEST - 1):
-        drift.judged(0.8, is_in_doubt=number % 2 == 0)
+        drift.count_doubt(0.8, is_in_doubt=number % 2 == 0)
     assert drift.status().hint is None
     assert drift.status().refusals is not None
     assert drift.status().refusals.seen is None, "they are few"
-    drift.judged(0.8, is_in_doubt=False)
+    drift.count_doubt(0.8, is_in_doubt=False)
     status = drift.status()
     assert (status.refusals.seen, status.refusals.is_significant) == (0.5, True)
     assert (status.hint or "").startswith("50% of the requests are in doubt; 20% were expected: recalibrate")
-    steady = Drift(Expected({}, {}), "cascade", 4096)
+    steady = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
     draw = np.random.default_rng(0)
     for _ in range(500):
-        steady.judged(0.8, is_in_doubt=bool(draw.random() < 0.2))
+        steady.count_doubt(0.8, is_in_doubt=bool(draw.random() < 0.2))
     assert steady.status().hint is None

@@ -14,7 +14,7 @@ from jetsel.base.notify import Notifier
 from jetsel.daemon import reload as module
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
-from jetsel.daemon.reload import Reload, ReloadRequests
+from jetsel.daemon.reload import Reloader, ReloadRequests
 from jetsel.daemon.snapshot import Current, Snapshot, load, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, Engine, OnDemandEngine
@@ -35,7 +35,7 @@ class Rig:
         backends, first = Backends(), read_snapshot(self.config)
         load(first, backends, lambda *_: None, self.stopping)
         self.current = Current(first)
-        self.reload = Reload(
+        self.reload = Reloader(
             self.config, self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jetsel.base.config import Config, Models, Policy, Server
+from jetsel.base.config import Config, Models, PolicySettings, ServerSettings
 from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.daemon.status import family_status
@@ -93,7 +93,7 @@ def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_be
 def test_what_no_folder_or_family_has_is_refused(
     cats: Path, dogs: Path, models: dict[str, object], policy: dict[str, str], said: str
 ) -> None:
-    assert refused(config(cats, dogs, models=models, policy=Policy(**policy))).startswith(said)
+    assert refused(config(cats, dogs, models=models, policy=PolicySettings(**policy))).startswith(said)
 
 
 def test_only_the_models_that_are_named_are_served(cats: Path, dogs: Path) -> None:
@@ -115,7 +115,7 @@ def test_no_model_at_all_is_refused_with_every_reason(tmp_path: Path) -> None:
 
 def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_for_it(cats: Path) -> None:
     (cats / "cat-l.onnx").write_bytes(b"damaged")
-    snapshot = loaded(config(cats, policy=Policy(default="single:cat-l", fallback="cat-l")))
+    snapshot = loaded(config(cats, policy=PolicySettings(default="single:cat-l", fallback="cat-l")))
     family = snapshot.families["cats"]
     assert (family.default_policy, family.fallback) == ("single:cat-s", "cat-s")
     assert family.because.startswith("single:cat-l needs cat-l; the most expensive")
@@ -126,7 +126,7 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
 
 
 def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(cats: Path, dogs: Path) -> None:
-    wanted = {"models": {"default_family": "cats"}, "policy": Policy(default="single:cat-s", fallback="cat-s")}
+    wanted = {"models": {"default_family": "cats"}, "policy": PolicySettings(default="single:cat-s", fallback="cat-s")}
     snapshot = read_snapshot(config(cats, dogs, **wanted))
     assert snapshot.families["cats"].fallback == "cat-s"
     assert snapshot.families["dogs"].fallback == "dog-l"
@@ -173,8 +173,8 @@ def test_the_next_snapshot_takes_over_what_is_the_same_and_the_last_frees_the_re
 
 
 def test_engines_made_for_other_threads_are_not_taken_over_and_the_workers_wait_for_the_next_start(cats: Path) -> None:
-    first = loaded(config(cats, server=Server(workers=1)))
-    second = loaded(config(cats, models={"threads": 2}, server=Server(workers=2)), first)
+    first = loaded(config(cats, server=ServerSettings(workers=1)))
+    second = loaded(config(cats, models={"threads": 2}, server=ServerSettings(workers=2)), first)
     assert not set(first.engines) & set(second.engines)
     assert second.workers == 1
     for snapshot in (first, second):

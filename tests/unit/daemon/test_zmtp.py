@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.daemon.identity import Identity
-from jetsel.daemon.zmtp import COMMAND, IN_PLACE_BYTES, MAX_COMMAND_BYTES, MOST_PARTS, Connection, ProtocolError
+from jetsel.daemon.identity import UserIdentity
+from jetsel.daemon.zmtp import COMMAND, IN_PLACE_BYTES, MAX_COMMAND_BYTES, MOST_PARTS, ProtocolError, ZmtpConnection
 from tests.system.raw import frame, greeting, message, ready
 
 MESSAGE_BYTES = 150_000
@@ -24,7 +24,7 @@ class Pair:
     def __init__(self) -> None:
         self.peer, ours = socket.socketpair()
         ours.setblocking(False)
-        self.connection = Connection(ours, Identity(7, 7), MESSAGE_BYTES)
+        self.connection = ZmtpConnection(ours, UserIdentity(7, 7), MESSAGE_BYTES)
 
     def tell(self, data: bytes) -> list[list[bytes]]:
         """Send this; return the messages that have come by then."""

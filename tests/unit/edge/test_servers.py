@@ -11,8 +11,8 @@ from jetsel.base.config import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import Edge, EdgeAnswer, Photograph, _Request
-from jetsel.edge.server import EdgeServers, LinkEstimate, Server
+from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload, _Request
+from jetsel.edge.server import EdgeServer, EdgeServers, LinkEstimate
 from jetsel.zoo import STARTER, scan
 
 
@@ -63,7 +63,7 @@ def look(number: int, took_ms: float | None, refused: dict[str, str] | None = No
 
 
 def choice_of(*took_ms: float | None) -> EdgeServers:
-    made = EdgeServers([Server(f"http://edge-{number}", REMOTES) for number in range(len(took_ms))])
+    made = EdgeServers([EdgeServer(f"http://edge-{number}", REMOTES) for number in range(len(took_ms))])
     for number, one_ms in enumerate(took_ms):
         see(made, number, one_ms)
     return made
@@ -116,13 +116,13 @@ FAILED = AskResult(7, None, "the link is cut", 100, 0, 5.0, None)
 
 @pytest.mark.parametrize("left_s", [600.0, -0.001], ids=["in time", "too late"])
 def test_what_failed_is_sent_to_the_next_edge_only_before_its_deadline(left_s: float) -> None:
-    edge = object.__new__(Edge)  # without its child: what came from it is brought here
-    edge._choice = EdgeServers([Server(f"http://edge-{number}", REMOTES) for number in range(2)])
+    edge = object.__new__(EdgeClient)  # without its child: what came from it is brought here
+    edge._choice = EdgeServers([EdgeServer(f"http://edge-{number}", REMOTES) for number in range(2)])
     edge._under_way, edge._out = {}, queue.SimpleQueue()
     for server in edge._choice.servers:
         server.reason = None
     came: list[EdgeAnswer | JetselError] = []
-    request = _Request("l", Photograph(b"image"), time.monotonic() + left_s, came.append, edge._choice.used)
+    request = _Request("l", EdgePayload(b"image"), time.monotonic() + left_s, came.append, edge._choice.used)
     edge._answer(request, FAILED)
     if left_s > 0:
         assert (came, edge._out.qsize(), edge._under_way) == ([], 1, {7: request})

@@ -45,10 +45,10 @@ def test_the_cheapest_goes_on_to_what_is_worth_its_time(price: float, seen: floa
     assert next(steps).models == ("s",)
     first = said("s", 0.5, 0.5, embedding=seen)
     if then is None:
-        assert ended(steps, first).seen.model == "s"
+        assert ended(steps, first).prediction.model == "s"
     else:
         assert steps.send((first,)).models == (then,)
-        assert ended(steps, said(then, 1.0)).seen.model == then
+        assert ended(steps, said(then, 1.0)).prediction.model == then
 
 
 def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model_s_answer() -> None:
@@ -60,8 +60,8 @@ def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model
     steps.send((said("s", 0.5, 0.5, embedding=0.1),))
     with pytest.raises(StopIteration) as stop:
         steps.throw(GONE)
-    assert stop.value.value.seen.model == "s"
+    assert stop.value.value.prediction.model == "s"
     steps = cheapest_first(0.0)(NOTHING)
     next(steps)
     assert steps.throw(GONE).models == ("l",), "where the cheapest is unavailable, the best stands in"
-    assert ended(steps, said("l", 0.5, 0.5)).seen.model == "l"
+    assert ended(steps, said("l", 0.5, 0.5)).prediction.model == "l"

@@ -80,11 +80,11 @@ def test_without_a_deadline_the_other_policy_answers() -> None:
 def test_what_is_here_is_sure_spares_the_edge_where_there_is_time_for_both() -> None:
     steps, first = asked(outlook(300.0))
     assert (first.models, first.until) == (("m",), "all")
-    assert ended(steps, said("m", 0.95)).seen.model == "m"
+    assert ended(steps, said("m", 0.95)).prediction.model == "m"
     steps, _ = asked(outlook(300.0))
     second = steps.send((said("m", 0.6),))
     assert (second.models, second.until) == (("edge:xl",), "deadline")
-    assert ended(steps, said("edge:xl", 0.5)).seen.model == "edge:xl"
+    assert ended(steps, said("edge:xl", 0.5)).prediction.model == "edge:xl"
 
 
 @pytest.mark.parametrize("failure", [OutOfTime(), EngineDiedError("no link")], ids=["late", "failed"])
@@ -93,14 +93,14 @@ def test_an_edge_that_does_not_answer_leaves_what_is_here(failure: Exception) ->
     steps.send((said("m", 0.6),))
     with pytest.raises(StopIteration) as stop:
         steps.throw(failure)
-    assert stop.value.value.seen.model == "m"
+    assert stop.value.value.prediction.model == "m"
 
 
 def test_both_run_together_where_the_edge_may_come_late_and_one_is_held_back_where_it_hardly_can() -> None:
     wide = {"edge:xl": (60.0, 1.0), "edge:l": (10.0, 40.0)}
     steps, first = asked(outlook(95.0, (30.0, 20.0), **wide))
     assert (first.models, first.until, first.held_ms) == (("m", "edge:xl"), "deadline", None)
-    assert ended(steps, said("m", 0.5), said("edge:xl", 0.5)).seen.model == "edge:xl"
+    assert ended(steps, said("m", 0.5), said("edge:xl", 0.5)).prediction.model == "edge:xl"
     _, first = asked(outlook(99.0, (30.0, 1.0)))
     assert first.models == ("m", "edge:xl")
     assert first.held_ms == pytest.approx(20.0 + 2.33 * 2.0 + 1.0)
@@ -119,7 +119,7 @@ def test_never_both_takes_the_edge_where_it_is_certain_and_a_path_here_elsewhere
 def test_where_nothing_here_can_run_the_edge_is_asked_alone() -> None:
     steps = policy()(Evidence(None, None, Outlook(300.0, THERE, (30.0, 2.0))))
     assert next(steps).models == ("edge:xl",)
-    assert ended(steps, said("edge:xl", 0.5)).seen.model == "edge:xl"
+    assert ended(steps, said("edge:xl", 0.5)).prediction.model == "edge:xl"
 
 
 def test_with_low_confidence_alone_nothing_leaves_before_a_model_here_was_not_sure() -> None:

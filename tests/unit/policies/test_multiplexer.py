@@ -35,7 +35,7 @@ def test_the_network_reads_probabilities_and_embedding_and_refuses_another_width
         policy.chances(wide)
     steps = policy(PHOTO)
     next(steps)
-    assert ended(steps, wide).seen.model == "small"
+    assert ended(steps, wide).prediction.model == "small"
 
 
 def test_a_multiplexer_of_other_models_or_without_its_arrays_is_refused() -> None:

@@ -21,7 +21,7 @@ def test_cascade_stops_at_the_first_sure_rung() -> None:
     assert steps.send((said("s", 0.79),)).models == ("m",)
     # Odds of 79 to 21 and of 3 to 7 give sqrt(79 / 21 x 3 / 7), 1.27 to 1; with 0.4, 1.58 to 1.
     decision = ended(steps, said("m", 0.4))
-    assert decision.seen.model == "m"
+    assert decision.prediction.model == "m"
     assert "mean of s and m" in decision.because
     assert "confidence 0.61, threshold 0.60" in decision.because
 
@@ -31,7 +31,7 @@ def test_cascade_passes_over_an_unavailable_rung() -> None:
     next(steps)
     run = steps.throw(ModelUnavailableError("s broke"))
     assert run == Run(("m",), "s is unavailable")
-    assert ended(steps, said("m", 0.9)).seen.model == "m"
+    assert ended(steps, said("m", 0.9)).prediction.model == "m"
 
 
 def test_cascade_answers_with_the_best_so_far_where_the_last_rung_is_unavailable() -> None:
@@ -41,7 +41,7 @@ def test_cascade_answers_with_the_best_so_far_where_the_last_rung_is_unavailable
     steps.send((said("m", 0.5),))
     with pytest.raises(StopIteration) as stop:
         steps.throw(ModelUnavailableError("l broke"))
-    assert stop.value.value.seen.model == "m"
+    assert stop.value.value.prediction.model == "m"
     assert "l is unavailable" in stop.value.value.because
 
 

@@ -115,7 +115,7 @@ def test_a_model_here_is_asked_first_where_nothing_may_leave_before(confidence: 
     steps = asks(photo(50.6))  # 5 + 10 + 30 + sqrt(0.25 + 9 + 16) ms; 30 + 50 * 0.5 mJ
     assert next(steps).models == ("s",)
     if model == "s":
-        assert ended(steps, said("s", confidence)).seen.model == "s"
+        assert ended(steps, said("s", confidence)).prediction.model == "s"
     else:
         assert steps.send((said("s", confidence),)).models == ("edge:l",)
     assert "50.02 ms" in refusal(asks, photo(50.0))

@@ -44,7 +44,7 @@ def test_an_answer_below_the_threshold_is_refused_or_marked() -> None:
     next(steps)
     steps.send((said("s", 0.7),))
     decision = ended(steps, said("l", 0.75))
-    assert (decision.in_doubt, decision.seen.model, decision.wrong_at_most) == (True, "l", 0.05)
+    assert (decision.in_doubt, decision.prediction.model, decision.wrong_at_most) == (True, "l", 0.05)
     assert decision.because.startswith("l is not sure enough")
 
 

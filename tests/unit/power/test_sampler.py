@@ -12,10 +12,10 @@ import pytest
 from jetsel.base.config import Power
 from jetsel.power import sampler as sampling
 from jetsel.power.finding import FoundRails
-from jetsel.power.integration import FEWEST, Reading, Sample, above_idle, add_up
+from jetsel.power.integration import FEWEST, Sample, WindowEnergy, above_idle, add_up
 from jetsel.power.meter import Meter
 from jetsel.power.sampler import LOOK_AGAIN_S, PATIENCE, Sampler
-from jetsel.power.sensors.rail import Measured, RailError
+from jetsel.power.sensors.rail import RailError, RailReading
 
 
 class Rail:
@@ -42,8 +42,8 @@ class Rail:
         self.value += self.rising
         return self.value
 
-    def measure(self) -> Measured:
-        return Measured(self.read_uw() / 1e6, None, None)
+    def measure(self) -> RailReading:
+        return RailReading(self.read_uw() / 1e6, None, None)
 
     def close(self) -> None:
         self.is_closed = True
@@ -221,7 +221,7 @@ def window(*watts: float, step_s: float = 0.1) -> list[Sample]:
 def test_power_runs_straight_from_sample_to_sample_and_idle_power_is_deducted() -> None:
     samples = window(3.0, 5.0, 9.0, 9.0, 4.0, *[3.0] * 7)  # 0.4 + 0.7 + 0.9 + 0.65 + 0.35 + 6 x 0.3 J in 1.1 s
     found = above_idle(samples, 3.0, STALE_S)
-    assert found == Reading(pytest.approx(1500.0), None, 11)
+    assert found == WindowEnergy(pytest.approx(1500.0), None, 11)
     assert add_up(samples, STALE_S).mean_w == pytest.approx(4.8 / 1.1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.power.sensors import ina3221, monitor, rapl
-from jetsel.power.sensors.rail import Measured, RailError
+from jetsel.power.sensors.rail import RailError, RailReading
 from tests.data.sysfs_trees import tree
 from tests.unit.power.trees import ALWAYS_EIO, Channel, hwmon, iio, moving, replace, zone
 
@@ -20,7 +20,7 @@ def test_jetpack_4_gives_power_in_milliwatts_with_channels_from_0() -> None:
     assert detected.dropped == ()
     (rail,) = (rail for rail in detected.rails if rail.name == "VDD_IN")
     assert rail.read_uw() == 3_051_000  # 19,072 mV x 160 mA = 3,051.52 mW, of which the driver gives whole ones
-    assert rail.measure() == Measured(watts=3.051, volts=19.072, amps=0.16)
+    assert rail.measure() == RailReading(watts=3.051, volts=19.072, amps=0.16)
     assert rail.where.startswith("0-0041/0 in ")
 
 
@@ -28,7 +28,7 @@ def test_hwmon_gives_millivolts_and_milliamperes_with_channels_from_1() -> None:
     detected = ina3221.detect(tree("jetson-orin-nano"), {})
     rail = detected.rails[0]
     assert (rail.name, rail.read_uw()) == ("VDD_IN", 4_321_088)  # 5,048 mV x 856 mA
-    assert rail.measure() == Measured(watts=4.321088, volts=5.048, amps=0.856)
+    assert rail.measure() == RailReading(watts=4.321088, volts=5.048, amps=0.856)
     assert rail.where.startswith("1-0040/1 in ")
 
 
@@ -108,7 +108,7 @@ def test_the_shunt_of_jetpack_4_is_in_the_device_tree_and_without_one_there_is_n
 def test_power_is_the_driver_s_own_in_microwatts() -> None:
     (rail,) = monitor.detect(tree("jetson-agx-thor"), {}).rails
     assert (rail.name, rail.read_uw()) == ("VIN", 28_592_326)  # 19,087 mV x 1,498 mA
-    assert rail.measure() == Measured(watts=28.592326, volts=19.087, amps=1.498)
+    assert rail.measure() == RailReading(watts=28.592326, volts=19.087, amps=1.498)
 
 
 def test_the_resolution_is_by_the_data_sheet_and_the_driver_s_calibration() -> None:

@@ -25,7 +25,7 @@ def test_judging_is_replaying_the_policy(seed: int, thresholds: list[float]) -> 
     for photograph in range(len(found.classes)):
         replayed = replay(policy, found, photograph, EVEN, "l")
         assert replayed.decision is not None
-        assert (replayed.decision.seen.label == found.classes[photograph]) == correct[photograph]
+        assert (replayed.decision.prediction.label == found.classes[photograph]) == correct[photograph]
         assert replayed.models_ms == ran[photograph] @ found.costs()
 
 

@@ -119,7 +119,7 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
 
 def models_of(request: RequestRun) -> tuple[str, ...]:
     """The models that it asks for now."""
-    return request.asked.models
+    return request.pending.models
 
 
 def taken(driver: Driver) -> Batch:

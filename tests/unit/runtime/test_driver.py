@@ -26,8 +26,8 @@ def test_a_cascade_runs_until_a_model_is_sure(driver: Driver) -> None:
     request = request_run(CASCADE)
     outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
-    assert outcome.seen.model == "m"
-    assert outcome.seen.confidence == pytest.approx(0.759, abs=0.001)
+    assert outcome.prediction.model == "m"
+    assert outcome.prediction.confidence == pytest.approx(0.759, abs=0.001)
     assert [run.model for run in request.ran] == ["s", "m"]
     assert request.ran[1].because == "s was not sure: confidence 0.52, threshold 0.80"
 
@@ -113,7 +113,7 @@ def test_time_that_runs_out_between_two_models_leaves_the_best_so_far(driver: Dr
     request = request_run(CASCADE, clock.now_s + 0.02)
     outcome = finish(driver, request)
     assert isinstance(outcome, Decision)
-    assert outcome.seen.model == "s"
+    assert outcome.prediction.model == "s"
     assert outcome.cut_short
 
 

@@ -11,7 +11,7 @@ from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, Mode
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.model_queue import Arrived, Expected
+from jetsel.runtime.model_queue import Arrived, RemoteForecast
 from jetsel.runtime.shared_runs import Timer
 from tests.unit.runtime.driving import Duplicated, TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
@@ -34,8 +34,8 @@ class Place:
         self.unavailable: str | None = None
         self.submitted: list[tuple[str, Handle, Arrived]] = []
 
-    def expected(self, *_: object) -> Expected:
-        return Expected(None, None, None)
+    def expected(self, *_: object) -> RemoteForecast:
+        return RemoteForecast(None, None, None)
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
         handle = Handle()

@@ -29,7 +29,7 @@ def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[
     assert "out of memory" in str(outcome)
     cascaded = finish(driver, request_run(CASCADE))
     assert isinstance(cascaded, Decision)
-    assert cascaded.seen.model == "m"
+    assert cascaded.prediction.model == "m"
 
 
 def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
@@ -174,4 +174,4 @@ def test_a_request_that_comes_while_an_engine_is_away_may_be_sent_again(
     assert "m is unavailable: the host died" in str(outcome)
     cascaded = finish(driver, request_run(CASCADE))
     assert isinstance(cascaded, Decision), "models elsewhere serve on"
-    assert cascaded.seen.model == "l"
+    assert cascaded.prediction.model == "l"

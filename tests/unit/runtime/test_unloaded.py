@@ -96,7 +96,7 @@ def test_a_cascade_that_cannot_wait_answers_by_what_is_loaded(rig: Rig) -> None:
     rig.driver.queues["m"].unavailable, rig.driver.queues["m"].engine = "left out", None
     outcome = finish(rig.driver, run)
     assert isinstance(outcome, Decision)
-    assert (outcome.seen.model, outcome.cut_short) == ("s", True)
+    assert (outcome.prediction.model, outcome.cut_short) == ("s", True)
     rig.loaded()
 
 

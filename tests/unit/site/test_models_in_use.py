@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jetsel.base.config import Config, Policy
+from jetsel.base.config import Config, PolicySettings
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import STARTER, scan
 
@@ -10,7 +10,7 @@ FAMILY = scan([STARTER]).families["starter"]
 
 
 def in_use(folder: Path, default: str | None) -> frozenset[str]:
-    config = Config(policy=Policy(default=default))
+    config = Config(policy=PolicySettings(default=default))
     return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).models_in_use()
 
 

@@ -11,7 +11,7 @@ from jetsel.base.errors import ManifestError
 from jetsel.zoo.conventions import CONVENTIONS, sized
 from jetsel.zoo.describing import Description, Said, describe, onnx_in
 from jetsel.zoo.labels import Labels
-from tests.unit.zoo.networks import network
+from tests.unit.zoo.networks import FLOAT, network
 
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 VIT: dict[str, Any] = {
@@ -45,10 +45,10 @@ NAMES = "cat\ndog\nred fox\n"
 ULTRALYTICS = {"task": "classify", "names": "{0: 'cat', 1: 'dog', 2: 'red fox'}", "imgsz": "[224, 224]", "stride": "1"}
 
 
-def model(folder: Path, *, props: dict[str, str] | None = None, **files: Any) -> Path:
-    """Return an ONNX file of any size with this metadata; files: beside it, by name with __ for a point."""
+def model(folder: Path, *, props: dict[str, str] | None = None, elem_type: int = FLOAT, **files: Any) -> Path:
+    """Return an ONNX file of any size with an input of this type; files: beside it, by name with __ for a point."""
     folder.mkdir(exist_ok=True, parents=True)
-    content = onnx.ModelProto.FromString(network(sides=("n", 3, "h", "w")))
+    content = onnx.ModelProto.FromString(network(sides=("n", 3, "h", "w"), elem_type=elem_type))
     onnx.helper.set_model_props(content, props or {})
     path = folder / "net.onnx"
     onnx.save(content, path)
@@ -210,6 +210,12 @@ def test_what_nothing_says_is_asked_for(tmp_path: Path) -> None:
         "classes.txt: labels 3 classes",
         "by default: resize shorter-side; crop center; channels rgb; interpolation antialiased-bilinear",
     ]
+
+
+def test_a_file_that_takes_bytes_says_what_they_are(tmp_path: Path) -> None:
+    found = described(model(tmp_path, elem_type=onnx.TensorProto.UINT8, labels__txt=NAMES))
+    assert (found.spec["mean"], found.spec["std"]) == ((0.0,) * 3, (1 / 255,) * 3)
+    assert found.prepared_by == "uint8 input of net.onnx, by default"
 
 
 def test_files_of_another_program_are_left_out(tmp_path: Path) -> None:

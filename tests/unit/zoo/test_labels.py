@@ -77,6 +77,13 @@ LISTS = {
         '"{}": 0,\n"{}": 1,\n"{}": 2,\n',
     ],
     "in YAML": ["- {}\n- {}\n- {}\n", "names:\n  - {}\n  - '{}'\n  - {}\n", "names:\n  0: {}\n  1: {}\n  2: {}\n"],
+    "in YAML of a data set": [
+        "path: ../pets\nnc: 3\nnames:\n  0: {}\n  1: {}\n  2: {}\ntest: test\n",
+        "nc: 3\r\nnames:\r\n- {}\r\n- {}\r\n- '{}'\r\n",
+        "nc: 3\nnames: ['{}', '{}',\n  '{}']\n",
+        "names: [{}, {}, {}]\nnc: 3\n",
+        "train: images\nnames: {{0: '{}', 1: '{}', 2: '{}'}}\n",
+    ],
     "below a header": [
         "id,name\n0,{}\n1,{}\n2,{}\n",
         "label\n{}\n{}\n{}\n",

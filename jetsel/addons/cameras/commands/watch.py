@@ -213,10 +213,10 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
 def _configured(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:
     from jetsel.addons.cameras.settings import WatchContext, mqtt_broker
 
-    server, found = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
-    where, broker, most = endpoint or server.endpoint, mqtt_broker(found.mqtt), server.max_image_megapixels
+    server, sections = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
+    where, broker, most = endpoint or server.endpoint, mqtt_broker(sections.mqtt), server.max_image_megapixels
     context = WatchContext(where, _TIMEOUT_MS, server.max_image_mb, broker, _print_event, _tell, max_megapixels=most)
-    return found.cameras, context
+    return sections.cameras, context
 
 
 def _watch_frigate(

@@ -44,8 +44,8 @@ class Canary:
             return []
         for need_labels in (True, False):
             with suppress(CalibrationError, BadImageError):
-                found = find(folder, labels, None, need_labels=need_labels).photographs
-                return list(found[:: max(1, math.ceil(len(found) / most))])
+                images = find(folder, labels, None, need_labels=need_labels).photographs
+                return list(images[:: max(1, math.ceil(len(images) / most))])
         return []
 
     def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
@@ -83,9 +83,9 @@ class Canary:
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"
-        known = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
-        if known and after.accuracy is not None:
-            bar = min(known)
+        accuracies = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
+        if accuracies and after.accuracy is not None:
+            bar = min(accuracies)
             between = (bar + after.accuracy) / 2
             chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
             if after.accuracy < bar - chance:

@@ -15,7 +15,7 @@ from jetsel.addons.fleet.agent.installing import Installer, ModelsRefusedError, 
 from jetsel.addons.fleet.agent.remembered import OnTrial, Remembered, write
 from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.reading import read_plan
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.addons.fleet.usage import CanaryResult, Trial
 from jetsel.base.errors import JetselError, NoReplyError, RepositoryError
 from jetsel.base.events import event
@@ -33,14 +33,14 @@ class Follower:
     """device: its name in the repository. client: opens the daemon's socket. memory: the file of what is remembered."""
 
     device: str
-    source: Source
+    source: RepositorySource
     trusted: list[str]
     installer: Installer
     canary: Canary | None
     client: Callable[[], Client]
     memory: Path
 
-    def follow(self, known: Remembered) -> Remembered:
+    def follow(self, memory: Remembered) -> Remembered:
         """Do what is to be done, and return what to remember; what is done is on the disk at each step.
 
         A trial, or a way back, that was cut short goes on. What could not be done comes back in the next round: no
@@ -48,55 +48,55 @@ class Follower:
         that has no verdict after MOST_ROUNDS, is not tried again. Raises RepositoryError if the agent's own folder
         cannot be read or written.
         """
-        known = structs.replace(known, waits=None)
-        if known.on_trial is not None and known.on_trial.worse is not None:
-            known = self._go_back(known, known.on_trial)
-        elif known.on_trial is not None and (plan := self._in_use(known.on_trial)) is not None:
-            if known.on_trial.rounds >= MOST_ROUNDS:  # each was killed
+        memory = structs.replace(memory, waits=None)
+        if memory.on_trial is not None and memory.on_trial.worse is not None:
+            memory = self._go_back(memory, memory.on_trial)
+        elif memory.on_trial is not None and (plan := self._in_use(memory.on_trial)) is not None:
+            if memory.on_trial.rounds >= MOST_ROUNDS:  # each was killed
                 why = f"{MOST_ROUNDS} rounds ended without a verdict"
-                return self._roll_back(known, known.on_trial, why, {}, None)
-            on_trial = structs.replace(known.on_trial, rounds=known.on_trial.rounds + 1)
-            return self._try_out(write(self.memory, structs.replace(known, on_trial=on_trial)), on_trial, plan)
-        seen = _highest(known.seen, self.trusted)
+                return self._roll_back(memory, memory.on_trial, why, {}, None)
+            on_trial = structs.replace(memory.on_trial, rounds=memory.on_trial.rounds + 1)
+            return self._try_out(write(self.memory, structs.replace(memory, on_trial=on_trial)), on_trial, plan)
+        serials = _highest(memory.seen, self.trusted)
         try:
-            plan, signers = read_plan(self.source, self.device, self.trusted, seen)
+            plan, signers = read_plan(self.source, self.device, self.trusted, serials)
         except RepositoryError as fault:
-            return structs.replace(known, waits=known.waits or _waiting(seen, fault))
-        if plan.serial <= _highest(known.judged, self.trusted) and not self._is_lost(known):
-            return known
-        known = write(self.memory, structs.replace(known, seen=known.seen | dict.fromkeys(signers, plan.serial)))
+            return structs.replace(memory, waits=memory.waits or _waiting(serials, fault))
+        if plan.serial <= _highest(memory.judged, self.trusted) and not self._is_lost(memory):
+            return memory
+        memory = write(self.memory, structs.replace(memory, seen=memory.seen | dict.fromkeys(signers, plan.serial)))
         try:
             fetched = self.installer.fetch(self.source, plan, self.trusted)
         except RepositoryError as fault:
-            return structs.replace(known, waits=_waiting(plan.serial, fault))
-        return self._install(known, plan, fetched)
+            return structs.replace(memory, waits=_waiting(plan.serial, fault))
+        return self._install(memory, plan, fetched)
 
-    def _install(self, known: Remembered, plan: Plan, fetched: list[Path]) -> Remembered:
+    def _install(self, memory: Remembered, plan: Plan, fetched: list[Path]) -> Remembered:
         """Install what was fetched, and try it out."""
-        last = known.on_trial
+        last = memory.on_trial
         rounds = last.rounds if last is not None and last.serial == plan.serial and last.worse is None else 0
         if rounds >= MOST_ROUNDS:  # each was killed
-            return self._refuse(known, plan, f"{MOST_ROUNDS} rounds ended without a verdict")
+            return self._refuse(memory, plan, f"{MOST_ROUNDS} rounds ended without a verdict")
         before = self.installer.versions.current()
         on_trial = OnTrial(serial=plan.serial, before=before, canary=self._before(plan), rounds=rounds + 1)
-        known = write(self.memory, structs.replace(known, on_trial=on_trial))
+        memory = write(self.memory, structs.replace(memory, on_trial=on_trial))
         try:
             memory_mb = self.installer.install(plan, fetched)
         except ModelsRefusedError as fault:
-            return self._refuse(known, plan, str(fault))
+            return self._refuse(memory, plan, str(fault))
         except UnprovenError as fault:
             if on_trial.rounds >= MOST_ROUNDS:
-                return self._refuse(known, plan, f"{MOST_ROUNDS} rounds ended without a verdict: {fault}")
-            return structs.replace(known, waits=_waiting(plan.serial, fault))
+                return self._refuse(memory, plan, f"{MOST_ROUNDS} rounds ended without a verdict: {fault}")
+            return structs.replace(memory, waits=_waiting(plan.serial, fault))
         except RepositoryError as fault:
-            return structs.replace(known, on_trial=None, waits=_waiting(plan.serial, fault))
-        all_mb = {name: known.memory_mb.get(name, {}) | each for name, each in memory_mb.items()}
-        return self._try_out(structs.replace(known, memory_mb=known.memory_mb | all_mb), on_trial, plan)
+            return structs.replace(memory, on_trial=None, waits=_waiting(plan.serial, fault))
+        all_mb = {name: memory.memory_mb.get(name, {}) | each for name, each in memory_mb.items()}
+        return self._try_out(structs.replace(memory, memory_mb=memory.memory_mb | all_mb), on_trial, plan)
 
-    def _refuse(self, known: Remembered, plan: Plan, why: str) -> Remembered:
+    def _refuse(self, memory: Remembered, plan: Plan, why: str) -> Remembered:
         log.error("plan %d is rejected: %s", plan.serial, why, extra=event("plan-refused", serial=plan.serial))
         self.installer.forget_downloads()
-        return _judged(known, Trial(serial=plan.serial, outcome="refused", reason=why))
+        return _judged(memory, Trial(serial=plan.serial, outcome="refused", reason=why))
 
     def _in_use(self, on_trial: OnTrial) -> Plan | None:
         """Return the plan on trial; None if the agent was killed before it was in use, or its version is gone."""
@@ -104,11 +104,11 @@ class Follower:
         is_in_use = self.installer.versions.current() != on_trial.before and plan is not None
         return plan if is_in_use and plan is not None and plan.serial == on_trial.serial else None
 
-    def _is_lost(self, known: Remembered) -> bool:
+    def _is_lost(self, memory: Remembered) -> bool:
         """Whether the plan that was installed is not on the disk any more."""
-        return known.trial is not None and known.trial.outcome == "installed" and self.installer.installed() is None
+        return memory.trial is not None and memory.trial.outcome == "installed" and self.installer.installed() is None
 
-    def _try_out(self, known: Remembered, on_trial: OnTrial, plan: Plan) -> Remembered:
+    def _try_out(self, memory: Remembered, on_trial: OnTrial, plan: Plan) -> Remembered:
         """Have the daemon use what is installed, and judge it; go back if it is worse, or has no verdict for long."""
         after: dict[str, CanaryResult] = {}
         began_s = None
@@ -119,30 +119,32 @@ class Follower:
                 worse = self._judge(client, plan, on_trial, after) and self._judge(client, plan, on_trial, after)
         except JetselError as fault:
             if fault.retry and on_trial.rounds < MOST_ROUNDS:
-                return structs.replace(write(self.memory, known), waits=_waiting(plan.serial, fault))
+                return structs.replace(write(self.memory, memory), waits=_waiting(plan.serial, fault))
             worse = f"{MOST_ROUNDS} rounds ended without a verdict: {fault}" if fault.retry else str(fault)
         if worse is None:
             self.installer.forget_downloads()
             log.info("plan %d is installed", plan.serial, extra=event("plan-installed", serial=plan.serial))
             trial = Trial(serial=plan.serial, outcome="installed", before=on_trial.canary, after=after)
-            return _judged(known, trial)
-        return self._roll_back(known, on_trial, worse, after, began_s)
+            return _judged(memory, trial)
+        return self._roll_back(memory, on_trial, worse, after, began_s)
 
     def _roll_back(
-        self, known: Remembered, on_trial: OnTrial, worse: str, after: dict[str, CanaryResult], began_s: float | None
+        self, memory: Remembered, on_trial: OnTrial, worse: str, after: dict[str, CanaryResult], began_s: float | None
     ) -> Remembered:
         """Judge a plan as worse, and go back. began_s: since when the daemon answered with it, None: it never did."""
         log.error("plan %d is rolled back: %s", on_trial.serial, worse, extra=event("plan-rolled-back", reason=worse))
         trial = Trial(serial=on_trial.serial, outcome="rolled-back", reason=worse, before=on_trial.canary, after=after)
         on_trial = structs.replace(on_trial, worse=worse)
-        known = write(self.memory, structs.replace(_judged(known, trial), on_trial=on_trial))  # a killed agent goes on
-        known = self._go_back(known, on_trial)
-        if known.on_trial is not None:
-            return known
+        memory = write(
+            self.memory, structs.replace(_judged(memory, trial), on_trial=on_trial)
+        )  # a killed agent goes on
+        memory = self._go_back(memory, on_trial)
+        if memory.on_trial is not None:
+            return memory
         served_s = 0.0 if began_s is None else round(time.monotonic() - began_s, 1)
-        return structs.replace(known, trial=structs.replace(trial, served_s=served_s))
+        return structs.replace(memory, trial=structs.replace(trial, served_s=served_s))
 
-    def _go_back(self, known: Remembered, on_trial: OnTrial) -> Remembered:
+    def _go_back(self, memory: Remembered, on_trial: OnTrial) -> Remembered:
         """Have the version before used again; until the daemon answers by it, it is on trial, for the next round."""
         if self.installer.versions.current() != on_trial.before:
             self.installer.versions.use(on_trial.before, lambda _: None)
@@ -154,23 +156,23 @@ class Follower:
         except JetselError as fault:
             repair = "; if this continues, restart the daemon" if isinstance(fault, NoReplyError) else ""
             why = f"{on_trial.worse}; the rollback failed: {fault}{repair}"
-            return structs.replace(known, waits=_waiting(on_trial.serial, why))
+            return structs.replace(memory, waits=_waiting(on_trial.serial, why))
         self.installer.forget_downloads()
-        return structs.replace(known, on_trial=None)
+        return structs.replace(memory, on_trial=None)
 
     def _before(self, plan: Plan) -> dict[str, CanaryResult]:
         """What the canary gives of those planned families that the daemon serves now."""
-        found: dict[str, CanaryResult] = {}
+        results: dict[str, CanaryResult] = {}
         try:
             with self.client() as client:
                 served = {family.name for family in client.status().families}
                 for one in plan.families:
                     if one.bundle.family in served:
-                        self._replay(client, one.bundle.family, found)
+                        self._replay(client, one.bundle.family, results)
         except JetselError as fault:
             words = "the canary images were not classified before plan %d: %s"
             log.warning(words, plan.serial, fault, extra=event("canary-unasked"))
-        return found
+        return results
 
     def _judge(self, client: Client, plan: Plan, on_trial: OnTrial, after: dict[str, CanaryResult]) -> str | None:
         """Say what has become worse, None for nothing. after: what the canary gives of each family goes in there."""
@@ -201,10 +203,10 @@ def _highest(serials: Mapping[str, int], trusted: Collection[str]) -> int:
     return max((serials.get(key, 0) for key in trusted), default=0)
 
 
-def _judged(known: Remembered, trial: Trial) -> Remembered:
+def _judged(memory: Remembered, trial: Trial) -> Remembered:
     """Return what to remember of a verdict, under the keys that signed the plan."""
-    judged = {key: serial for key, serial in known.seen.items() if serial == trial.serial}
-    return structs.replace(known, on_trial=None, judged=known.judged | judged, trial=trial)
+    on_trial = {key: serial for key, serial in memory.seen.items() if serial == trial.serial}
+    return structs.replace(memory, on_trial=None, judged=memory.judged | on_trial, trial=trial)
 
 
 def _waiting(serial: int, fault: JetselError | str) -> Trial:

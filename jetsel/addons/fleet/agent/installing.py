@@ -16,7 +16,7 @@ import tomli_w
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Bundle, Plan
 from jetsel.addons.fleet.reading import fetch, read_bundle
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.base.files import flush, sha256_of, write
@@ -52,9 +52,9 @@ class Installer:
     @property
     def versions(self) -> Versions:
         """The versions of the whole, of which the one before stays to go back to."""
-        return Versions(self.folder / "installed", RepositoryError, kept=2)
+        return Versions(self.folder / "installed", RepositoryError, most_kept=2)
 
-    def fetch(self, source: Source, plan: Plan, trusted: Sequence[str]) -> list[Path]:
+    def fetch(self, source: RepositorySource, plan: Plan, trusted: Sequence[str]) -> list[Path]:
         """Return a folder with the verified files of each planned family; raises RepositoryError.
 
         Nothing is downloaded that would take more disk than [fleet] storage_mb, or leave less than reserve_mb.
@@ -87,8 +87,8 @@ class Installer:
             write(folder / PLAN, msgspec.json.encode(plan))
             try:
                 self._build_engines(folder)
-                said = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
-                memory.update(msgspec.json.decode(said, type=Memory))
+                lines = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
+                memory.update(msgspec.json.decode(lines, type=Memory))
             except ModelsRefusedError as fault:
                 free_mb = shutil.disk_usage(self.folder).free / 1e6
                 if free_mb >= max(1.0, self.fleet.reserve_mb):
@@ -115,8 +115,8 @@ class Installer:
 
     def used_bytes(self) -> int:
         """Return the bytes of all versions that are kept; what they share is counted once."""
-        found = (path.lstat() for path in self.versions.folder.rglob("*"))
-        return sum({about.st_ino: about.st_size for about in found}.values())
+        statuses = (path.lstat() for path in self.versions.folder.rglob("*"))
+        return sum({about.st_ino: about.st_size for about in statuses}.values())
 
     @property
     def _downloads(self) -> Path:
@@ -207,8 +207,8 @@ def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) ->
     if done.returncode < 0:
         raise UnprovenError(f"signal {-done.returncode} ended the process that runs the models: see the kernel's log")
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-        raise ModelsRefusedError(said[-1])
+        lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        raise ModelsRefusedError(lines[-1])
     return done.stdout
 
 

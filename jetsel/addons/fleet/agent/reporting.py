@@ -22,18 +22,18 @@ LATE = 0.95  # of the times, of which the slowest is reported
 
 
 def report(
-    device: str, installer: Installer, known: Remembered, status: StatusReply | None, why: str | None, *, canary: bool
+    device: str, installer: Installer, memory: Remembered, status: StatusReply | None, why: str | None, *, canary: bool
 ) -> Usage:
     """Return the next line.
 
     status: None if the daemon did not answer; why: the reason. canary: whether the agent itself sent requests in this
     round.
     """
-    line = _standing(device, installer, known, why)
+    line = _standing(device, installer, memory, why)
     if status is None:
         return line
     answers, power, measured_j = status.answers, status.power, status.power.judged.measured_j
-    before = known.times if known.times is not None and known.times.instance == status.instance else None
+    before = memory.times if memory.times is not None and memory.times.instance == status.instance else None
     total = answers.stages.get("total", Histogram()).since(None if before is None else before.total)
     return structs.replace(
         line,
@@ -41,7 +41,7 @@ def report(
         canary=canary,
         requests=status.requests,
         late=answers.late,
-        families=tuple(_family(installer, known, one, answers, before) for one in status.families),
+        families=tuple(_family(installer, memory, one, answers, before) for one in status.families),
         p95_ms=answers.percentile_ms(total, LATE),
         energy_j=None if measured_j is None else round(measured_j, 3),
         watts=power.watts,
@@ -51,7 +51,7 @@ def report(
     )
 
 
-def _standing(device: str, installer: Installer, known: Remembered, why: str | None) -> Usage:
+def _standing(device: str, installer: Installer, memory: Remembered, why: str | None) -> Usage:
     """Return the line without what the daemon reports: plan, limits, storage."""
     fleet, plan = installer.fleet, None
     with suppress(RepositoryError):
@@ -64,16 +64,16 @@ def _standing(device: str, installer: Installer, known: Remembered, why: str | N
     )
     return Usage(
         device=device,
-        series=known.series,
-        sequence=known.sequence + 1,
+        series=memory.series,
+        sequence=memory.sequence + 1,
         at_s=round(time.time(), 1),
         plan=plan.serial if plan is not None else 0,
         limits=limits,
-        trial=known.waits or known.trial,
+        trial=memory.waits or memory.trial,
         daemon=why,
         storage_used_mb=round(installer.used_bytes() / 1e6, 3),
         storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),
-        dropped=known.dropped,
+        dropped=memory.dropped,
     )
 
 
@@ -83,10 +83,10 @@ def reported_times(status: StatusReply) -> ReportedTimes:
 
 
 def _family(
-    installer: Installer, known: Remembered, family: FamilyStatus, answers: AnswerCounts, before: ReportedTimes | None
+    installer: Installer, memory: Remembered, family: FamilyStatus, answers: AnswerCounts, before: ReportedTimes | None
 ) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
-    memory_mb = known.memory_mb.get(name, {})
+    memory_mb = memory.memory_mb.get(name, {})
     earlier = {} if before is None else before.runs.get(name, {})
     runs = {model: one.since(earlier.get(model)) for model, one in answers.runs.get(name, {}).items()}
     return FamilyUsage(
@@ -116,7 +116,7 @@ def _calibration(installer: Installer, family: str) -> Calibration | None:
     """What was calibrated of a family of the plan here, None if it has none, or was not planned."""
     here = scan(model_folders(installer.config.models)).families.get(family)
     try:
-        found = None if here is None else installed.shipped(here.calibration, here.labels.sha256)
-        return None if found is None else found.usable()
+        calibration = None if here is None else installed.shipped(here.calibration, here.labels.sha256)
+        return None if calibration is None else calibration.usable()
     except CalibrationError:
         return None

@@ -66,8 +66,8 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
             line = _round(follower)
             spool = Spool(folder / "usage.jsonl", int(fleet.spool_mb * 1e6))
             if dropped := spool.add(line):
-                known = remembered.read(follower.memory)
-                remembered.write(follower.memory, structs.replace(known, dropped=known.dropped + dropped))
+                memory = remembered.read(follower.memory)
+                remembered.write(follower.memory, structs.replace(memory, dropped=memory.dropped + dropped))
             try:
                 return Done(line, spool.send(sink), None)
             except RepositoryError as fault:
@@ -78,7 +78,7 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
 
 def _round(follower: Follower) -> Usage:
     """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
-    known = follower.follow(remembered.read(follower.memory))
+    memory = follower.follow(remembered.read(follower.memory))
     status, why = None, None
     try:
         with follower.client() as client:
@@ -86,9 +86,9 @@ def _round(follower: Follower) -> Usage:
     except JetselError as fault:
         why = str(fault)
     canary = follower.canary is not None and follower.canary.has_asked
-    line = report(follower.device, follower.installer, known, status, why, canary=canary)
-    times = known.times if status is None else reported_times(status)
-    remembered.write(follower.memory, structs.replace(known, sequence=line.sequence, times=times))
+    line = report(follower.device, follower.installer, memory, status, why, canary=canary)
+    times = memory.times if status is None else reported_times(status)
+    remembered.write(follower.memory, structs.replace(memory, sequence=line.sequence, times=times))
     return line
 
 
@@ -113,9 +113,9 @@ class Spool:
 
     def add(self, line: Usage) -> int:
         """Append a line; return how many were dropped: damaged ones, and the oldest for it. Raises RepositoryError."""
-        found = self._lines()
-        lines = [*filter(_is_whole, found), msgspec.json.encode(line)]
-        before = len(found) + 1
+        earlier_lines = self._lines()
+        lines = [*filter(_is_whole, earlier_lines), msgspec.json.encode(line)]
+        before = len(earlier_lines) + 1
         while sum(map(len, lines)) + len(lines) > self._most_bytes and len(lines) > 1:
             del lines[0]
         self._write(lines)

@@ -50,13 +50,13 @@ def prove(
 def _lines(done: Done) -> list[str]:
     """Say what a round did."""
     line, trial = done.line, done.line.trial
-    said = [f"{line.device}: plan {line.plan or 'none'} in use"]
+    lines = [f"{line.device}: plan {line.plan or 'none'} in use"]
     if trial is not None:
         reason = "" if trial.reason is None else f": {trial.reason}"
-        said.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
+        lines.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
     if line.daemon is not None:
-        said.append(f"the daemon does not reply: {line.daemon}")
+        lines.append(f"the daemon does not reply: {line.daemon}")
     waits = "" if done.unsent is None else f"; the other reports were not sent: {done.unsent}"
     reports = "1 usage report" if done.sent == 1 else f"{done.sent} usage reports"
-    said.append(f"{reports} sent{waits}")
-    return said
+    lines.append(f"{reports} sent{waits}")
+    return lines

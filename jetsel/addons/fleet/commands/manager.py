@@ -98,16 +98,20 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
     The exit status is 1 if an upload was skipped or a device has a fault.
     """
     fleet = OpenedFleet(url, [read_key(path) for path in trust])
-    found = fleet.statuses(periods)
-    emit({"devices": found, "skipped": fleet.skipped}, json, lambda: _show_statuses(found, fleet.skipped))
-    raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in found))
+    device_statuses = fleet.statuses(periods)
+    emit(
+        {"devices": device_statuses, "skipped": fleet.skipped},
+        json,
+        lambda: _show_statuses(device_statuses, fleet.skipped),
+    )
+    raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in device_statuses))
 
 
-def _show_statuses(found: Sequence[DeviceStatus], skipped: Mapping[str, str]) -> None:
+def _show_statuses(device_statuses: Sequence[DeviceStatus], skipped: Mapping[str, str]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
-    for one in found:
+    for one in device_statuses:
         shown.add_row(*_row(one))
     console().print(shown)
     for name, why in skipped.items():
@@ -155,12 +159,12 @@ def plan(
     from jetsel.base.files import replace
 
     fleet = OpenedFleet(url, [read_key(path) for path in trust], days)
-    found, plans = fleet.proposals(deadline_ms, gain, family)
+    proposals, plans = fleet.proposals(deadline_ms, gain, family)
     if write is not None:
-        replace(write, msgspec.json.format(msgspec.json.encode(found)))
-    changes = [line for one in found for line in _changes(one, plans.get(one.device))]
-    plain = [one for one in found if one.changes or not diff]
-    emit(plain, json, lambda: [*map(typer.echo, changes)] if diff else _show_plans(found))
+        replace(write, msgspec.json.format(msgspec.json.encode(proposals)))
+    changes = [line for one in proposals for line in _changes(one, plans.get(one.device))]
+    plain = [one for one in proposals if one.changes or not diff]
+    emit(plain, json, lambda: [*map(typer.echo, changes)] if diff else _show_plans(proposals))
 
 
 def _changes(one: Proposal, plan: Plan | None) -> list[str]:
@@ -179,11 +183,11 @@ def _changes(one: Proposal, plan: Plan | None) -> list[str]:
     return [*lines, *(f"{one.device}: {name}: gone" for name in before)]
 
 
-def _show_plans(found: list[Proposal]) -> None:
+def _show_plans(proposals: list[Proposal]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table("device", "", ">now %", ">then %", ">ms", "models, first to last", "limited by")
-    for one in found:
+    for one in proposals:
         now, then = one.before, one.after
         shown.add_row(
             one.device,
@@ -195,7 +199,7 @@ def _show_plans(found: list[Proposal]) -> None:
             "\n".join(f"{name} ({100 * share:.1f} % without)" for name, share in one.binds.items()),
         )
     console().print(shown)
-    for one in found:
+    for one in proposals:
         removed = [f"{', '.join(one.dropped)}: removed: {why}" for why in {*one.dropped.values()}]  # one for all
         for line in (*removed, *one.notes):
             typer.echo(printable(f"{one.device}: {line}"))
@@ -220,8 +224,8 @@ def report(
     from jetsel.calibrate.report import NO_PAGE
 
     fleet = OpenedFleet(url, [read_key(path) for path in trust], days)
-    found, _ = fleet.proposals(deadline_ms, gain, family)
-    page = render_fleet(fleet.statuses(periods), found, fleet.skipped)
+    proposals, _ = fleet.proposals(deadline_ms, gain, family)
+    page = render_fleet(fleet.statuses(periods), proposals, fleet.skipped)
     if page is None:
         raise ConfigError(NO_PAGE)
     replace(out, page.encode())

@@ -13,7 +13,7 @@ from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
     from jetsel.addons.fleet.documents import Bundle, Index
-    from jetsel.addons.fleet.sources import Source
+    from jetsel.addons.fleet.sources import RepositorySource
 
 repo = typer.Typer(no_args_is_help=True, help="A repository of models that many devices read. See docs/fleet.md.")
 
@@ -93,17 +93,17 @@ def publish(
 @repo.command("list")
 def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
-    _, index, found = _read(url, trust)
-    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in found]}
-    emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", found))
+    _, index, bundles = _read(url, trust)
+    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in bundles]}
+    emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", bundles))
 
 
-def _show(title: str, found: list[tuple[Bundle, list[str]]]) -> None:
+def _show(title: str, bundles: list[tuple[Bundle, list[str]]]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
     shown.title = title
-    for one, by in found:
+    for one, by in bundles:
         models, signers = ", ".join(model.name for model in one.models), ", ".join(key[:16] for key in by)
         shown.add_row(one.family, str(one.version), models, *_megabytes(one), signers)
     console().print(shown)
@@ -115,8 +115,8 @@ def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
     from jetsel.addons.fleet.reading import check_blob
     from jetsel.base.errors import RepositoryError
 
-    source, index, found = _read(url, trust)
-    blobs = {file.sha256: file for bundle, _ in found for file in bundle.files}
+    source, index, bundles = _read(url, trust)
+    blobs = {file.sha256: file for bundle, _ in bundles for file in bundle.files}
     wrong = []
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
         for file in blobs.values():
@@ -143,24 +143,24 @@ def gc(
     from jetsel.addons.fleet.storage import Storage
 
     storage = Storage(url)
-    found = garbage(storage, [read_key(path) for path in trust], younger_than_s)
-    for one in found:
+    unused = garbage(storage, [read_key(path) for path in trust], younger_than_s)
+    for one in unused:
         storage.remove(one.name)
         if not json:
             typer.echo(f"removed {one.name}: {one.bytes} bytes")
-    total = sum(one.bytes for one in found)
-    plain = {"removed": [one.name for one in found], "bytes": total}
-    emit(plain, json, f"removed {len(found)} files of {total} bytes")
+    total = sum(one.bytes for one in unused)
+    plain = {"removed": [one.name for one in unused], "bytes": total}
+    emit(plain, json, f"removed {len(unused)} files of {total} bytes")
 
 
-def _read(url: str, trust: list[Path]) -> tuple[Source, Index, list[tuple[Bundle, list[str]]]]:
+def _read(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
     """Return what reads a repository, as devices do if they can, its index, and its bundles with who signed them."""
     from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage
 
-    scheme, found, _ = url.partition("://")
-    source = repository_of(url) if not found or scheme in ("file", "http", "https") else Storage(url)
+    scheme, separator, _ = url.partition("://")
+    source = repository_of(url) if not separator or scheme in ("file", "http", "https") else Storage(url)
     keys = [read_key(path) for path in trust]
     index, _ = read_index(source, keys)
     return source, index, [read_bundle(source, entry, keys) for entry in index.bundles]

@@ -54,7 +54,7 @@ def roll_out(
     state; an earlier state is rejected.
     """
     check_libraries()
-    from jetsel.addons.fleet.manager.rolling import Allowed, Rolling
+    from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance
 
     private = [read_key(path) for path in sign]
     trusted = [*map(public_key, private), *map(read_key, trust)]
@@ -63,7 +63,7 @@ def roll_out(
     if plans is not None:
         rolling.begin(_proposals(plans), fleet.devices, waves)
     while True:
-        step = rolling.advance(fleet.devices, Allowed(failed, errors, slower))
+        step = rolling.advance(fleet.devices, RollOutTolerance(failed, errors, slower))
         plain = {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
         emit(plain, json, partial(_tell, step))
         if not wait or step.is_done or step.against:

@@ -71,8 +71,8 @@ def ask(
         demands.append(_demand(device, one, share, families, notes))
     limits = device.line.limits
     room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
-    wanted = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
-    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, wanted), notes
+    most_ms = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
+    return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, most_ms), notes
 
 
 def _demand(
@@ -123,11 +123,11 @@ def _scaled(
 
     None if one is not known.
     """
-    told, ratio = _told(device, published, families, figure)
-    known = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
-    known |= told
+    own, ratio = _told(device, published, families, figure)
+    values = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
+    values |= own
     models = published.answers.models
-    return tuple(_rounded(known[model]) for model in models) if known.keys() >= {*models} else None
+    return tuple(_rounded(values[model]) for model in models) if values.keys() >= {*models} else None
 
 
 def _told(
@@ -137,18 +137,18 @@ def _told(
 
     That is the median over all families; None if it told none.
     """
-    told = {
+    own = {
         name: {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
         for name, takes in device.takes.items()
     }
     there = {name: _published(one, figure) for name, one in families.items()}
     ratios = [
         value / there[name][model]
-        for name in there.keys() & told.keys()
-        for model, value in told[name].items()
+        for name in there.keys() & own.keys()
+        for model, value in own[name].items()
         if model in there[name]
     ]
-    return told.get(published.entry.family, {}), median(ratios) if ratios else None
+    return own.get(published.entry.family, {}), median(ratios) if ratios else None
 
 
 def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float]:
@@ -254,9 +254,9 @@ def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
 
 def _unbeaten(groups: Sequence[NDArray[np.int64]], costs: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the rows that no other of their group beats in all of their costs at once, the first of equal ones."""
-    kept = []
+    undominated = []
     for rows in groups:
         no_more = (costs[rows][None] <= costs[rows][:, None]).all(axis=2)  # [i, j]: j costs no more than i
         equal = no_more & no_more.T
-        kept.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
-    return np.concatenate(kept)
+        undominated.append(rows[~((no_more & ~equal) | np.tril(equal, -1)).any(axis=1)])
+    return np.concatenate(undominated)

@@ -122,33 +122,33 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
     means = _nested(table.query(_MEANS), 1, lambda *means: means)
     answers, classes = _nested(table.query(_ANSWERS), 2, int), _nested(table.query(_CLASSES), 3, int)
     takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Takes)
-    served = _nested(table.query(_SERVED), 2, lambda asked, failed, ms: ServedPlan(int(asked), int(failed), ms))
-    found = {}
+    served = _nested(table.query(_SERVED), 2, lambda requests, failed, ms: ServedPlan(int(requests), int(failed), ms))
+    devices = {}
     for name, uploaded_s, line in sorted(table.query(_NEWEST)):
-        period_s, (asked, watts, energy_j) = periods.get(name), means[name]
+        period_s, (requests, watts, energy_j) = periods.get(name), means[name]
         idle_w = None if None in (period_s, watts, energy_j) else max(0.0, watts - energy_j / period_s)
-        found[name] = Device(
+        devices[name] = Device(
             line=msgspec.json.decode(line, type=Usage),
             uploaded_s=uploaded_s,
             missing=missing[name][0],
             missing_first=missing[name][1],
             period_s=period_s,
-            rate_hz=None if period_s is None else asked / period_s,
+            rate_hz=None if period_s is None else requests / period_s,
             idle_w=idle_w,
             answers=answers.get(name, {}),
             classes=classes.get(name, {}),
             takes=takes.get(name, {}),
             served=served[name],
         )
-    return found
+    return devices
 
 
 def _nested(rows: list[Any], keys: int, made: Callable[..., Any]) -> dict[Any, Any]:
     """Return the rows by their first columns, one mapping in the other; innermost what is made of the columns left."""
-    found: dict[Any, Any] = {}
+    nested: dict[Any, Any] = {}
     for row in rows:
-        inner = found
+        inner = nested
         for key in row[: keys - 1]:
             inner = inner.setdefault(key, {})
         inner[row[keys - 1]] = made(*row[keys:])
-    return found
+    return nested

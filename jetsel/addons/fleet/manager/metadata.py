@@ -53,8 +53,8 @@ class Metadata:
 
     def gather(self) -> dict[str, str]:
         """Take up every new upload, and return why some were skipped, by their names. Raises RepositoryError."""
-        known = dict(self.query("SELECT upload, max(uploaded_s) FROM usage GROUP BY upload"))
-        fresh = [one for one in self._storage.stored(USAGE) if one.modified_s != known.get(one.name)]
+        uploads = dict(self.query("SELECT upload, max(uploaded_s) FROM usage GROUP BY upload"))
+        fresh = [one for one in self._storage.stored(USAGE) if one.modified_s != uploads.get(one.name)]
         skipped: dict[str, str] = {}
         with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
             lines = Path(scratch) / "lines.jsonl"
@@ -158,9 +158,9 @@ def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
 
 
 def _fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:
-    found = inspect.type_info(kind)
-    assert isinstance(found, inspect.StructType)
-    return found.fields
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
 
 
 _SQL: dict[type[inspect.Type], str] = {

@@ -99,30 +99,30 @@ class Planner:
         plan = self.plans.get(name)
         held = {one.name: tuple(model.name for model in one.models) for one in device.line.families}
         held |= {one.bundle.family: one.models for one in (() if plan is None else plan.families)}
-        wanted = families or [*held] or [*self._entries]
-        notes = [f"{family} is not published" for family in wanted if family not in self._entries]
-        published = {family: self._published(family) for family in wanted if family in self._entries}
+        chosen_families = families or [*held] or [*self._entries]
+        notes = [f"{family} is not published" for family in chosen_families if family not in self._entries]
+        published = {family: self._published(family) for family in chosen_families if family in self._entries}
         serial = 0 if plan is None else plan.serial
         if not published:
             return Proposal(device=name, serial=serial, notes=tuple(notes))
-        asked, unknown = ask(device, published, held, self._deadline_ms)
-        if asked not in self.solved:
-            self.solved[asked] = self._solve(asked)
-        solved, notes = self.solved[asked], [*notes, *unknown]
+        device_demand, unknown = ask(device, published, held, self._deadline_ms)
+        if device_demand not in self.solved:
+            self.solved[device_demand] = self._solve(device_demand)
+        solved, notes = self.solved[device_demand], [*notes, *unknown]
         if not solved.families:
             notes.append(f"nothing is planned: the limit of {solved.stops} is too small for any choice of models")
             return Proposal(device=name, serial=serial, before=solved.before, notes=tuple(notes))
         same = plan is not None and {one.bundle for one in plan.families} == {one.entry for one in published.values()}
-        kept = plan.families if plan is not None and same and solved.keeps else None
+        kept_families = plan.families if plan is not None and same and solved.keeps else None
         return Proposal(
             device=name,
             serial=serial,
-            families=solved.families if kept is None else kept,
-            changes=kept is None,
+            families=solved.families if kept_families is None else kept_families,
+            changes=kept_families is None,
             before=solved.before,
-            after=solved.after if kept is None else solved.before,
+            after=solved.after if kept_families is None else solved.before,
             binds=solved.binds,
-            dropped=_dropped(held, solved) if kept is None else {},
+            dropped=_dropped(held, solved) if kept_families is None else {},
             notes=tuple(notes),
         )
 
@@ -133,25 +133,27 @@ class Planner:
                 self._families[family] = read_published(self._storage, entry, self._trusted, Path(scratch))
         return self._families[family]
 
-    def _solve(self, asked: DeviceDemand) -> _Solved:
-        options = self._options(asked, asked.deadline_ms)
-        chosen = solve(options, asked.room)
-        own = [_within(one, held) for one, held in zip(options, asked.held, strict=True)]
-        before = solve(own, Room(busy=asked.room.busy))
-        whole = [_within(one, held, all_of_it=True) for one, held in zip(own, asked.held, strict=True)]
-        fits = solve(whole, asked.room)
+    def _solve(self, device_demand: DeviceDemand) -> _Solved:
+        options = self._options(device_demand, device_demand.deadline_ms)
+        chosen = solve(options, device_demand.room)
+        own = [_within(one, held) for one, held in zip(options, device_demand.held, strict=True)]
+        before = solve(own, Room(busy=device_demand.room.busy))
+        whole = [_within(one, held, all_of_it=True) for one, held in zip(own, device_demand.held, strict=True)]
+        fits = solve(whole, device_demand.room)
         limits = {"storage": "storage_bytes", "memory": "memory_mb", "power": "watts", "time": "busy"}
         if chosen is None:
-            alone = {name: replace(Room(), **{field: getattr(asked.room, field)}) for name, field in limits.items()}
+            alone = {
+                name: replace(Room(), **{field: getattr(device_demand.room, field)}) for name, field in limits.items()
+            }
             stops = [name for name, room in alone.items() if solve(options, room) is None]
-            return _Solved((), _expected(asked, own, before), None, False, {}, " and ".join(stops or limits))
-        free = {name: solve(options, replace(asked.room, **{field: None})) for name, field in limits.items()}
-        if asked.deadline_ms is not None:
-            free["deadline"] = solve(self._options(asked, None), asked.room)
+            return _Solved((), _expected(device_demand, own, before), None, False, {}, " and ".join(stops or limits))
+        free = {name: solve(options, replace(device_demand.room, **{field: None})) for name, field in limits.items()}
+        if device_demand.deadline_ms is not None:
+            free["deadline"] = solve(self._options(device_demand, None), device_demand.room)
         return _Solved(
-            families=self._planned(asked, options, chosen),
-            before=_expected(asked, own, before),
-            after=_expected(asked, options, chosen),
+            families=self._planned(device_demand, options, chosen),
+            before=_expected(device_demand, own, before),
+            after=_expected(device_demand, options, chosen),
             keeps=fits is not None and fits.accuracy > chosen.accuracy - self._gain,
             binds={
                 name: round(one.accuracy, 4)
@@ -161,11 +163,11 @@ class Planner:
             stops=None,
         )
 
-    def _options(self, asked: DeviceDemand, deadline_ms: float | None) -> list[CascadeOptions]:
-        return [options_of(self._published(demand.family), demand, deadline_ms) for demand in asked.demands]
+    def _options(self, device_demand: DeviceDemand, deadline_ms: float | None) -> list[CascadeOptions]:
+        return [options_of(self._published(demand.family), demand, deadline_ms) for demand in device_demand.demands]
 
     def _planned(
-        self, asked: DeviceDemand, options: Sequence[CascadeOptions], chosen: Selection
+        self, device_demand: DeviceDemand, options: Sequence[CascadeOptions], chosen: Selection
     ) -> tuple[PlannedFamily, ...]:
         return tuple(
             PlannedFamily(
@@ -175,7 +177,7 @@ class Planner:
                 accuracy=round(float(one.accuracy[row]) * served, 4),
                 mean_ms=round(float(one.ms[row]), 3),
             )
-            for demand, one, row, served in zip(asked.demands, options, chosen.rows, chosen.served, strict=True)
+            for demand, one, row, served in zip(device_demand.demands, options, chosen.rows, chosen.served, strict=True)
         )
 
 
@@ -199,11 +201,11 @@ def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool =
 
 
 def _expected(
-    asked: DeviceDemand, options: Sequence[CascadeOptions], choice: Selection | None
+    device_demand: DeviceDemand, options: Sequence[CascadeOptions], choice: Selection | None
 ) -> ExpectedResult | None:
     if choice is None:
         return None
-    chosen = list(zip(asked.demands, options, choice.rows, strict=True))
+    chosen = list(zip(device_demand.demands, options, choice.rows, strict=True))
     energies = [one.share * float(one.mj[row]) for _, one, row in chosen if one.mj is not None]
     return ExpectedResult(
         accuracy=round(choice.accuracy, 4),
@@ -218,7 +220,10 @@ def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, st
     assert solved.after is not None
     limits = ", ".join(solved.binds)
     why = f"within the limit of {limits}, other models are right more often" if limits else "it improves no cascade"
-    kept = solved.after.cascades
+    remaining = solved.after.cascades
     return {
-        f"{family}/{name}": why for family, names in held.items() for name in names if name not in kept.get(family, ())
+        f"{family}/{name}": why
+        for family, names in held.items()
+        for name in names
+        if name not in remaining.get(family, ())
     }

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from jetsel.addons.fleet.documents import Bundle, Entry
 from jetsel.addons.fleet.reading import fetch, read_bundle
-from jetsel.addons.fleet.sources import Source
+from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.artefact.coding import read
-from jetsel.artefact.condensed import Answers, read_condensed
+from jetsel.artefact.condensed import RecordedAnswers, read_condensed
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
@@ -24,7 +24,7 @@ RUNGS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Cascades:
+class CascadeTable:
     """c cascades of a family's models, on n photographs.
 
     models: of each, cheapest first. rungs: (c, RUNGS) their columns, -1 behind the last. stops: (c, n) the place of the
@@ -69,28 +69,28 @@ class PublishedFamily:
     """
 
     entry: Entry
-    answers: Answers
+    answers: RecordedAnswers
     energies_mj: Mapping[str, float]
     classes: Mapping[str, int]
     files: Mapping[str, Mapping[str, int]]
     always: Mapping[str, int]
-    _fitted: dict[tuple[int, ...], Cascades] = field(default_factory=dict)
+    _fitted: dict[tuple[int, ...], CascadeTable] = field(default_factory=dict)
 
-    def cascades(self, costs_ms: Sequence[float]) -> Cascades:
+    def cascades(self, costs_ms: Sequence[float]) -> CascadeTable:
         """Return the cascades at these times, one a model of the answers; the order of the times alone decides."""
         key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
-            judged = self.answers.cascades(costs_ms)
-            self._fitted[key] = Cascades(
-                [tuple(self.answers.models[rung] for rung in one.rungs) for one in judged],
-                np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in judged]),
-                np.array([one.stops for one in judged]),
-                np.array([one.right for one in judged]),
+            cascades = self.answers.cascades(costs_ms)
+            self._fitted[key] = CascadeTable(
+                [tuple(self.answers.models[rung] for rung in one.rungs) for one in cascades],
+                np.array([[*one.rungs, *[-1] * (RUNGS - len(one.rungs))] for one in cascades]),
+                np.array([one.stops for one in cascades]),
+                np.array([one.right for one in cascades]),
             )
         return self._fitted[key]
 
 
-def read_published(source: Source, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
+def read_published(source: RepositorySource, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
     """Read what planning needs of a bundle; scratch: a folder for it. Raises RepositoryError."""
     bundle, _ = read_bundle(source, entry, trusted)
     manifest_name = next(name for name in bundle.models[0].files if name.endswith(".json"))
@@ -119,7 +119,7 @@ def read_published(source: Source, entry: Entry, trusted: Collection[str], scrat
     )
 
 
-def _fetch(source: Source, bundle: Bundle, names: set[str], into: Path) -> Path:
+def _fetch(source: RepositorySource, bundle: Bundle, names: set[str], into: Path) -> Path:
     """Return the folder of some of a bundle's files."""
     into.mkdir(parents=True, exist_ok=True)
     return fetch(source, structs.replace(bundle, files=tuple(f for f in bundle.files if f.name in names)), into)

@@ -26,7 +26,7 @@ MAX_SERIALS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class Allowed:
+class RollOutTolerance:
     """What may happen without a stop. failed: share of the devices that refuse the plan or roll it back.
 
     errors: by how much the share of requests that fail may rise; slower: times that the 95th percentile of the latency
@@ -89,7 +89,7 @@ class Rolling:
             rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
-    def advance(self, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
+    def advance(self, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
         """Release the next wave if all that are out stand well; raises RepositoryError if none is under way."""
         rollout = self._read()
         if rollout is None or rollout.stopped is not None:
@@ -166,11 +166,11 @@ def _reported(device: Device | None) -> int:
     """
     if device is None:
         return 0
-    found = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
-    return max((serial for serial in found if serial <= MAX_SERIAL // 2), default=0)
+    reported = [device.line.plan, 0 if device.line.trial is None else device.line.trial.serial]
+    return max((serial for serial in reported if serial <= MAX_SERIAL // 2), default=0)
 
 
-def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: Allowed) -> RollOutStep:
+def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
     """Say whom a roll-out waits for, and what stands against going on."""
     waiting, failed, changes = [], [], []
     for one in rollout.out:
@@ -197,19 +197,19 @@ def _together(served: Sequence[ServedPlan]) -> ServedPlan:
     return ServedPlan(requests, failed, median(times_ms) if times_ms else None)
 
 
-def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: Allowed) -> list[str]:
+def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: RollOutTolerance) -> list[str]:
     """What has become worse on the devices that were asked both before and after."""
     both = [(before, after) for before, after in changes if before.requests and after.requests]
     if not both:
         return []
-    found = []
+    reasons = []
     if (rise := _largest_rise(both)) > allowed.errors:
-        found.append(f"requests fail more often by {100 * rise:.1f} points")
+        reasons.append(f"requests fail more often by {100 * rise:.1f} points")
     ratios = [after.p95_ms / before.p95_ms for before, after in both if before.p95_ms and after.p95_ms]
     slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
     if slower > allowed.slower:
-        found.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
-    return found
+        reasons.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
+    return reasons
 
 
 def _largest_rise(changes: Sequence[tuple[ServedPlan, ServedPlan]]) -> float:

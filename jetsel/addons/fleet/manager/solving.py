@@ -85,8 +85,8 @@ def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
         return None
     if problem.keeps_limits(rows):
         return problem.choice(rows, np.ones(len(rows)))
-    found = problem.solved()
-    return None if found is None else problem.choice(*found)
+    solution = problem.solved()
+    return None if solution is None else problem.choice(*solution)
 
 
 class _Problem:
@@ -158,7 +158,7 @@ class _Problem:
         limits = [over(*(sums[None] if at == block else None for at in range(3))) for sums, block in self._limits]
         held = [over((self._has * (self._family == family)[:, None]).T, None, -np.eye(f)) for family in families]
         volume = TIE * self._volume / max(1.0, self._volume.sum())
-        found = milp(
+        result = milp(
             _SCALE * np.concatenate([self._slow, -self._value, volume]),
             integrality=np.repeat([1, 0], [n, n + f]),
             bounds=Bounds(
@@ -171,7 +171,7 @@ class _Problem:
             ],
             options={"mip_rel_gap": 0.0},
         )
-        if found.x is None:
+        if result.x is None:
             return None
-        rows = np.flatnonzero(found.x[:n] > 0.5)
-        return rows, np.minimum(1.0, found.x[n + rows])
+        rows = np.flatnonzero(result.x[:n] > 0.5)
+        return rows, np.minimum(1.0, result.x[n + rows])

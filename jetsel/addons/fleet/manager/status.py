@@ -138,8 +138,8 @@ def render_fleet(
         Section("Energy", (), [_ranked("Mean power, W", statuses, lambda one: one.watts)]),
         Section("What is wrong", (), [_told("Devices", faults), _told("Uploads that were skipped", skipped)]),
     ]
-    told = [one for one in sections if one.charts or any(listing.rows for listing in one.listings)]
-    return render_sections("jetsel fleet report", "The fleet", sentences, told)
+    with_data = [one for one in sections if one.charts or any(listing.rows for listing in one.listings)]
+    return render_sections("jetsel fleet report", "The fleet", sentences, with_data)
 
 
 def _mean(expected: Sequence[ExpectedResult]) -> str:
@@ -148,21 +148,21 @@ def _mean(expected: Sequence[ExpectedResult]) -> str:
 
 def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
     """Accuracy against time, and against energy if it is known."""
-    found = []
+    charts = []
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
         if any(series.values()):
             finding = f"Each point is one or more devices whose answers take this {what} on average."
-            found.append(
+            charts.append(
                 Chart(f"Accuracy against {what}", finding, f"Mean {what}, {unit}", "Right and in time, %", series)
             )
-    return found
+    return charts
 
 
 def _points(expected: Iterable[ExpectedResult], figure: Callable[[ExpectedResult], float | None]) -> Points:
     """Each place where a device is, once."""
-    found = {(float(f"{x:.3g}"), round(100 * one.accuracy, 1)) for one in expected if (x := figure(one))}
-    return sorted(found)
+    points = {(float(f"{x:.3g}"), round(100 * one.accuracy, 1)) for one in expected if (x := figure(one))}
+    return sorted(points)
 
 
 def _expected(proposals: Sequence[Proposal]) -> Listing:
@@ -193,8 +193,8 @@ def _outcomes(statuses: Sequence[DeviceStatus]) -> Listing:
 
 
 def _ranked(what: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
-    found = sorted(((value, one.device) for one in statuses if (value := figure(one)) is not None), reverse=True)
-    return _cut(f"{what}, largest first", ["Device", what], [[name, significant(value)] for value, name in found])
+    ranked = sorted(((value, one.device) for one in statuses if (value := figure(one)) is not None), reverse=True)
+    return _cut(f"{what}, largest first", ["Device", what], [[name, significant(value)] for value, name in ranked])
 
 
 def _told(what: str, reasons: Mapping[str, str]) -> Listing:

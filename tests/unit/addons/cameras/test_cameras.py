@@ -14,7 +14,7 @@ from jetsel.addons.cameras import cameras as module
 from jetsel.addons.cameras.cameras import Cameras
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.mqtt import Broker
-from jetsel.addons.cameras.region import View
+from jetsel.addons.cameras.region import RegionView
 from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.watch import Watch
 from jetsel.base.errors import ConfigError
@@ -136,7 +136,7 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AGAIN_S", 0.05)
-    skips, is_broken, available = View.skips, threading.Event(), list[bool]()
+    skips, is_broken, available = RegionView.skips, threading.Event(), list[bool]()
     is_broken.set()
     set_there = Watch._set_there
 
@@ -145,7 +145,9 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
         available.append(all(watch._there.values()))
 
     monkeypatch.setattr(Watch, "_set_there", recorded)
-    monkeypatch.setattr(View, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what))
+    monkeypatch.setattr(
+        RegionView, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what)
+    )
     running, events, told = watched(Camera("door", str(folder), stay=1, gate="none"), lambda n: f"label {n}")
     until(lambda: "door: StopIteration(); next try in 0.05 s" in told)
     (one,) = running._running.values()

@@ -12,7 +12,7 @@ import msgspec
 import paho.mqtt.client as paho
 import pytest
 
-from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, Snapshot, TrackedObjectMessage
+from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, TrackedObject, TrackedObjectMessage
 from jetsel.addons.cameras.frigate_watch import FrigateWatch, Tracked
 from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.settings import WatchContext
@@ -82,18 +82,18 @@ class Api:
     """Frigate's API with replies that a test sets; each snapshot is another image."""
 
     def __init__(self) -> None:
-        self.listed: list[Snapshot] = []
-        self.states: dict[str, Snapshot] = {}
+        self.listed: list[TrackedObject] = []
+        self.states: dict[str, TrackedObject] = {}
         self.faults: list[Exception] = []  # of the next calls of set_sub_label
         self.written: list[tuple[str, str]] = []
         self.n_snapshots = 0
         self.meanwhile: Callable[[], None] = lambda: None  # what happens while a snapshot is on its way
 
-    def newest(self, labels: list[str], limit: int) -> list[Snapshot]:
+    def newest(self, labels: list[str], limit: int) -> list[TrackedObject]:
         assert labels == ["bird"]
         return self.listed[:limit]
 
-    def look_up(self, event_id: str) -> Snapshot | None:
+    def look_up(self, event_id: str) -> TrackedObject | None:
         return self.states.get(event_id)
 
     def snapshot(self, event_id: str) -> bytes:
@@ -143,8 +143,8 @@ def birds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     watched.watch.close()
 
 
-def bird(event_id: str, start_time: float, **more: Any) -> Snapshot:
-    return Snapshot(event_id, "garden", "bird", start_time, **more)
+def bird(event_id: str, start_time: float, **more: Any) -> TrackedObject:
+    return TrackedObject(event_id, "garden", "bird", start_time, **more)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def bird(event_id: str, start_time: float, **more: Any) -> Snapshot:
     ids=["the first of all", "after another", "after one of next century", "after the clock was set back"],
 )
 def test_what_began_while_the_broker_was_away_is_found_whatever_the_clock_says(
-    birds: Watched, before: list[Snapshot], after: list[Snapshot]
+    birds: Watched, before: list[TrackedObject], after: list[TrackedObject]
 ) -> None:
     birds.api.listed = before
     birds.watch._catch_up()

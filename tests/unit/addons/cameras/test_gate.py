@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.gates import Event, Replay, judged, record, replayed
 from jetsel.addons.cameras.gate import Gate, GateSetting, described, gate_of
-from jetsel.addons.cameras.labels import Labels
+from jetsel.addons.cameras.labels import LabelTracker
 from jetsel.addons.cameras.region import Region, fitting
 from jetsel.base.errors import ConfigError
 from jetsel.wire import Answer
@@ -115,7 +115,7 @@ def test_a_replay_asks_what_the_live_gate_asks() -> None:
     frames = list(shown(SHOWN, 100))
     recorded = record(iter(frames), sees)
     for setting in (GateSetting("blocks", 6.0), GateSetting("edges", 12.0), GateSetting("histogram", 5.0)):
-        gate, labels, asked = Gate(setting, 30.0), Labels(3), []
+        gate, labels, asked = Gate(setting, 30.0), LabelTracker(3), []
         for now_s, frame in frames:
             is_skipped = gate.skips(frame, now_s) and labels.is_settled  # as Watch does
             if not is_skipped:

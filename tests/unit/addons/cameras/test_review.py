@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.addons.cameras.review import DISCARDED, MOST_BYTES, Decision, Review
+from jetsel.addons.cameras.review import DISCARDED, MOST_BYTES, Review, ReviewDecision
 from jetsel.base.errors import BadRequestError, ConfigError, ImageTooLargeError
 
 
@@ -31,9 +31,9 @@ def files(root: Path) -> set[str]:
 def test_each_verdict_has_its_place_and_undo_brings_the_last_one_back(folder: Path) -> None:
     review, reviewed = Review(folder, None), folder.with_name("doubts-reviewed")
     assert (review.pending().image, review.pending().left, review.pending().label) == ("n01/cat-1.jpg", 3, "cat")
-    review.decide(Decision("n01/cat-1.jpg", "right"))
-    review.decide(Decision("n01/cat-2.jpg", "wrong", "n07"))
-    review.decide(Decision("n02/dog-1.jpg", "discard"))
+    review.decide(ReviewDecision("n01/cat-1.jpg", "right"))
+    review.decide(ReviewDecision("n01/cat-2.jpg", "wrong", "n07"))
+    review.decide(ReviewDecision("n02/dog-1.jpg", "discard"))
     assert files(reviewed) == {"n01/cat-1.jpg", "n07/cat-2.jpg", f"{DISCARDED}/n02/dog-1.jpg"}
     assert (files(folder), review.pending().left) == (set(), 0)
     assert review.undo() == "n02/dog-1.jpg"
@@ -47,7 +47,7 @@ def test_a_name_that_is_taken_gets_a_number(folder: Path, tmp_path: Path) -> Non
     reviewed = tmp_path / "done"
     (reviewed / "n01").mkdir(parents=True)
     (reviewed / "n01" / "cat-1.jpg").write_bytes(b"another")
-    Review(folder, reviewed).decide(Decision("n01/cat-1.jpg", "right"))
+    Review(folder, reviewed).decide(ReviewDecision("n01/cat-1.jpg", "right"))
     assert (reviewed / "n01" / "cat-1.jpg").read_bytes() == b"another"
     assert (reviewed / "n01" / "cat-1-2.jpg").read_bytes() == b"n01/cat-1.jpg"
 
@@ -60,21 +60,21 @@ def test_what_is_not_in_the_folder_is_refused_and_nothing_moves(folder: Path, tm
     before = files(tmp_path)
     for image in ("../secret.jpg", "n01/../../secret.jpg", "n01/link.jpg", "n09/secret.jpg", "n01", "n01/x\0.jpg"):
         with pytest.raises(BadRequestError):
-            review.decide(Decision(image, "right"))
+            review.decide(ReviewDecision(image, "right"))
         with pytest.raises(BadRequestError):
             review.read(image)
     for identifier in ("", " ", "../n01", "a/b", ".hidden", "@eaDir", "a\nb", "x" * 256, None):
         with pytest.raises(BadRequestError, match="identifier"):
-            review.decide(Decision("n01/cat-1.jpg", "wrong", identifier))
+            review.decide(ReviewDecision("n01/cat-1.jpg", "wrong", identifier))
     assert files(tmp_path) == before
     assert review.pending().left == 3
 
 
 def test_a_second_decision_about_an_image_is_refused(folder: Path) -> None:
     review = Review(folder, None)
-    review.decide(Decision("n01/cat-1.jpg", "right"))
+    review.decide(ReviewDecision("n01/cat-1.jpg", "right"))
     with pytest.raises(BadRequestError, match="was decided already"):
-        review.decide(Decision("n01/cat-1.jpg", "discard"))
+        review.decide(ReviewDecision("n01/cat-1.jpg", "discard"))
     assert review.pending("n01/cat-1.jpg").image == "n01/cat-2.jpg"
     assert review.pending("n02/dog-1.jpg").image == "n01/cat-2.jpg", "what was put off comes again"
 
@@ -112,7 +112,7 @@ def test_only_what_is_listed_is_read_or_moved(folder: Path, tmp_path: Path) -> N
         with pytest.raises(BadRequestError):
             review.read(image)
         with pytest.raises(BadRequestError):
-            review.decide(Decision(image, "discard"))
+            review.decide(ReviewDecision(image, "discard"))
     assert files(tmp_path) == before
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_no_image_is_as_large_as_is_not_read(folder: Path) -> None:
     review = Review(folder, None)
     with pytest.raises(ImageTooLargeError):
         review.read("n01/cat-1.jpg")
-    review.decide(Decision("n01/cat-1.jpg", "discard"))
+    review.decide(ReviewDecision("n01/cat-1.jpg", "discard"))
 
 
 @pytest.mark.parametrize("link", ["n01", DISCARDED, f"{DISCARDED}/n01"])
@@ -131,7 +131,7 @@ def test_no_link_in_the_reviewed_folder_is_followed(folder: Path, tmp_path: Path
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere)
     with pytest.raises(BadRequestError, match="links are not followed"):
-        Review(folder, None).decide(Decision("n01/cat-1.jpg", "right" if link == "n01" else "discard"))
+        Review(folder, None).decide(ReviewDecision("n01/cat-1.jpg", "right" if link == "n01" else "discard"))
     assert files(elsewhere) == set()
     assert "n01/cat-1.jpg" in files(folder)
 
@@ -149,10 +149,10 @@ def other_disk(tmp_path: Path) -> Iterator[Path]:
 INTERRUPTED = """
 import resource, signal, sys
 from pathlib import Path
-from jetsel.addons.cameras.review import Decision, Review
+from jetsel.addons.cameras.review import Review, ReviewDecision
 signal.signal(signal.SIGXFSZ, getattr(signal, sys.argv[3]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-Review(Path(sys.argv[1]), Path(sys.argv[2])).decide(Decision("n01/cat-1.jpg", "right"))
+Review(Path(sys.argv[1]), Path(sys.argv[2])).decide(ReviewDecision("n01/cat-1.jpg", "right"))
 """
 
 
@@ -169,7 +169,7 @@ def test_a_move_to_another_disk_that_ends_half_way_leaves_no_half_image(
     left = files(other_disk)
     assert (folder / "n01" / "cat-1.jpg").read_bytes() == image
     assert left == set() if on_limit == "SIG_IGN" else not any(name.endswith(".jpg") for name in left)
-    Review(folder, other_disk).decide(Decision("n01/cat-1.jpg", "right"))
+    Review(folder, other_disk).decide(ReviewDecision("n01/cat-1.jpg", "right"))
     assert files(other_disk) == {"n01/cat-1.jpg"}
     assert (other_disk / "n01" / "cat-1.jpg").read_bytes() == image
     assert "n01/cat-1.jpg" not in files(folder)

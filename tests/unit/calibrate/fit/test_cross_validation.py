@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.fit.assemble import Identity, Learned, assemble, learn, try_out
+from jetsel.calibrate.fit.assemble import BoundIdentities, LearnedParts, assemble, learn, try_out
 from jetsel.calibrate.fit.chain import try_readings
 from jetsel.calibrate.fit.cross_validation import CrossValidated, best_single, cross_validate, outcomes_of
 from jetsel.calibrate.fit.goal import Goal, Outcomes
@@ -24,7 +24,7 @@ from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, draw
 
 FOLDS = 4
 HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
-IDENTITY = Identity("drawn", "d" * 64, HASHES, "t", 64, 4096)
+IDENTITY = BoundIdentities("drawn", "d" * 64, HASHES, "t", 64, 4096)
 FEATURES_MS = 0.5
 
 
@@ -40,14 +40,14 @@ def recorded(photographs: int = 240) -> Recording:
     )
 
 
-def parted(recording: Recording) -> tuple[Learned, Recording, Table]:
+def parted(recording: Recording) -> tuple[LearnedParts, Recording, Table]:
     """What three quarters taught, and the fourth that it has not seen."""
     table, rows = recording.table(fit_temperatures(recording)), np.arange(len(recording.classes))
     held = rows[rows % 4 == 0]
     return learn(table.take(rows[rows % 4 > 0]), KINDS), recording.take(held), table.take(held)
 
 
-def put_together(recording: Recording, learned: Learned, **chosen: Any) -> Calibration:
+def put_together(recording: Recording, learned: LearnedParts, **chosen: Any) -> Calibration:
     return assemble(IDENTITY, recording, learned, {"cascade": ChosenPoints(0, (0,)), "multiplexer": 0} | chosen)
 
 

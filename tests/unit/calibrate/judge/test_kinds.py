@@ -7,7 +7,7 @@ from jetsel.calibrate.judge.findings import FittedChain, ImageKind
 from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run
+from jetsel.calibrate.record.replay import PolicyReplay
 
 IMAGES = 200
 DRAW = np.random.default_rng(1)
@@ -23,10 +23,10 @@ def recorded(dark: np.ndarray) -> Recording:
     )
 
 
-def begins_with(night: np.ndarray) -> Run:
+def begins_with(night: np.ndarray) -> PolicyReplay:
     ran = np.stack([~night, night], axis=1)
     nothing = np.zeros(IMAGES, bool)
-    return Run(np.zeros(IMAGES, int), nothing, np.ones(IMAGES), ran, nothing, 0.1, NAMES)
+    return PolicyReplay(np.zeros(IMAGES, int), nothing, np.ones(IMAGES), ran, nothing, 0.1, NAMES)
 
 
 def test_each_models_images_are_described_by_the_feature_that_tells_them_best() -> None:

@@ -8,7 +8,7 @@ from jetsel.artefact.promise import Promise, Promises
 from jetsel.calibrate.judge.evaluating import check_promises
 from jetsel.calibrate.judge.learn_then_test import DELTA, fewest, safe_threshold
 from jetsel.calibrate.judge.promises import Split, aiming_unknown, promises_by_policy, promises_of
-from jetsel.calibrate.record.replay import Run, Scores, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, Scores, replay_all
 from jetsel.policies.single import Single
 from tests.unit.calibrate.judge.test_learn_then_test import drawn_policies, true_share_wrong
 from tests.unit.calibrate.recorded import of_two_classes
@@ -17,13 +17,13 @@ NEEDED = fewest(0, 0.01)  # right answers that promise 1 %
 DRAWS = 500
 
 
-def run(final: NDArray[np.float64], looks: NDArray[np.float64] | None = None) -> Run:
+def run(final: NDArray[np.float64], looks: NDArray[np.float64] | None = None) -> PolicyReplay:
     """Answers of class 0 with these scores (n,), of a policy that has no rungs, or two with these looks (n,)."""
     n = len(final)
     looks = np.full(n, np.nan) if looks is None else looks
     never = np.zeros(n, bool)
     scores = Scores(final, looks, np.ones(n))
-    return Run(np.zeros(n, np.int64), ~never, np.full(n, 2.0), ~never[:, None], never, 0.0, (), scores)
+    return PolicyReplay(np.zeros(n, np.int64), ~never, np.full(n, 2.0), ~never[:, None], never, 0.0, (), scores)
 
 
 def right(n: int) -> NDArray[np.bool_]:

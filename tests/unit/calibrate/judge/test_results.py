@@ -8,7 +8,7 @@ import pytest
 from jetsel.calibrate.judge.findings import ClassFinding
 from jetsel.calibrate.judge.results import Judge, classes_of, differing
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run
+from jetsel.calibrate.record.replay import PolicyReplay
 from tests.unit.calibrate.recorded import (
     CHOOSER_W,
     COSTS_MS,
@@ -36,14 +36,14 @@ def judge(recording: Recording = SIX) -> Judge:
     return Judge(recording, features_ms, energy_reason="no sensor here")
 
 
-def of(models: list[str], features: tuple[str, ...] = ("contrast",)) -> Run:
+def of(models: list[str], features: tuple[str, ...] = ("contrast",)) -> PolicyReplay:
     """One model a photograph, those named; of the last photograph the choice was in doubt."""
     columns = np.array([SIX.models.index(model) for model in models])
     ran = np.eye(3, dtype=bool)[columns]
     in_doubt = np.arange(6) == 5
     models_ms = np.array([COSTS_MS[model] for model in models])
     answered = SIX.logits[columns, np.arange(6)].argmax(axis=1)
-    return Run(answered, np.ones(6, bool), models_ms, ran, in_doubt, CHOICE_MS, features)
+    return PolicyReplay(answered, np.ones(6, bool), models_ms, ran, in_doubt, CHOICE_MS, features)
 
 
 CHOSEN = ["s", "m", "m", "s", "l", "l"]  # right on 0, 2, 3 and 4
@@ -144,9 +144,9 @@ def test_where_energy_is_saved_the_optimum_is_the_most_frugal_that_is_right() ->
 NAMES = ("cat", "dog", "fox")
 
 
-def run(*answered: int) -> Run:
+def run(*answered: int) -> PolicyReplay:
     none = np.zeros(4)
-    return Run(np.array(answered), none > 0, none, np.ones((4, 1), bool), none > 0, 0.0, ())
+    return PolicyReplay(np.array(answered), none > 0, none, np.ones((4, 1), bool), none > 0, 0.0, ())
 
 
 def recording(due: list[int], paths: tuple[str, ...]) -> Recording:

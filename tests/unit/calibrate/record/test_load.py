@@ -19,7 +19,7 @@ from jetsel.calibrate.record.load import learned_share
 from jetsel.engines import Engine
 from jetsel.features import NAMES
 from jetsel.zoo import Model
-from jetsel.zoo.manifest import Head as ManifestHead
+from jetsel.zoo.manifest import ManifestHead
 from tests.unit.calibrate.record.making import LABELS, QUICK, change, draw, family, found, put, rows
 
 BOTH = family("xs", "s")

@@ -15,7 +15,7 @@ from jetsel.calibrate.record.bench import half_width, t_quantile
 from jetsel.calibrate.record.durations import half_interval, noise, run_by_turns
 from jetsel.calibrate.record.metering import Series, Windows
 from jetsel.engines import Engine
-from jetsel.power.integration import FEWEST, Reading
+from jetsel.power.integration import FEWEST, WindowEnergy
 from jetsel.power.meter import Meter, OpenedMeter
 from tests.unit.calibrate.record.making import QUICK, change, family, found, put, rows
 
@@ -52,15 +52,15 @@ class Bench:
         self.began = self.now_s, self.energy_mj
         return 0
 
-    def since(self, begin_ns: int) -> Reading:
+    def since(self, begin_ns: int) -> WindowEnergy:
         length_s = self.now_s - self.began[0]
         self.lengths_s.append(round(length_s, 6))
         samples = int(length_s * self.hz)
         if self.broken is not None:
-            return Reading(None, self.broken)
+            return WindowEnergy(None, self.broken)
         if samples < FEWEST:
-            return Reading(None, f"{samples} new values in the window", samples)
-        return Reading(self.energy_mj - self.began[1], None, samples)
+            return WindowEnergy(None, f"{samples} new values in the window", samples)
+        return WindowEnergy(self.energy_mj - self.began[1], None, samples)
 
 
 def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Series]:
@@ -100,20 +100,20 @@ class Steady(Meter):
 
     name = "VDD_IN"
 
-    def __init__(self, *readings: Reading) -> None:
+    def __init__(self, *readings: WindowEnergy) -> None:
         self.readings = readings
         self.windows = 0
 
     def begin(self) -> int:
         return 0
 
-    def since(self, begin_ns: int) -> Reading:
+    def since(self, begin_ns: int) -> WindowEnergy:
         self.windows += 1
         return self.readings[(self.windows - 1) % len(self.readings)]
 
 
 ENERGY = EnergyPlan(photographs=2, window_s=0.0, least_windows=2, most_windows=2)  # a run a window
-TEN_JOULES = Reading(10_000.0, None, 100)
+TEN_JOULES = WindowEnergy(10_000.0, None, 100)
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(path:
     stop, meter = threading.Event(), Steady(TEN_JOULES)
 
     class Stopping(Steady):
-        def since(self, begin_ns: int) -> Reading:
+        def since(self, begin_ns: int) -> WindowEnergy:
             if self.windows == 3:  # the first has had its two windows then, the other two of the photograph one each
                 stop.set()
             return super().since(begin_ns)
@@ -192,7 +192,7 @@ def test_without_a_meter_the_reason_is_kept_and_a_later_run_with_one_adds_the_en
 
 
 def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_again(path: Path, go: Go) -> None:
-    broken = Steady(Reading(None, "the sensor vanished"))
+    broken = Steady(WindowEnergy(None, "the sensor vanished"))
     assert go(broken).finished
     assert load(path, BOTH).times.energy_reason == "the sensor vanished"
     assert broken.windows <= 3 * 3  # each of a photograph's three at most three times
@@ -202,7 +202,7 @@ def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_agai
 
 
 def test_energy_that_cannot_be_told_from_nothing_is_unknown(path: Path, go: Go) -> None:
-    lost = Steady(Reading(100.0, None, 100), Reading(-90.0, None, 100))
+    lost = Steady(WindowEnergy(100.0, None, 100), WindowEnergy(-90.0, None, 100))
     go(lost)
     times = load(path, BOTH).times
     assert times.energies is None

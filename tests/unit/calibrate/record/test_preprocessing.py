@@ -13,16 +13,16 @@ from jetsel.base.files import TEMPORARY
 from jetsel.calibrate.record import find, load, loaded_models, record
 from jetsel.calibrate.record.cuts import Cut
 from jetsel.calibrate.record.photographs import Labelled
-from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, Comparison, drawn, ways
+from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, WaysCompared, drawn, ways
 from jetsel.zoo import Family, scan
 from jetsel.zoo.conventions import CONVENTIONS, convention
 from tests.unit.calibrate.record.making import QUICK, rows
 from tests.unit.zoo.lights import lights, put_light_model
 
 
-def compared(used: list[bool], other: list[bool], others: int = 1) -> Comparison:
+def compared(used: list[bool], other: list[bool], others: int = 1) -> WaysCompared:
     right = {USED: np.array(used)} | {f"--like {n}": np.array(other) for n in range(others)}
-    return Comparison(right, {0: len(used) // 2, 1: len(used) - len(used) // 2})
+    return WaysCompared(right, {0: len(used) // 2, 1: len(used) - len(used) // 2})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import Run, replay, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, replay, replay_all
 from jetsel.engines import Output
 from jetsel.policies import Decision, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
@@ -73,13 +73,13 @@ def test_a_replay_is_what_the_driver_does(kind: str, seed: int, thresholds: list
         assert again.decision is not None
         assert again.ran == tuple(run.model for run in run.ran)
         assert again.models_ms == sum(COSTS_MS[model] for model in again.ran)
-        assert again.decision.seen.model == run.outcome.seen.model
+        assert again.decision.prediction.model == run.outcome.prediction.model
         assert again.decision.because == run.outcome.because
         assert again.decision.in_doubt == run.outcome.in_doubt
-        assert np.array_equal(again.decision.seen.probabilities, run.outcome.seen.probabilities)
+        assert np.array_equal(again.decision.prediction.probabilities, run.outcome.prediction.probabilities)
 
 
-def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> Run:
+def run(policy: Policy, recording: Recording, fallback: str | None = "m") -> PolicyReplay:
     return replay_all(policy, recording, range(len(recording.classes)), EVEN, fallback)
 
 

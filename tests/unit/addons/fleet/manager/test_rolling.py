@@ -8,7 +8,7 @@ from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Entry, Plan, Plan
 from jetsel.addons.fleet.manager.devices import Device, read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.manager.planning import Proposal, read_plans
-from jetsel.addons.fleet.manager.rolling import Allowed, Rolling, waves_of
+from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance, waves_of
 from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Trial
@@ -61,16 +61,16 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def test_a_wave_goes_out_when_those_before_have_installed_theirs(fleet: Fleet) -> None:
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert set(step.released) == {fleet.first, fleet.second}
     assert fleet.serials() == {**dict.fromkeys(DEVICES, 5), fleet.first: 6, fleet.second: 6}
     fleet.tell(fleet.first)
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert (step.released, step.waiting, step.is_done) == ((), (f"{fleet.second} has not reported yet",), False)
     fleet.tell(fleet.second)
-    assert fleet.rolling.advance(fleet.devices(), Allowed()).released == (fleet.third,)
+    assert fleet.rolling.advance(fleet.devices(), RollOutTolerance()).released == (fleet.third,)
     fleet.tell(fleet.third)
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert (step.released, step.is_done) == ((), True)
     assert fleet.serials() == {**dict.fromkeys(DEVICES, 6), "d": 5}
 
@@ -78,18 +78,18 @@ def test_a_wave_goes_out_when_those_before_have_installed_theirs(fleet: Fleet) -
 @pytest.mark.parametrize(
     ("told_so", "allowed", "words"),
     [
-        ({"outcome": "rolled-back"}, Allowed(failed=0.5), "rolled-back: no space"),
-        ({"requests": {"ok": 95, "busy": 5}}, Allowed(errors=0.03), "5.0 points"),
-        ({"p95_ms": 16.0}, Allowed(slower=2.0), "1.60 times"),
+        ({"outcome": "rolled-back"}, RollOutTolerance(failed=0.5), "rolled-back: no space"),
+        ({"requests": {"ok": 95, "busy": 5}}, RollOutTolerance(errors=0.03), "5.0 points"),
+        ({"p95_ms": 16.0}, RollOutTolerance(slower=2.0), "1.60 times"),
     ],
 )
 def test_nothing_goes_out_while_something_is_against_it(
-    fleet: Fleet, told_so: dict[str, object], allowed: Allowed, words: str
+    fleet: Fleet, told_so: dict[str, object], allowed: RollOutTolerance, words: str
 ) -> None:
-    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     fleet.tell(fleet.first, **told_so)
     fleet.tell(fleet.second, **({} if "outcome" in told_so else told_so))
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert any(words in one for one in step.against)
     assert (step.released, step.is_done) == ((), False)
     step = fleet.rolling.advance(fleet.devices(), allowed)
@@ -103,10 +103,10 @@ LIES = {"requests": {"ok": 2**53}, "p95_ms": 1e-9}
     ("truth", "words"), [({"requests": {"ok": 10, "busy": 90}}, "90.0 points"), ({"p95_ms": 30.0}, "3.00 times")]
 )
 def test_one_device_alone_hides_nothing(fleet: Fleet, truth: dict[str, object], words: str) -> None:
-    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     fleet.tell(fleet.first, **truth)
     fleet.tell(fleet.second, **LIES)
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert any(words in one for one in step.against)
     assert step.released == ()
 
@@ -122,36 +122,36 @@ def test_a_call_that_was_killed_between_two_plans_is_made_good(fleet: Fleet, mon
 
     monkeypatch.setattr(fleet.storage, "write", dying)
     with pytest.raises(KeyboardInterrupt):
-        fleet.rolling.advance(fleet.devices(), Allowed())
+        fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     monkeypatch.undo()
     another = fleet.manager("key.rollouts")
-    assert len(another.advance(fleet.devices(), Allowed()).released) == 1
+    assert len(another.advance(fleet.devices(), RollOutTolerance()).released) == 1
     assert sorted(fleet.serials().values()) == [5, 5, 6, 6]
 
 
 def test_what_is_stopped_goes_no_further_and_comes_back(fleet: Fleet) -> None:
-    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert set(fleet.rolling.stop("worse", revert=True)) == {fleet.first, fleet.second}
     plans = read_plans(fleet.storage, [fleet.key.public])
     assert (plans[fleet.first].serial, plans[fleet.first].families) == (7, OLD)
     assert plans[fleet.third].serial == 5
     with pytest.raises(RepositoryError, match="stopped: worse"):
-        fleet.rolling.advance(fleet.devices(), Allowed())
+        fleet.rolling.advance(fleet.devices(), RollOutTolerance())
 
 
 def test_an_earlier_state_that_is_put_back_is_rejected(fleet: Fleet) -> None:
-    fleet.rolling.advance(fleet.devices(), Allowed())
+    fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     with fleet.storage.open(ROLLOUT)[0] as stream:
         going = stream.read()
     another = fleet.manager("another.rollouts")
     fleet.rolling.stop("worse", revert=False)
     with pytest.raises(RepositoryError, match="stopped: worse"):
-        another.advance(fleet.devices(), Allowed())
+        another.advance(fleet.devices(), RollOutTolerance())
     fleet.storage.write(ROLLOUT, going)
     fleet.tell(fleet.first, fleet.second)
     for serials in ("key.rollouts", "another.rollouts"):  # who stopped it, and who has seen that
         with pytest.raises(RepositoryError, match="an earlier state"):
-            fleet.manager(serials).advance(fleet.devices(), Allowed())
+            fleet.manager(serials).advance(fleet.devices(), RollOutTolerance())
     assert fleet.serials()[fleet.third] == 5
     fleet.storage.remove(ROLLOUT)
     begun = fleet.rolling.begin([Proposal(device="d", serial=5, families=NEW, changes=True)], {}, "100%")
@@ -163,9 +163,9 @@ def test_a_serial_that_leaves_room_for_no_next_does_not_count(fleet: Fleet) -> N
     stolen = {"plan": MAX_SERIAL, "trial": Trial(serial=MAX_SERIAL, outcome="installed")}
     upload(fleet.storage, told("d", 2, 100, **stolen))
     fleet.rolling.begin([Proposal(device="d", serial=5, families=NEW, changes=True)], fleet.devices(), "100%")
-    assert fleet.rolling.advance(fleet.devices(), Allowed()).released == ("d",)
+    assert fleet.rolling.advance(fleet.devices(), RollOutTolerance()).released == ("d",)
     assert fleet.serials()["d"] == 6
-    step = fleet.rolling.advance(fleet.devices(), Allowed())
+    step = fleet.rolling.advance(fleet.devices(), RollOutTolerance())
     assert (step.waiting, step.is_done) == (("d has not reported yet",), False)
 
 
@@ -173,7 +173,7 @@ def test_a_plan_by_a_key_that_is_not_trusted_is_named_with_the_repair(fleet: Fle
     stolen = pair(fleet.folder, "stolen")
     write_plan(fleet.storage, Plan(device="a", serial=MAX_SERIAL, families=OLD), [stolen.private])
     with pytest.raises(RepositoryError, match=r"plans/a\.json.*remove it to plan the device anew"):
-        fleet.rolling.advance(fleet.devices(), Allowed())
+        fleet.rolling.advance(fleet.devices(), RollOutTolerance())
 
 
 def test_what_cannot_begin_says_why(fleet: Fleet) -> None:
