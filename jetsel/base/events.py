@@ -5,7 +5,7 @@ Every line that jetsel logs names its event; docs/monitoring.md lists them, and 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
-The handler (jetsel/base/logs.py) escapes words and fields, which may hold text from clients. `run_about(ids, work)` adds
+The handler (jetsel/base/logs.py) escapes words and fields, which may hold text of clients. `run_about(ids, work)` adds
 the ids of requests to each line that the same thread logs meanwhile. If another thread logs for that work, pass it
 `requests()` and log them as `event(..., request_id=ids)`.
 """

@@ -33,10 +33,10 @@ def return_large_blocks() -> None:
 
 
 def settle() -> None:
-    """After loading, return freed memory to the system and exclude living objects from garbage collection.
+    """Return freed memory, a fifth of the daemon's, to the system; exclude loaded objects from garbage collection.
 
     Collections would otherwise scan all loaded objects and delay requests. Objects that a reload replaces are still
-    freed by reference counts. Before, freed memory that malloc kept was a fifth of the daemon's.
+    freed by reference counts.
     """
     gc.collect()
     gc.freeze()
