@@ -68,8 +68,7 @@ def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
 def save(calibration: Calibration, folder: Path) -> None:
     """Write the two files into a folder, to ship a calibration with models; create the folder if needed.
 
-    Raises OSError, and CalibrationError for a calibration that `read` would reject. Use `install` for one to serve
-    with.
+    Raises OSError, and CalibrationError for what `read` would reject. `install` puts a calibration into use instead.
     """
     files = encode(calibration)
     folder.mkdir(parents=True, exist_ok=True)

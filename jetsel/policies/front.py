@@ -116,10 +116,10 @@ MEAN = Measure("time", " ms", Point.mean_ms)
 
 
 class Bound(NamedTuple):
-    """The largest allowed value of a measure, or the smallest if it is a gain. Unknown values exceed it.
+    """The largest allowed value of a measure, or the smallest if it is a gain. Unknown values are outside.
 
-    is_share: the limit is this request's share of the time or energy of all that wait. Such a bound leads no lower than
-    the front's floor, and unknown values are within it.
+    is_share: the limit is this request's share of the time or energy for all waiting requests. Such a bound leads no
+    lower than the front's floor, and unknown values are then within it.
     """
 
     measure: Measure

@@ -40,7 +40,7 @@ class Outlook(Struct, frozen=True):
     """Current estimates that a request's policy may use. Times are recent, in ms.
 
     budget_ms: time until the deadline, infinite if there is none. models_ms: mean and standard deviation of one run of
-    each model that can run now in the time that waiting requests leave; for the edge server's models, their run there.
+    each available model that fits the time left by waiting requests; for the edge server's models, their run there.
     network_ms: mean and deviation of the round trip, None if the image stays here. unavailable: model -> why it cannot
     run now. traffic_kb: 1,000 bytes sent and received for a model of the edge server. images_ms: mean time for one
     image of a run, which is shorter in batches. allowed_ms, allowed_mj: limits of the mean time and energy of each
@@ -103,7 +103,7 @@ class Decision(Struct, frozen=True, eq=False):
     operating_point: str | None = None
 
 
-class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an error: by default it answers with the best prediction
+class OutOfTime(Exception):  # noqa: N818  # a signal; the policy may answer with the best prediction
     """Thrown at a policy's yield if too little time is left for the requested run."""
 
 
