@@ -105,8 +105,8 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     versions = _versions(folder, family)
     if versions.current() == SHIPPED and (to is None or not versions.folder.is_dir()):
         raise CalibrationError(
-            f"{versions.folder}: no calibration of your own is in use; the one that ships with the models is used, if "
-            "there is one: see jetsel calibration list"
+            f"{versions.folder}: no calibration of your own is in use, so there is none to go back from; use "
+            "--to NUMBER: see jetsel calibration list"
         )
     name = versions.before() if to is None else to
     if name == versions.current():
