@@ -24,7 +24,7 @@ from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
 from jetsel.addons.fleet.manager.published import PublishedFamily
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
-from jetsel.artefact.condensed import Answers
+from jetsel.artefact.condensed import RecordedAnswers
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.record import load
@@ -113,16 +113,17 @@ def prepared(name: str, known: Recording, others: Recording, files: Mapping[str,
     scaled = [
         log_softmax(logits, temperatures[model]) for model, logits in zip(known.models, known.logits, strict=True)
     ]
-    answers = Answers(
+    answers = RecordedAnswers(
         models=known.models,
         logits=np.stack(scaled),
         classes=known.classes,
         features=known.features,
         groups=np.arange(len(known.classes)),
         costs_ms=known.costs_ms,
+        labels=known.classes,
     )
     entry = Entry(family=name, version=1, sha256="0" * 64)
-    published = PublishedFamily(entry, answers, {}, None, {}, {model: files[model] for model in known.models}, {})
+    published = PublishedFamily(entry, answers, {}, {}, {model: files[model] for model in known.models}, {})
     costs = np.array([known.costs_ms[model] for model in known.models])
     said = [log_softmax(others.logits[others.models.index(model)], temperatures[model]) for model in known.models]
     return Planned(
