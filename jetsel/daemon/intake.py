@@ -58,8 +58,7 @@ class Intake:
             paths = [policy] if front is None else [point.policy for point in front.points]
             floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
             client, data = message.sender.name, message.frames[1]
-            # first, so that a client at its limit costs no look at the image
-            self._admission.check(Load(client, data.nbytes, 0))
+            self._admission.check(Load(client, data.nbytes, 0))  # first: a client at its limit costs no look at images
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
             pixels, sized = measured.pixels, request.pixels or measured.header

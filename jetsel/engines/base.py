@@ -28,7 +28,7 @@ class EngineFailedError(JetselError):
 
 
 class Output(NamedTuple):
-    """One run. logits: (n, classes) float32; embedding: (n, width) float32 or None; device_ms: its own time or None."""
+    """Output of a run. logits: (n, classes) float32; embedding: (n, width) float32; device_ms: the device's time."""
 
     logits: NDArray[np.float32]
     embedding: NDArray[np.float32] | None

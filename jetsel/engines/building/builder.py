@@ -197,7 +197,7 @@ class Builder:
 
     @contextlib.contextmanager
     def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
-        """Give a host's memory, and how it is asked one thing; if it ends, the error has the cause and what helps."""
+        """Yield a host's memory and a function that sends it requests. If the host ends, the error has the repair."""
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
 

@@ -85,8 +85,7 @@ class HostLink:
             sent = self._socket.send(HEADER.pack(len(body)) + body)
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
-        # the kernel has room for several messages, and the host has read all earlier ones
-        if sent < HEADER.size + len(body):
+        if sent < HEADER.size + len(body):  # the kernel has room for several messages, and all earlier ones were read
             raise LinkBrokenError("it no longer accepts messages")
 
     def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:

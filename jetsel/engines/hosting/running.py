@@ -102,9 +102,9 @@ class HostedModel:
     embedding_width: int | None
 
     def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
-        """Run the model on all parts; return what it gave, the caller's own, and the seconds that the host took.
+        """Run the model on all parts; return its output, which the caller owns, and the seconds taken in the host.
 
-        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` does.
+        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` raises.
         """
         name, shape = self.weights.name, self._shape(parts)
         rows, classes, width = shape[0], self.weights.classes, self.embedding_width
