@@ -178,10 +178,7 @@ def serve_family(
     events: Events,
     edge: EdgeClient | None = None,
 ) -> ServedFamily:
-    """Build one family from the configuration; no model is loaded yet.
-
-    edge: client of the edge server whose models it may use.
-    """
+    """Build one family from the configuration, without loading models. edge: client of the edge server to use."""
     family, models, in_use = configured.family, configured.models, configured.in_use
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}

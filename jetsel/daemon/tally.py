@@ -49,10 +49,7 @@ class Tally:
             self._outcomes[outcome] += 1
 
     def ended(self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False) -> None:
-        """Count an admitted request by its reply, with the times of an answer's stages.
-
-        class_counts: whether to count its label.
-        """
+        """Count an admitted request by its reply, with its stages' times. class_counts: whether to count its label."""
         if isinstance(reply, Failure):
             self.count(reply.code)
             return

@@ -132,10 +132,7 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
 
 
 def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
-    """Return the runners of the edge server's models, by their names in the family: `edge:xl`, `edge:xl@224`.
-
-    Raises ConfigError.
-    """
+    """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
     made = {}
     for name, remote in remotes(config, family).items():
         model = config.edge.models[name]

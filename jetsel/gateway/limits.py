@@ -187,10 +187,7 @@ class RequestLimits:
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:
-        """Return the refusal.
-
-        The connection stays open: uvicorn discards the rest, and the client can read the reason.
-        """
+        """Return the refusal; uvicorn discards the rest of the body, so that the client can read the reason."""
         error = ImageTooLargeError(f"the body exceeds {self._most} bytes: send less, or raise --max-body-mb")
         return JSONResponse(body_of(error), 413)
 

@@ -35,8 +35,7 @@ DRAIN_S = 10  # for requests under way
 def listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens at this address; raises ConfigError with the repair if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # protocol given, or asyncio leaves TCP_NODELAY off
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # without it, asyncio leaves TCP_NODELAY off
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
@@ -83,10 +82,7 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
 
 
 def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Callable[[], None]) -> Starlette:
-    """Return an ASGI application of these routes, behind the checks that every request passes.
-
-    closing: functions to call at its end.
-    """
+    """Return an ASGI application of these routes, behind the common checks. closing: functions to call at its end."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -100,10 +100,7 @@ class Builder:
     """Builds engines into the settings' folder. Use it in the thread that made it: its hosts end with that thread."""
 
     def __init__(self, settings: HostSettings, limit_s: float = LIMIT_S) -> None:
-        """Query TensorRT and the GPU; raises EngineFailedError if one is missing.
-
-        limit_s: the longest time of one build.
-        """
+        """Query TensorRT and the GPU; raises EngineFailedError if one is missing. limit_s: limit of one build."""
         self.settings = settings
         self._limit_s = limit_s
         # No reserve: the builder's own memory would count against it, and the daemon checks the reserve.

@@ -189,10 +189,7 @@ class HostProcess:
         self.kill(LEAVE_S)
 
     def kill(self, patience_s: float = 0.0) -> str:
-        """Kill the host and its children, unless it ends by itself within patience_s.
-
-        Return how it ended, in words.
-        """
+        """Kill the host and its children unless it ends by itself within patience_s; return how it ended, in words."""
         try:
             self._child.wait(patience_s)
         except subprocess.TimeoutExpired:
