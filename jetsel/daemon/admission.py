@@ -61,7 +61,7 @@ class Admission:
         self.queued_pixels = 0
 
     def check(self, load: Load) -> None:
-        """Raise what `admit` would raise for this load, deadlines apart; its pixels may be 0 while they are unknown."""
+        """Raise the errors of `admit`, except for deadlines; the load's pixels may be 0 while they are unknown."""
         limits, of_client = self.limits, self._of_client[load.client]
         if load.size_bytes > limits.queue_mb * 1e6 or load.pixels > limits.queue_megapixels * 1e6:
             raise ImageTooLargeError(

@@ -123,7 +123,7 @@ class Dispatcher:
         parts = self._tally, queue, self._port, self._metering, self._backends, config
         return status(request_id, self.current, *parts)
 
-    # What the lifecycle calls.
+    # For the lifecycle.
 
     def progress(self, words: str, patience_s: float) -> None:
         """Note how far loading is, and report to the service manager that the next report comes within patience_s."""

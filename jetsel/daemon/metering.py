@@ -87,7 +87,7 @@ class Metering:
         """Return why no power is measured, None if it is."""
         return '[power] sensor is "none"' if self.sampler is None else self.sampler.reason
 
-    # What a request needs.
+    # For a request.
 
     def estimate(
         self, family: ServedFamily, policy: Policy, run: RequestRun, differing: list[str]
@@ -130,7 +130,7 @@ class Metering:
             return policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
         return policy
 
-    # What is done beside the requests.
+    # In the power thread.
 
     def _watch(self) -> None:
         self.look(time.monotonic())

@@ -33,7 +33,7 @@ from jetsel.edge.oip import EdgeAnswerError
 CONNECTIONS = 8
 LOOK_S = 0.5  # between two checks of an unavailable server, and time limit of each
 CHECK_S = 5.0  # time limit of each step when a server that was away is checked
-QUIET_S = 1.0  # silence after which a server is checked; it is unavailable if this check fails
+QUIET_S = 1.0  # silence before a check, and the check's limit; the server is down after two failed checks
 STALLED = 2  # requests in a row without an answer in time: the server is checked before it is used again
 MOST_REPLY_BYTES = 8 * 2**20
 

@@ -222,7 +222,7 @@ class EdgeClient:
             request.arrived(EngineDiedError("; ".join(request.failed.values())))
 
     def _see(self, server: EdgeServer, state: State) -> None:
-        """Take in the state of a server, and log changes."""
+        """Update the state of a server, and log changes."""
         was, refused = server.reason, server.refused
         server.look_at(state)
         for model, reason in server.refused.items():

@@ -101,7 +101,7 @@ class EdgeServer:
         return self.reason or self.refused.get(model)
 
     def look_at(self, state: State) -> None:
-        """Take in the result of a check."""
+        """Update the state with the result of a check."""
         if state.is_new:
             self.link, self.compared = LinkEstimate(), Estimate()
         if state.look_ms is not None:
@@ -123,7 +123,7 @@ class EdgeServer:
         self.runs[failed if result.values is None else "late" if is_late else "answered"] += 1
 
     def learn(self, model: str, result: AskResult) -> None:
-        """Take in one answer's times; without a server's time, it is the total minus the usual network time."""
+        """Update the estimates with an answer; without the server's own time, it is the total minus the network's."""
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:

@@ -98,7 +98,7 @@ class HostedEngine:
         self._closed = False
         self._usual_s: float | None = None  # running mean of a run's time
 
-    # What the supervisor calls.
+    # For the supervisor.
 
     def request(self) -> dict[str, Any]:
         """Return the request to load it, for its current file; see docs/engine-host.md."""
@@ -123,7 +123,7 @@ class HostedEngine:
         """Note that the model will not be loaded again, with the reason."""
         self._refused, self._home = reason, None
 
-    # What the driver calls.
+    # For the driver.
 
     @property
     def unavailable(self) -> str | None:

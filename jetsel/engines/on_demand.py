@@ -54,7 +54,7 @@ class OnDemandEngine:
         self.gains_by_batches = try_batches(self._engine)
         self.name = self._engine.name
 
-    # What every engine has.
+    # The interface of Engine.
 
     @property
     def concurrency(self) -> int:
@@ -106,7 +106,7 @@ class OnDemandEngine:
         if engine is not None:
             engine.close()
 
-    # How it comes and goes.
+    # Load and unload.
 
     @property
     def load_due_ms(self) -> float:

@@ -50,7 +50,7 @@ class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequestedOutput(Struct, frozen=True, forbid_unknown_fields=True):
-    """An output that is asked for."""
+    """A requested output."""
 
     name: str
     parameters: dict[Literal["binary_data"], bool] = {}

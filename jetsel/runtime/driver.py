@@ -100,7 +100,7 @@ class Driver:
                     run.outcome = error
                 going = batch.runs
 
-    # How they run.
+    # Runs of batches.
 
     def execute(self, batch: Batch) -> list[RequestRun]:
         """Run the batch; return the runs that have ended or request other models."""
@@ -142,7 +142,7 @@ class Driver:
     def _fail(self, queue: ModelQueue, runs: list[RequestRun], error: JetselError) -> list[RequestRun]:
         return [run for run in runs if self._take_result(run, queue.model, error)]
 
-    # How a policy goes on.
+    # Results for policies.
 
     def _take_result(
         self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None

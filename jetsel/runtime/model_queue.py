@@ -158,7 +158,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
         prediction = predict(queue.model, logits[number], queue.temperature, embedding)
-        requested, because = run.pending, ""  # none: no longer waited for
+        requested, because = run.pending, ""  # None: no longer waited for
         if requested is not None:
             because = requested.because
             run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3

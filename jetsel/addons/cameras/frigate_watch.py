@@ -132,7 +132,7 @@ class FrigateWatch:
         self._take(message.after, is_end=message.type == "end")
 
     def _take(self, after: TrackedObject, *, is_end: bool) -> None:
-        """Take in an object's state; ignore objects whose label has no family."""
+        """Process an object's state; ignore objects whose label has no family."""
         now_s = time.monotonic()
         with self._lock:
             one = self._objects.get(after.id)
@@ -184,7 +184,7 @@ class FrigateWatch:
         return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
 
     def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
-        """Take in an object's state from Frigate's database."""
+        """Process an object's state from Frigate's database."""
         state = self._api.look_up(one.id)
         if state is not None:
             self._take(state, is_end=state.end_time is not None)

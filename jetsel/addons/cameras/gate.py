@@ -52,14 +52,14 @@ def gray_copy(frame: np.ndarray) -> np.ndarray:
 
 
 def described(frame: np.ndarray, feature: str) -> np.ndarray:
-    """Return what a feature compares of a frame, (height, width[, 3]) uint8.
+    """Return the data by which a feature compares frames, (height, width[, 3]) uint8.
 
     blocks: its gray copy, (48, 64) uint8, in grey levels.
     edges: the contrast at each pixel of the copy, (48, 64) uint8, in percent: the gradient (Sobel) of the logarithm of
     its brightness. More or less light on the scene multiplies all brightness, which the gradient of the logarithm
     does not contain (Horn, Determining Lightness from an Image, 1974).
     histogram: the grey levels of each of 8 x 6 cells, sorted, (48, 64) uint8, a row for each cell. They hold what an
-    exact histogram does, so what moves inside of a cell, as leaves do, changes nothing.
+    exact histogram does, so moves inside a cell, as of leaves, change nothing.
     """
     copy = gray_copy(frame)
     if feature == "edges":

@@ -53,7 +53,7 @@ class LabelTracker:
         return self._holds is not None and self._next is None
 
     def see(self, answer: Answer, now_s: float) -> Change | None:
-        """Take in a frame's answer; return the change that it completes, else None."""
+        """Process a frame's answer; return the change that it completes, else None."""
         if self._holds is not None and reported_label(answer).id == reported_label(self._holds).id:
             self._next = None
             return None

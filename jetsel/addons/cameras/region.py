@@ -58,7 +58,7 @@ class RegionView:
         return is_skipped
 
     def answered(self, answer: Answer, now_s: float) -> Change | None:
-        """Take in the answer for the last frame; return the change that it completes. now_s: by time.time()."""
+        """Process the last frame's answer; return the change that it completes, else None. now_s: by time.time()."""
         self.gate.answered(answer.stages_ms.total, answer.energy_mj)
         change = self._labels.see(answer, now_s)
         if change is not None:

@@ -61,7 +61,7 @@ class Watch:
             if context.broker is not None:
                 self._publishers[region] = MqttPublisher(context.broker, topic, name, self.tell)
         self._lock = threading.Lock()
-        self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # none: not opened yet
+        self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # No retry in the client: a refused frame is out of date before it.
         client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
@@ -102,7 +102,7 @@ class Watch:
                 except _AskAgainError:
                     self._newest.give_back(frame)
                     self._stopping.wait(_AGAIN_S)
-            elif is_over and is_there is not None:  # none: the daemon was not checked yet
+            elif is_over and is_there is not None:  # None: the daemon was not checked yet
                 return
             elif not is_there:
                 self._stopping.wait(_LOOK_S)  # the newest frame waits, or is replaced by a newer one

@@ -224,8 +224,8 @@ def _watch_frigate(
 ) -> None:
     """Classify Frigate's tracked objects until Ctrl-C or SIGTERM; raises ConfigError.
 
-    camera: its source is Frigate, and its requests are as it says. login: user of Frigate, and the password's file.
-    prefix: of Frigate's topics. maps: LABEL=FAMILY each.
+    camera: with Frigate as its source; gives the other fields of requests. login: user of Frigate, and the password's
+    file. prefix: of Frigate's topics. maps: LABEL=FAMILY each.
     """
     from jetsel.addons.cameras.frigate import FrigateApi, frigate_address
     from jetsel.addons.cameras.frigate_watch import FrigateWatch
