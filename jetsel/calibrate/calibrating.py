@@ -150,10 +150,11 @@ def _findings(
     """Return what the report shows."""
     recording, names, temperatures = judge.recording, order.names, calibration.temperatures
     promises, winner = calibration.promises.get(decision.winner), runs[decision.winner]
-    kept = () if promises is None else promises.kept
-    nearest = min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
+    tables = () if promises is None else promises.kept
+    nearest = min(tables, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
     is_allowed = order.goal.keeps(decision.outcomes)
     given = None if nearest is None else is_given(winner, nearest)
+    is_of_table = decision.rival == f"single:{comparison.best_single}"
     return Findings(
         family=loaded.family,
         created=calibration.created,
@@ -173,7 +174,7 @@ def _findings(
         winner=decision.winner,
         rival=decision.rival,
         installed=is_allowed and (decision.is_better or order.is_firm),
-        verdict=decision.verdict,
+        verdict=decision.verdict + ("" if is_of_table else f"; the table compares with {comparison.best_single}"),
         comparison=comparison,
         differing=differing(recording, runs, names, temperatures),
         classes=classes_of(recording.classes, winner.answered, names, given),

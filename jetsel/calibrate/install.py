@@ -76,31 +76,38 @@ def job_of(
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
     # What is in use is compared with, and without labels nothing is known of which model is right.
-    kept = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
-    return RecordingJob(models, served, config, limits_of(config), path, photos, label_map, labels_from, kept, sizes)
+    always_recorded = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
+    return RecordingJob(
+        models, served, config, limits_of(config), path, photos, label_map, labels_from, always_recorded, sizes
+    )
 
 
 def check_order(job: RecordingJob, order: InstallRequest) -> None:
     """Raise CalibrationError, before anything is recorded, for a policy that this family cannot have."""
-    known = [*(f"single:{model}" for model in job.served), *(kind.name for kind in order.kinds)]
-    if order.policy is not None and order.policy not in known:
-        raise CalibrationError(f"--policy: the family has {no_such(order.policy, known)}")
+    policies = [*(f"single:{model}" for model in job.served), *(kind.name for kind in order.kinds)]
+    if order.policy is not None and order.policy not in policies:
+        raise CalibrationError(f"--policy: the family has {no_such(order.policy, policies)}")
 
 
 def job_of_unknown(
     calibrations: FamilyCalibrations, job: RecordingJob, recorded: Sequence[str], folder: Path
 ) -> RecordingJob:
     """Return what records images of nothing that the family knows. recorded: the models that another job recorded."""
-    path = recording_path(calibrations.folder, calibrations.family, folder, job.sizes)
+    path = recording_path(calibrations, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
-def recording_path(folder: Path, family: str, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
-    """Return one file for each family, source and sizes, so that the same command goes on with its own."""
+def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
+    """Return one file for each family, source and sizes, so that the same command goes on with its own.
+
+    If larger models join, images are decoded for them, and the file is another one. Raises CalibrationError if the
+    family has no models.
+    """
+    models, _ = calibrations.served()
     source = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
-    name = "-".join((family, photos.resolve().name, *map(str, sizes), source))
-    return folder / "recordings" / f"{name}.sqlite"
+    name = "-".join((models.name, photos.resolve().name, *map(str, sizes), f"{models.decode_px}px", source))
+    return calibrations.folder / "recordings" / f"{name}.sqlite"
 
 
 def record(
@@ -121,16 +128,18 @@ def record(
         raise CalibrationError(
             f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
         )
-    found = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
-    if goal is not None and len(found.photographs) < FOLDS:
-        count = f"{len(found.photographs)} images with a label that the family knows"
-        left = [one for one in found.skipped if one.reason.startswith(UNKNOWN)] or found.skipped
-        out = f"; {len(found.skipped)} files are left out, for example {left[0].path}: {left[0].reason}" if left else ""
+    images = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
+    if goal is not None and len(images.photographs) < FOLDS:
+        count = f"{len(images.photographs)} images with a label that the family knows"
+        left = [one for one in images.skipped if one.reason.startswith(UNKNOWN)] or images.skipped
+        out = (
+            f"; {len(images.skipped)} files are left out, for example {left[0].path}: {left[0].reason}" if left else ""
+        )
         raise CalibrationError(f"{job.photos}: {count} are too few, the minimum is {FOLDS}: add images{out}")
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, but energy is unknown: {opened.reason}")
-        _record_into(job, found, opened, tell, stop, announce)
+        _record_into(job, images, opened, tell, stop, announce)
     return recording.load(job.path, job.family, served, job.labels_from)
 
 
@@ -186,7 +195,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
 
 def _record_into(
     job: RecordingJob,
-    found: FoundImages,
+    images: FoundImages,
     opened: OpenedMeter,
     tell: Tell,
     stop: Stop,
@@ -198,8 +207,8 @@ def _record_into(
     except OSError as fault:
         raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
     # The family stays whole: what its largest input is decides how photographs are decoded, here and in the daemon.
-    asked = replace(job.family, models=tuple(job.served.values()))
-    with recording.loaded_models(asked, job.config) as engines:
+    family = replace(job.family, models=tuple(job.served.values()))
+    with recording.loaded_models(family, job.config) as engines:
         is_compared = announce is not None and job.labels_from is None  # its time is announced
         options = recording.RecordOptions(
             limits=job.limits,
@@ -208,6 +217,6 @@ def _record_into(
             kept=job.kept,
             unproven=frozenset(name for name, one in job.served.items() if is_compared and one.manifest.is_unproven),
         )
-        done = recording.record(job.path, job.family, engines, found, options, tell, stop, announce)
+        done = recording.record(job.path, job.family, engines, images, options, tell, stop, announce)
     if not done.finished:
         raise KeyboardInterrupt

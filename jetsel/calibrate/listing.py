@@ -17,21 +17,21 @@ def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | 
 
     follow_links: to folders, directly in this one; never below. Raises BadImageError if this folder cannot be read.
     """
-    for found, is_folder in _entries(folder):
-        if not is_folder or isinstance(found, LeftOut):
-            yield found
-        elif found.is_symlink() and not follow_links:
-            yield LeftOut(found, "link to a folder: links are followed directly in the folder that you name, not below")
+    for path, is_folder in _entries(folder):
+        if not is_folder or isinstance(path, LeftOut):
+            yield path
+        elif path.is_symlink() and not follow_links:
+            yield LeftOut(path, "link to a folder: links are followed directly in the folder that you name, not below")
         else:
             try:
-                yield from images_below(found, follow_links=False)
+                yield from images_below(path, follow_links=False)
             except BadImageError as error:
-                yield LeftOut(found, f"unreadable folder: {str(error).removeprefix(f'{found}: ')}")
+                yield LeftOut(path, f"unreadable folder: {str(error).removeprefix(f'{path}: ')}")
 
 
 def folders_in(folder: Path) -> list[Path]:
     """Return the folders and links to folders directly in a folder, by name; raises BadImageError as `images_below`."""
-    return [found for found, is_folder in _entries(folder) if is_folder and isinstance(found, Path)]
+    return [path for path, is_folder in _entries(folder) if is_folder and isinstance(path, Path)]
 
 
 def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:

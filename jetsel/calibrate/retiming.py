@@ -69,16 +69,16 @@ def retime(
     if not models:
         raise CalibrationError(f"the calibration of {family.name} was made for other models: calibrate on images")
     identities = {name: model.manifest.identity for name, model in models.items()}
-    known = msgspec.structs.replace(
+    previous = msgspec.structs.replace(
         before,
         identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # less, if a fleet's plan leaves out the largest input
     )
-    check(known, family.labels.sha256, identities, table_hash(), family.decode_px)
+    check(previous, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms), known.decode_px)
+    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms), previous.decode_px)
     loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
     identity = BoundIdentities(
         family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
@@ -86,14 +86,14 @@ def retime(
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
     names = tuple(map(str, range(recording.logits.shape[2])))
     order = InstallRequest(names, kinds=kinds_with(before.parts))
-    found = calibrate(loaded, identity, order, clock, tell).calibration
+    retimed = calibrate(loaded, identity, order, clock, tell).calibration
     return msgspec.structs.replace(
-        found,
+        retimed,
         temperatures={name: answers[name].temperature for name in recording.models},
         wrong_at_most=before.wrong_at_most,
         # What unknown images secured cannot be tested again: they did not come along.
-        promises={} if before.unknown_images else found.promises,
-        because=f"{found.because}; based on the times of this machine and the answers that ship with the models",
+        promises={} if before.unknown_images else retimed.promises,
+        because=f"{retimed.because}; based on the times of this machine and the answers that ship with the models",
     )
 
 

@@ -70,7 +70,9 @@ def details(outcome: Outcome) -> list[str]:
     spent |= {f"{run.model}": took for run, took in zip(answer.ran, stages.inference, strict=False)}
     doubt = ", in doubt" * answer.in_doubt + ", cut short" * answer.cut_short
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]
-    lines += [f"  {ranked.probability:6.1%}  {ranked.label} ({ranked.wnid})" for ranked in answer.top_k]
+    for ranked in answer.top_k:
+        wnid = "" if ranked.wnid == ranked.label else f" ({ranked.wnid})"
+        lines.append(f"  {ranked.probability:6.1%}  {ranked.label}{wnid}")
     point = "" if answer.operating_point in (None, answer.policy) else f", operating point {answer.operating_point}"
     lines.append(f"  answered by {answer.model}, policy {answer.policy}{point}{doubt}: {answer.because}")
     if answer.wrong_at_most is not None:
@@ -78,9 +80,11 @@ def details(outcome: Outcome) -> list[str]:
     lines += [f"  ran {_run(run)}" for run in answer.ran]
     times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
-    energy = f"not known ({answer.energy_reason})"
+    energy = "not known"
     if answer.energy_mj is not None:
         energy = f"{answer.energy_mj:.1f} mJ (estimated from the calibration's means of the models that ran)"
+    elif answer.energy_reason is not None:  # its beginning, without repairs: --json has all of it
+        energy += f": {answer.energy_reason.partition(':')[0].partition(' (')[0]}"
     lines.append(f"  energy: {energy}")
     lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
     return lines + _explained(answer)
@@ -98,18 +102,18 @@ def _run(run: Ran) -> str:
 
 
 def _explained(answer: Answer) -> list[str]:
-    told = answer.explanation
-    if told is None:
+    explanation = answer.explanation
+    if explanation is None:
         return []
-    lines = [] if told.policy_because is None else [f"  the policy: {told.policy_because}"]
-    if told.objective is not None:
-        lines.append(f"  the calibration's objective is to save {told.objective}")
-    if told.budget is not None:
-        lines.append(f"  the power budget: {told.budget.budget_w:g} W; it {told.budget.state}")
-    lines.append(f"  decoded at {told.decoded_width_px} x {told.decoded_height_px}")
-    lines += [f"  step: {step}" for step in told.steps]
-    if told.distance is not None:
-        lines.append(f"  distance to the nearest images of the calibration: {told.distance:.3f}")
-    if told.features is not None:
-        lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in told.features.items()))
+    lines = [] if explanation.policy_because is None else [f"  the policy: {explanation.policy_because}"]
+    if explanation.objective is not None:
+        lines.append(f"  the calibration's objective is to save {explanation.objective}")
+    if explanation.budget is not None:
+        lines.append(f"  the power budget: {explanation.budget.budget_w:g} W; it {explanation.budget.state}")
+    lines.append(f"  decoded at {explanation.decoded_width_px} x {explanation.decoded_height_px}")
+    lines += [f"  step: {step}" for step in explanation.steps]
+    if explanation.distance is not None:
+        lines.append(f"  distance to the nearest images of the calibration: {explanation.distance:.3f}")
+    if explanation.features is not None:
+        lines.append("  features: " + ", ".join(f"{name} {value:.4g}" for name, value in explanation.features.items()))
     return lines

@@ -77,8 +77,10 @@ def check_values(command: Any, arguments: list[str]) -> None:
     option = None  # the one whose value comes next
     for text in itertools.takewhile(lambda text: text != "--", arguments):
         inner = getattr(command, "commands", {})
-        known = [one for each in (command, *inner.values()) for one in each.params if one.param_type_name == "option"]
-        options = {name: one for one in known for name in one.opts}
+        all_options = [
+            one for each in (command, *inner.values()) for one in each.params if one.param_type_name == "option"
+        ]
+        options = {name: one for one in all_options for name in one.opts}
         name, equals, value = text.partition("=")
         if not text.strip() or (option is None and name in options and equals and not value.strip()):
             raise UsageError(f"{option or name.strip() or 'an argument'} is empty: give it a value, or leave it out")
@@ -97,8 +99,8 @@ def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> N
         typer.echo(f"jetsel: {text}", err=True)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"jetsel {__version__}")
         raise typer.Exit
 

@@ -151,7 +151,7 @@ def calibrate(
         raise typer.BadParameter("name either a folder of images or --boxes CSV, or use --retime", param_hint="IMAGES")
     photos, shorter_px = photos or boxes, _sizes(sizes)
     assert photos is not None
-    path = recording or recording_path(calibrations.folder, calibrations.family, photos, shorter_px)
+    path = recording or recording_path(calibrations, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models, sizes=shorter_px)
@@ -173,29 +173,29 @@ def calibrate(
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
                 strange = record(job_unknown, output.step, stop)
         output.recorded(job, loaded)
-        found = fit(job, loaded, order, output.step, strange)
-    page = render(found.findings, job.limits)
-    entry = install(calibrations, loaded, found.calibration, page) if found.findings.installed else None
+        findings = fit(job, loaded, order, output.step, strange)
+    page = render(findings.findings, job.limits)
+    entry = install(calibrations, loaded, findings.calibration, page) if findings.findings.installed else None
     daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
     written = None if page is None else _written(page, report or path.with_suffix(".html"), entry)
-    outcome = _outcome(found.findings, entry, daemon, written)
+    outcome = _outcome(findings.findings, entry, daemon, written)
     if json:
-        print_json(asdict(found.findings) | outcome)
+        print_json(asdict(findings.findings) | outcome)
         return
     out = console()
-    for line in outcome_lines(found.findings, outcome):
+    for line in outcome_lines(findings.findings, outcome):
         out.print(line, soft_wrap=isinstance(line, str))
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
     """Return the numbers of --sizes, the largest first."""
     try:
-        found = {int(one) for one in (text or "").split(",") if one.strip()}
+        sizes = {int(one) for one in (text or "").split(",") if one.strip()}
     except ValueError:
-        found = {0}
-    if found and min(found) < 1:
+        sizes = {0}
+    if sizes and min(sizes) < 1:
         raise typer.BadParameter(f"{text}: write pixels with commas between them: 160,64", param_hint="--sizes")
-    return tuple(sorted(found, reverse=True))
+    return tuple(sorted(sizes, reverse=True))
 
 
 def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: bool) -> None:
@@ -212,10 +212,10 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     from jetsel.site.configured import limits_of
 
     family, served = calibrations.served()
-    found = shipped(family)
-    if found is None:
+    shipped_calibration = shipped(family)
+    if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    source, config = Shipped(found.usable(), found.directory), calibrations.config
+    source, config = Shipped(shipped_calibration.usable(), shipped_calibration.directory), calibrations.config
     with ProgressOutput(quiet=json) as output:
         made = retime(family, served, source, config, limits_of(config), output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
@@ -260,12 +260,12 @@ def _said(findings: Findings, outcome: dict[str, Any]) -> str:
     """What was installed, and what that changes."""
     winner, rival = findings.winner, findings.rival
     if outcome["installed"] is not None:
-        changed = f"its default policy is {winner}"
-        if outcome["is_served"]:
-            changed = f"{winner} still answers by default"
-            if winner != rival:
-                changed = f"{winner} answers by default now, in place of {rival}"
-        return f"installed as number {outcome['installed']}: {changed}; to undo: jetsel calibration rollback"
+        changed = f": its default policy is {winner}"
+        if winner == rival:
+            changed = f": {winner} goes on answering, and requests can name the other policies"
+        elif outcome["is_served"]:
+            changed = f": {winner} answers by default now, in place of {rival}"
+        return f"installed as number {outcome['installed']}{changed}; to undo: jetsel calibration rollback"
     if not findings.is_allowed:
         closest = f"no policy is within the limits, {winner} comes closest"
         return f"nothing was installed: {closest}; raise the limits, or add a model"

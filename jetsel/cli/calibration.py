@@ -69,8 +69,8 @@ def show(
 
     calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
-    found = entry.usable()
-    plain = as_plain(found) if json or everything else gist(found)
+    usable = entry.usable()
+    plain = as_plain(usable) if json or everything else gist(usable)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
 
 
@@ -115,21 +115,21 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
         out.print(f"it is rejected: {entry.reason}", style="red")
 
 
-def gist(found: Calibration) -> dict[str, str]:
+def gist(usable: Calibration) -> dict[str, str]:
     """Return what a person wants to know of a calibration first."""
     from jetsel.cli.terminal import milliseconds
 
-    costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in found.costs_ms.items())
+    costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in usable.costs_ms.items())
     figures = {
         name: f"{100 * one['top1']:.2f} % right in {milliseconds(one['mean_ms'])} ms"
-        for name, one in found.figures.items()
+        for name, one in usable.figures.items()
     }
     return {
-        "made": f"{found.created}, from {found.photographs:,} images",
-        "answers by default": found.default_policy,
-        "because": found.because,
+        "made": f"{usable.created}, from {usable.photographs:,} images",
+        "answers by default": usable.default_policy,
+        "because": usable.because,
         "ms per image": costs,
-        "saves": found.objective,
+        "saves": usable.objective,
         **figures,
     }
 
@@ -141,7 +141,7 @@ def rollback(
         typer.Option(
             min=0,
             metavar="NUMBER",
-            help="Number of the calibration to use; 0 is the shipped one (default: the previous one).",
+            help="Number of the calibration to use; 0: what came with the models, or none (default: the previous one).",
         ),
     ] = None,
     family: FamilyName = None,
@@ -158,7 +158,9 @@ def rollback(
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
-    refused = {entry.number: entry.reason for entry in calibrations.entries() if entry.reason is not None}
+    entries = calibrations.entries()
+    refused = {entry.number: entry.reason for entry in entries if entry.reason is not None}
+    before = next((entry.number for entry in entries if entry.is_current), None)
     chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
         chosen = shipped(calibrations.models)
@@ -166,21 +168,24 @@ def rollback(
     number = installed.SHIPPED if chosen is None else chosen.number
     plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
     used = chosen.called if chosen else "no calibration: the family ships without one"
-    emit(plain, json, f"family {calibrations.family} now uses {used}\n{outcome.message}")
+    if chosen is None and calibrations.models is not None:
+        used += f"; {calibrations.incumbent().policy} answers by default"
+    back = "" if before is None else f"\nto use number {before} again: jetsel calibration rollback --to {before}"
+    emit(plain, json, f"family {calibrations.family} now uses {used}{back}\n{outcome.message}")
     if outcome.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
 
 
 def summary(entry: Installed) -> dict[str, Any]:
     """Return one line of the history as plain values; what cannot be read is None, with the reason."""
-    found = entry.calibration
+    usable = entry.calibration
     return {
         "number": entry.number,
         "is_current": entry.is_current,
-        "created": found.created if found else None,
-        "default_policy": found.default_policy if found else None,
-        "photographs": found.photographs if found else None,
-        "labels_from": found.labels_from if found else None,
+        "created": usable.created if usable else None,
+        "default_policy": usable.default_policy if usable else None,
+        "photographs": usable.photographs if usable else None,
+        "labels_from": usable.labels_from if usable else None,
         "refused": entry.reason,
         "directory": str(entry.directory),
         "report": None if entry.report is None else str(entry.report),
@@ -200,11 +205,11 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
     shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
     shown.title = f"family {calibrations.family}"
     for entry in entries:
-        found = entry.calibration
+        usable = entry.calibration
         row = ("-", "-", "-", "-")
-        if found is not None:
-            labels = f"answers of {found.labels_from}" if found.labels_from else "the images'"
-            row = (found.created, found.default_policy, str(found.photographs), labels)
+        if usable is not None:
+            labels = f"answers of {usable.labels_from}" if usable.labels_from else "the images'"
+            row = (usable.created, usable.default_policy, str(usable.photographs), labels)
         shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
     return shown
 
@@ -245,13 +250,13 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
     if calibrations.family not in families:
         return ReloadOutcome(True, f"the daemon has reloaded, but does not serve family {calibrations.family}")
     served = families[calibrations.family]
-    said = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
+    outcome = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
     used = None if served.calibration_identity is None else served.calibration_identity.sha256
     if used != (None if chosen is None else chosen.sha256):
         due = "no calibration" if chosen is None else f"{chosen.called} in {chosen.directory.parent}"
         repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
-        return ReloadOutcome(True, f"{said}. The daemon does not use {due}: {repair}")
+        return ReloadOutcome(True, f"{outcome}. The daemon does not use {due}: {repair}")
     made = None if chosen is None else chosen.calibration
     if made is not None and served.default_policy != made.default_policy:
-        said += f"; {served.default_policy} answers by default: {served.because}"
-    return ReloadOutcome(True, said, is_served=True)
+        outcome += f"; {served.default_policy} answers by default: {served.because}"
+    return ReloadOutcome(True, outcome, is_served=True)

@@ -85,8 +85,8 @@ STATUS_MS = 5000.0  # a daemon under load answers late
 def installation(subject: Subject) -> Iterator[Finding]:
     """Look which configuration applies and whether it can be read, and import what the daemon imports."""
     repair = "correct it (`jetsel config` prints a complete one); the checks below use the defaults"
-    said = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
-    yield Finding("configuration", "failed" if subject.fault else "ok", said, repair if subject.fault else None)
+    fault = subject.fault or str(subject.path or "there is none: the built-in defaults apply")
+    yield Finding("configuration", "failed" if subject.fault else "ok", fault, repair if subject.fault else None)
     versions = [__version__, f"Python {platform.python_version()} ({sys.executable})"]
     for name in LIBRARIES:
         try:
@@ -112,15 +112,15 @@ def daemon(subject: Subject) -> Iterator[Finding]:
         with Client(endpoint, timeout_ms=STATUS_MS) as client:
             reply = client.status()
     except JetselError as error:
-        said, _, repair = str(error).partition(": ")
+        fault, _, repair = str(error).partition(": ")
         absent = isinstance(error, NoDaemonError)
-        yield Finding("answers", "warning" if absent else "failed", said, repair or "see: journalctl -u jetsel")
+        yield Finding("answers", "warning" if absent else "failed", fault, repair or "see: journalctl -u jetsel")
         return
     progress = f", {reply.progress}" if reply.progress else ""
     yield Finding("answers", "ok", f"{', '.join(reply.endpoints)}: {reply.state}{progress}, process {reply.pid}")
     if reply.version != __version__:
-        said = f"it is jetsel {reply.version}, this command is {__version__}"
-        yield Finding("version", "warning", said, "sudo systemctl restart jetsel")
+        fault = f"it is jetsel {reply.version}, this command is {__version__}"
+        yield Finding("version", "warning", fault, "sudo systemctl restart jetsel")
     for model in (model for family in reply.families for model in family.models if model.state == "unavailable"):
         yield Finding(model.name, "failed", f"{model.state}: {model.reason}", "correct that, then run: jetsel reload")
 
@@ -155,28 +155,30 @@ def _sensors(settings: Power) -> Iterator[Finding]:
     from jetsel.power.meter import idle_here
 
     check(settings)
-    found = find(settings)
-    found.close()
-    table = "unknown board" if found.board is None else found.board.name
-    rails = ", ".join(rail.name for rail in found.rails) or "none"
-    yield Finding("sensors", "ok" if found.rails else "info", f"{table}: {rails}")
-    for rail in found.dropped:
+    found_rails = find(settings)
+    found_rails.close()
+    table = "unknown board" if found_rails.board is None else found_rails.board.name
+    rails = ", ".join(rail.name for rail in found_rails.rails) or "none"
+    yield Finding("sensors", "ok" if found_rails.rails else "info", f"{table}: {rails}")
+    for rail in found_rails.dropped:
         yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
-    if found.reason is not None:  # on a machine without a sensor whose configuration asks for none, that is no fault
-        is_wanted = bool(found.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
-        yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found.reason}")
+    if (
+        found_rails.reason is not None
+    ):  # on a machine without a sensor whose configuration asks for none, that is no fault
+        is_wanted = bool(found_rails.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
+        yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found_rails.reason}")
         return
-    yield Finding("total", "ok", " + ".join(found.total_of))
-    kept = idle_here(settings, power_folder(settings))
-    if isinstance(kept, str):
-        yield Finding("idle power", "warning", kept.removesuffix(f": {REPAIR}"), REPAIR)
+    yield Finding("total", "ok", " + ".join(found_rails.total_of))
+    idle_power = idle_here(settings, power_folder(settings))
+    if isinstance(idle_power, str):
+        yield Finding("idle power", "warning", idle_power.removesuffix(f": {REPAIR}"), REPAIR)
         return
-    idle, doubt = kept
-    said = f"{idle.mean_w:.3g} W ± {idle.half_width_w:.2g} W, measured {idle.measured_at}"
+    idle, doubt = idle_power
+    description = f"{idle.mean_w:.3g} W ± {idle.half_width_w:.2g} W, measured {idle.measured_at}"
     if doubt is None:
-        yield Finding("idle power", "ok", said)
+        yield Finding("idle power", "ok", description)
     else:
-        yield Finding("idle power", "warning", f"{said}; {doubt}", REPAIR)
+        yield Finding("idle power", "warning", f"{description}; {doubt}", REPAIR)
 
 
 def models(subject: Subject) -> Iterator[Finding]:
@@ -199,8 +201,8 @@ def models(subject: Subject) -> Iterator[Finding]:
             except JetselError as error:  # noqa: PERF203  # running takes longer
                 yield Finding(model.manifest.name, "failed", str(error).removeprefix(f"{model.manifest.name} "))
             else:
-                said = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
-                yield Finding(model.manifest.name, "ok", said)
+                description = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
+                yield Finding(model.manifest.name, "ok", description)
         used = family.in_use
         repair = None if used.calibration else "jetsel calibrate with images of your own"
         state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
@@ -211,16 +213,16 @@ def models(subject: Subject) -> Iterator[Finding]:
 
 def tensorrt(subject: Subject) -> Iterator[Finding]:
     """Look which Python runs TensorRT, or what it lacks, and for the engine of each model that runs on it."""
-    found = subject.tensorrt
-    if isinstance(found, JetselError):
-        said, _, repair = str(found).partition("; ")
-        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", said, repair or None)
+    report = subject.tensorrt
+    if isinstance(report, JetselError):
+        description, _, repair = str(report).partition("; ")
+        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", description, repair or None)
         return
-    libraries = ", ".join(f"{name} {version}" for name, version in found["libraries"].items())
-    said = f"{found['interpreter']}, Python {found['python']}, TensorRT {found['version']}, {libraries}"
-    yield Finding("Python", "ok", f"{said}, {found['gpu']['name'] if found['gpu'] else 'no GPU'}")
+    libraries = ", ".join(f"{name} {version}" for name, version in report["libraries"].items())
+    description = f"{report['interpreter']}, Python {report['python']}, TensorRT {report['version']}, {libraries}"
+    yield Finding("Python", "ok", f"{description}, {report['gpu']['name'] if report['gpu'] else 'no GPU'}")
     if "tensorrt" in subject.used:
-        yield from _engines(subject, found)
+        yield from _engines(subject, report)
 
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
@@ -234,8 +236,8 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
             try:
                 made = find(subject.config.host, model.weights, about).record
             except JetselError as error:
-                said, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
-                yield Finding(name, "failed", said, repair)
+                description, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
+                yield Finding(name, "failed", description, repair)
             else:
-                said = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
-                yield Finding(name, "ok", said)
+                description = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
+                yield Finding(name, "ok", description)

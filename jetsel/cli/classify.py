@@ -108,7 +108,7 @@ def _files(images: list[Path]) -> list[Path]:
     from jetsel.base.names import LeftOut
     from jetsel.calibrate.listing import images_below, left_out_lines  # as above: it loads OpenCV
 
-    found: list[Path] = []
+    paths: list[Path] = []
     left_out: list[LeftOut] = []
     for path in images:
         inside = list(images_below(path)) if path.is_dir() else [path]
@@ -117,10 +117,10 @@ def _files(images: list[Path]) -> list[Path]:
         if not files:
             what = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
             raise typer.BadParameter(what, param_hint="IMAGE")
-        found += files
+        paths += files
     for line in left_out_lines(left_out):
         typer.echo(line, err=True)
-    return found
+    return paths
 
 
 async def _all(
@@ -137,7 +137,9 @@ async def _all(
 
     failed = 0
     async with client:
-        await client.status()  # if nobody listens, one line says so rather than one for each image
+        daemon = await client.status()  # if nobody listens, one line says so rather than one for each image
+        if daemon.state == "loading":
+            typer.echo("the daemon is loading its models: waiting for it, which counts in the time here", err=True)
         tasks = [asyncio.create_task(one(path)) for path in images]
         try:
             for task in tasks:
@@ -160,8 +162,8 @@ async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -
     began = time.perf_counter()
     results: Sequence[Answer | JetselError | OSError]
     try:
-        found = await client.classify(path, **settings)
-        results = found if isinstance(found, list) else [found]
+        outcome = await client.classify(path, **settings)
+        results = outcome if isinstance(outcome, list) else [outcome]
     except (JetselError, OSError) as error:
         results, boxes = [error], None
     took_ms = (time.perf_counter() - began) * 1e3

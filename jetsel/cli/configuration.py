@@ -34,13 +34,13 @@ def config(
 
     path = config_file.locate(config)
     core = config_file.read(path)
-    found = [(core, SECTIONS), *((config_file.read_sections(path, one), one) for one in addon_sections())]
+    all_sections = [(core, SECTIONS), *((config_file.read_sections(path, one), one) for one in addon_sections())]
     if check:
         typer.echo(f"{path}: jetsel can use every setting" if path else "no configuration file was given or found")
         return
     typer.echo(f"# {path}" if path else "# Built-in defaults: no configuration file was given or found.")
     automatic = automatic_values(core)
-    typer.echo("".join(as_toml(values, sections, automatic) for values, sections in found), nl=False)
+    typer.echo("".join(as_toml(values, sections, automatic) for values, sections in all_sections), nl=False)
 
 
 def addon_sections() -> Iterator[Sections[Any]]:
@@ -99,8 +99,8 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
 def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
     """Return what a section is about, and what each of its keys means, by its docstring."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
-    found = (re.match(r"(\w+): (.*)", line) for line in lines)
-    return heading, {one[1]: one[2] for one in found if one}
+    matches = (re.match(r"(\w+): (.*)", line) for line in lines)
+    return heading, {one[1]: one[2] for one in matches if one}
 
 
 def _setting(section: str, key: str, value: Any, example: str) -> str:
@@ -116,17 +116,17 @@ def _ranges(kind: type[Struct]) -> dict[str, str]:
     import msgspec
 
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
-    found = {}
-    for key, said in schema.items():
-        typed = next((one for one in said.get("anyOf", [said]) if one.get("type") != "null"), said)
-        least, most, default = typed.get("minimum"), typed.get("maximum"), said.get("default")
+    ranges = {}
+    for key, rule in schema.items():
+        typed = next((one for one in rule.get("anyOf", [rule]) if one.get("type") != "null"), rule)
+        least, most, default = typed.get("minimum"), typed.get("maximum"), rule.get("default")
         parts = [", ".join(typed.get("enum", []))]
         if most is not None:
             parts.append(f"at most {most:,}" if least is None else f"{least:,} to {most:,}")
         if default not in (None, [], {}):
             parts.append(f"default {msgspec.json.encode(default).decode()}")
-        found[key] = "; ".join(part for part in parts if part)
-    return found
+        ranges[key] = "; ".join(part for part in parts if part)
+    return ranges
 
 
 def _comment(text: str) -> str:

@@ -80,9 +80,9 @@ def demo(
             out.print(HOW_TO_GET_PHOTOGRAPHS, soft_wrap=True)
         status = client.status()
         (family,) = (one for one in status.families if one.name == status.default_family)
-        asked = _classify(client, policy, family)
-        out.print(_table(asked))
-        for line in (_summary(asked), *family_lines(family)):
+        answers = _classify(client, policy, family)
+        out.print(_table(answers))
+        for line in (_summary(answers), *family_lines(family)):
             out.print(line, soft_wrap=True)
         if family.name == "starter":
             out.print(*_day_and_night(client))
@@ -127,8 +127,8 @@ def _day_and_night(client: Client) -> tuple[Table, str]:
 
 def photographs() -> dict[str, Path]:
     """Return the photographs that scikit-image ships, by description; none if it is not installed."""
-    found = importlib.util.find_spec("skimage")
-    folder = Path(found.origin).parent / "data" if found and found.origin else None
+    package = importlib.util.find_spec("skimage")
+    folder = Path(package.origin).parent / "data" if package and package.origin else None
     return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
@@ -158,14 +158,16 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
     """
     from jetsel.cli.drawn import pictures
 
-    found = photographs()
-    known = PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]  # the starter family has no other of them
-    right = {one.text: one.wnids for one in known}
+    images = photographs()
+    shown_photographs = (
+        PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]
+    )  # the starter family has no other of them
+    right = {one.text: one.wnids for one in shown_photographs}
     drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
-    shown: dict[str, Photograph] = {text: found[text] for text in right if text in found} or dict(drawings)
+    shown: dict[str, Photograph] = {text: images[text] for text in right if text in images} or dict(drawings)
     beside = f"single:{family.models[-1].name}"
     for _ in range(2):
-        asked = [
+        answers = [
             DemoAnswer(
                 text,
                 right.get(text, frozenset()),
@@ -174,15 +176,15 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
             )
             for text, picture in shown.items()
         ]
-    return asked
+    return answers
 
 
-def _table(asked: list[DemoAnswer]) -> Table:
+def _table(demo_answers: list[DemoAnswer]) -> Table:
     """Return two rows for each picture: what the policy made of it, and what the one beside it did."""
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
-    for one in asked:
+    for one in demo_answers:
         for name, answer in ((one.text, one.chosen), ("", one.beside)):
             ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
@@ -192,19 +194,19 @@ def _table(asked: list[DemoAnswer]) -> Table:
     return shown
 
 
-def _summary(asked: list[DemoAnswer]) -> str:
+def _summary(demo_answers: list[DemoAnswer]) -> str:
     """Say which of the two was right, and which was cheaper, on all pictures together."""
     from jetsel.cli.terminal import milliseconds
 
-    said = []
-    for answers in ([one.chosen for one in asked], [one.beside for one in asked]):
-        right = sum(answer.wnid in one.wnids for one, answer in zip(asked, answers, strict=True))
-        known = sum(bool(one.wnids) for one in asked)
-        share = f"right on {right} of {known}, " if known else ""
+    lines = []
+    for answers in ([one.chosen for one in demo_answers], [one.beside for one in demo_answers]):
+        right = sum(answer.wnid in one.wnids for one, answer in zip(demo_answers, answers, strict=True))
+        n_labelled = sum(bool(one.wnids) for one in demo_answers)
+        share = f"right on {right} of {n_labelled}, " if n_labelled else ""
         features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
         spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
-        said.append(f"{answers[0].policy}: {share}{spent}")
-    return f"{'; '.join(said)}. To measure how often each is right, calibrate the family on images."
+        lines.append(f"{answers[0].policy}: {share}{spent}")
+    return f"{'; '.join(lines)}. To measure how often each is right, calibrate the family on images."
 
 
 def _inference_ms(answers: Iterable[Answer]) -> float:

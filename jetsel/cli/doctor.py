@@ -33,11 +33,11 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
     findings = examine(subject_of(config), checks)
     if json:
         with contextlib.redirect_stdout(sys.stderr):  # if a library prints, the JSON stays JSON
-            found = list(findings)
-        print_json([{"section": section, **finding._asdict()} for section, finding in found])
+            printed = list(findings)
+        print_json([{"section": section, **finding._asdict()} for section, finding in printed])
     else:
-        found = list(_printed(findings))
-    if any(finding.state == "failed" for _, finding in found):
+        printed = list(_printed(findings))
+    if any(finding.state == "failed" for _, finding in printed):
         raise typer.Exit(1)
 
 

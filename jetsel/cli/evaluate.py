@@ -37,18 +37,18 @@ def evaluate(
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
-    path = recording or recording_path(calibrations.folder, calibrations.family, photos)
+    path = recording or recording_path(calibrations, photos)
     job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # each is compared
     with ProgressOutput(quiet=json) as output:
         in_use = calibrations.incumbent()
         calibration = in_use.calibration
-        wanted = [] if ALL in (policy or [ALL]) else policy or []
-        replayed = asked(tuple(job.served), calibration, wanted)
+        names = [] if ALL in (policy or [ALL]) else policy or []
+        replayed = asked(tuple(job.served), calibration, names)
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop)
         output.recorded(job, loaded)
         clock, reason = clock_of(job, loaded), loaded.times.energy_reason
-        found = judged(loaded.recording, calibration, replayed, clock, reason)
+        evaluation = judged(loaded.recording, calibration, replayed, clock, reason)
     photographs = len(loaded.recording.classes)
     plain = {
         "photographs": photographs,
@@ -56,9 +56,9 @@ def evaluate(
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
         "energy_reason": reason,
-        "policies": found.policies,
-        "bounds": found.bounds,
-        "promises": found.promises,
+        "policies": evaluation.policies,
+        "bounds": evaluation.bounds,
+        "promises": evaluation.promises,
     }
 
     def show() -> None:
@@ -66,11 +66,11 @@ def evaluate(
         from jetsel.cli.terminal import console, listing_lines, promises_table
 
         out = console()
-        best_single = found.bounds["best single"].always or ""
-        results = [*found.policies.values(), found.bounds["oracle"]]
+        best_single = evaluation.bounds["best single"].always or ""
+        results = [*evaluation.policies.values(), evaluation.bounds["oracle"]]
         for line in listing_lines(overview(results, best_single, loaded.labels_from, {in_use.policy: "in use"})):
             out.print(line)
-        checks = [one for one in found.promises if one.policy == in_use.policy]
+        checks = [one for one in evaluation.promises if one.policy == in_use.policy]
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")
             out.print(promises_table(checks))

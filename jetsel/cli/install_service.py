@@ -187,5 +187,5 @@ def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")
-    found = sorted(path for path in folder.iterdir() if path.suffix in (".service", ".socket", ".timer"))
-    return {place / path.name: path.read_text().replace("@EXECUTABLE@", str(executable)) for path in found}
+    unit_files = sorted(path for path in folder.iterdir() if path.suffix in (".service", ".socket", ".timer"))
+    return {place / path.name: path.read_text().replace("@EXECUTABLE@", str(executable)) for path in unit_files}

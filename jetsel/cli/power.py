@@ -38,10 +38,10 @@ def sensors(power: Power) -> FoundRails:
     from jetsel.power.finding import check, find
 
     check(power)
-    found = find(power)
-    if not found.rails:
-        raise PowerError("; ".join([str(found.reason), *(f"{rail.name}: {rail.reason}" for rail in found.dropped)]))
-    return found
+    rails = find(power)
+    if not rails.rails:
+        raise PowerError("; ".join([str(rails.reason), *(f"{rail.name}: {rail.reason}" for rail in rails.dropped)]))
+    return rails
 
 
 def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: ConfigFile = None) -> None:
@@ -53,35 +53,35 @@ def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: Co
         return
     from jetsel.power.finding import take
 
-    found = sensors(section(config, sysfs))
+    rails = sensors(section(config, sysfs))
     try:
-        seen = take(found)
+        snapshot = take(rails)
     finally:
-        found.close()
-    emit(seen, json, lambda: _show_rails(seen))
+        rails.close()
+    emit(snapshot, json, lambda: _show_rails(snapshot))
 
 
-def _show_rails(seen: PowerReading) -> None:
+def _show_rails(snapshot: PowerReading) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
-    out.print(rails_table(seen))
-    total = f"the total is {' + '.join(seen.total_of)}" if seen.total_w is not None else "no total"
-    for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in seen.dropped)):
+    out.print(rails_table(snapshot))
+    total = f"the total is {' + '.join(snapshot.total_of)}" if snapshot.total_w is not None else "no total"
+    for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in snapshot.dropped)):
         out.print(line)
 
 
-def rails_table(seen: PowerReading) -> Table:
+def rails_table(snapshot: PowerReading) -> Table:
     """Return a row for each rail, and one for the total if it is known."""
     from jetsel.cli.terminal import table
 
     shown = table("rail", ">watts", ">volts", ">amps")
-    shown.title = seen.board or "a board that is not in the table"
-    for rail in seen.rails:
+    shown.title = snapshot.board or "a board that is not in the table"
+    for rail in snapshot.rails:
         volts, amps = ("-" if value is None else f"{value:.3f}" for value in (rail.volts, rail.amps))
         shown.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
-    if seen.total_w is not None:
-        shown.add_row("total", f"{seen.total_w:.3f}", "-", "-", style="bold")
+    if snapshot.total_w is not None:
+        shown.add_row("total", f"{snapshot.total_w:.3f}", "-", "-", style="bold")
     return shown
 
 
@@ -110,8 +110,8 @@ def calibrate(
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
-    kept = f"saved in {path}; a running daemon uses it without a restart"
-    emit(idle, json, "\n".join([*idle_lines(idle), kept]))
+    place = f"saved in {path}; a running daemon uses it without a restart"
+    emit(idle, json, "\n".join([*idle_lines(idle), place]))
 
 
 def idle_lines(idle: Idle) -> list[str]:

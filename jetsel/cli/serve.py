@@ -30,14 +30,14 @@ def serve(config: ConfigFile = None) -> None:
 
     path = config_file.locate(config)
     try:
-        found = config_file.read(path)
+        file = config_file.read(path)
     except ConfigError as error:
         begin("error")  # people look for it in the journal
         raise SystemExit(cannot_start(error)) from None
     status = 1
     try:
         # Located anew for a reload: the system's file may come while the daemon runs.
-        status = run(found, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
+        status = run(file, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
     except Exception:  # a defect
         sys.excepthook(*sys.exc_info())
     logging.shutdown()

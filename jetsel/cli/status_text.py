@@ -57,8 +57,8 @@ def _rate(now: StatusReply, before: StatusReply | None) -> list[str]:
 
 
 def _queue(queue: QueueStatus) -> str:
-    known = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
-    return f"queue: {count(known)} of {count(queue.most_requests)} requests, {count(queue.waiting)} waiting"
+    total = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
+    return f"queue: {count(total)} of {count(queue.most_requests)} requests, {count(queue.waiting)} waiting"
 
 
 def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
@@ -147,22 +147,26 @@ def _total(power: PowerStatus) -> str:
     mode = "" if power.power_mode is None else f"; power mode {power.power_mode}"
     if power.reason is not None:
         return f"power: not measured: {power.reason}{mode}"
-    known = ((power.watts, "now"), (power.mean_w, "on average"), (power.idle_w, "idle"))
-    words = ", ".join(f"{watts:.2f} W {when}" for watts, when in known if watts is not None)
+    values = ((power.watts, "now"), (power.mean_w, "on average"), (power.idle_w, "idle"))
+    words = ", ".join(f"{watts:.2f} W {when}" for watts, when in values if watts is not None)
     return f"power: {words or 'not known now'} ({' + '.join(power.total_of)}){mode}"
 
 
-def _judged(judged: EstimatesJudged) -> list[str]:
+def _judged(estimates: EstimatesJudged) -> list[str]:
     """Return what the sensor measured beside what the estimates add up to."""
-    if judged.measured_j is None and not judged.answers:
+    if estimates.measured_j is None and not estimates.answers:
         return []
-    error = "" if judged.measured_half_j is None else f" ± {figure(judged.measured_half_j)}"
-    measured = "nothing" if judged.measured_j is None else f"{figure(judged.measured_j)}{error} J"
-    known = None if judged.answers is None or judged.unestimated is None else judged.answers - judged.unestimated
-    ratio = "" if judged.ratio is None else f"; ratio of measured to estimated: {judged.ratio:.2f}"
+    error = "" if estimates.measured_half_j is None else f" ± {figure(estimates.measured_half_j)}"
+    measured = "nothing" if estimates.measured_j is None else f"{figure(estimates.measured_j)}{error} J"
+    estimated = (
+        None
+        if estimates.answers is None or estimates.unestimated is None
+        else estimates.answers - estimates.unestimated
+    )
+    ratio = "" if estimates.ratio is None else f"; ratio of measured to estimated: {estimates.ratio:.2f}"
     return [
-        f"energy above idle: {measured} measured, {figure(judged.estimated_j)} J estimated for "
-        f"{count(known)} of {count(judged.answers)} answers{ratio}"
+        f"energy above idle: {measured} measured, {figure(estimates.estimated_j)} J estimated for "
+        f"{count(estimated)} of {count(estimates.answers)} answers{ratio}"
     ]
 
 

@@ -74,9 +74,9 @@ def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Pat
         except (NoDaemonError, NoReplyError):
             pass  # its socket is not there yet
         time.sleep(LOOK_EVERY_S)
-    status, said = process.poll(), log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    status, lines = process.poll(), log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     what = f"ended with status {status}" if status is not None else f"has not answered for {SILENCE_S:g} s"
-    raise InternalError(f"the daemon did not start: it {what}: {said[-1] if said else 'its log is empty'}")
+    raise InternalError(f"the daemon did not start: it {what}: {lines[-1] if lines else 'its log is empty'}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -201,17 +201,17 @@ def in_words(findings: Findings) -> list[str]:
     """Return what the premodel adds, what is promised, and how many labels are doubtful."""
     from jetsel.calibrate.judge.words import premodel_in_words, promises_in_words
 
-    chain, found = findings.comparison.chain, findings.doubtful
-    said = [] if chain is None else [premodel_in_words(chain)]
+    chain, doubtful = findings.comparison.chain, findings.doubtful
+    lines = [] if chain is None else [premodel_in_words(chain)]
     if findings.promises is not None:
-        said.append(promises_in_words(findings.winner, findings.promises))
-    if found is not None and (found.contradicted.total or found.near.total or found.far.total):
-        said.append(
-            f"Labels to look at again: {found.contradicted.total} images that the models contradict, "
-            f"{found.near.total} nearly the same as one of another class, {found.far.total} far from their class; the "
-            "report shows the first."
+        lines.append(promises_in_words(findings.winner, findings.promises))
+    if doubtful is not None and (doubtful.contradicted.total or doubtful.near.total or doubtful.far.total):
+        lines.append(
+            f"Labels to look at again: {doubtful.contradicted.total} images that the models contradict, "
+            f"{doubtful.near.total} nearly the same as one of another class, {doubtful.far.total} far from their "
+            "class; the report shows the first."
         )
-    return said
+    return lines
 
 
 def promises_table(checks: Sequence[PromiseCheck]) -> Table:

@@ -49,11 +49,12 @@ class Embedded:
 class TrainedHead:
     """A head trained on all images, and the share of those held out that one trained on the rest got right.
 
-    accuracy: the reason, in words, if there are too few distinct images.
+    accuracy: the reason, in words, if there are too few distinct images. held_out: how many images were.
     """
 
     head: Head
     accuracy: float | str
+    held_out: int
 
 
 class _Seen(NamedTuple):
@@ -93,8 +94,8 @@ def see(
             return LeftOut(path, f"unreadable: {fault.strerror or fault}")
         except (BadImageError, ImageTooLargeError) as fault:
             return LeftOut(path, f"unreadable: {fault}")
-        found = [engines[name].infer(image.model_input(decoded, spec)).embedding for name, spec in specs.items()]
-        shown = [embedding[0] for embedding in found if embedding is not None]
+        embeddings = [engines[name].infer(image.model_input(decoded, spec)).embedding for name, spec in specs.items()]
+        shown = [embedding[0] for embedding in embeddings if embedding is not None]
         return _Seen(number, shown, hashlib.sha256(data).hexdigest(), perceptual_hash(decoded.bgr))
 
     rows: list[_Seen | LeftOut] = []
@@ -102,27 +103,29 @@ def see(
         for row in pool.map(one, photographs):
             rows.append(row)
             tell("looking at the images", len(rows), len(photographs))
-    seen = [row for row in rows if isinstance(row, _Seen)]
+    seen_rows = [row for row in rows if isinstance(row, _Seen)]
     return Embedded(
-        {name: np.array([row.embeddings[place] for row in seen]) for place, name in enumerate(specs)},
-        np.array([row.number for row in seen], np.int64),
-        groups(np.array([row.near_hash for row in seen], np.int64)),
-        [row.sha256 for row in seen],
+        {name: np.array([row.embeddings[place] for row in seen_rows]) for place, name in enumerate(specs)},
+        np.array([row.number for row in seen_rows], np.int64),
+        groups(np.array([row.near_hash for row in seen_rows], np.int64)),
+        [row.sha256 for row in seen_rows],
         [row for row in rows if isinstance(row, LeftOut)],
     )
 
 
-def train(seen: Embedded, names: Sequence[str], tell: Tell) -> dict[str, TrainedHead]:
+def train(embedded: Embedded, names: Sequence[str], tell: Tell) -> dict[str, TrainedHead]:
     """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few."""
-    check_enough(np.bincount(seen.classes, minlength=len(names)).tolist(), names, seen.unreadable)
-    held = _held_out(seen, names)
-    found = {}
-    for done, (model, embeddings) in enumerate(seen.embeddings.items()):
-        tell("training", done, len(seen.embeddings))
-        accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, seen.classes, held)
-        found[model] = TrainedHead(_fitted(embeddings, seen.classes), accuracy)
-    tell("training", len(found), len(found))
-    return found
+    check_enough(np.bincount(embedded.classes, minlength=len(names)).tolist(), names, embedded.unreadable)
+    held = _held_out(embedded, names)
+    heads = {}
+    for done, (model, embeddings) in enumerate(embedded.embeddings.items()):
+        tell("training", done, len(embedded.embeddings))
+        accuracy: float | str = held if isinstance(held, str) else _accuracy(embeddings, embedded.classes, held)
+        heads[model] = TrainedHead(
+            _fitted(embeddings, embedded.classes), accuracy, 0 if isinstance(held, str) else int(held.sum())
+        )
+    tell("training", len(heads), len(heads))
+    return heads
 
 
 def check_can_train() -> None:
@@ -141,24 +144,24 @@ def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence
         raise CalibrationError("; ".join((needed, *(f"{count} {kind} left out" for kind, count in kinds.items()))))
 
 
-def _held_out(seen: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
+def _held_out(embedded: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
     """Draw about a fifth of each class, the same each time, or say why that would show little.
 
     Images of a class that are nearly the same stay together.
     """
-    held, few = np.zeros(len(seen.classes), bool), []
+    held, few = np.zeros(len(embedded.classes), bool), []
     for number, name in enumerate(names):
-        rows = np.flatnonzero(seen.classes == number)
-        distinct = len(np.unique(seen.groups[rows]))
+        rows = np.flatnonzero(embedded.classes == number)
+        distinct = len(np.unique(embedded.groups[rows]))
         if distinct < FEWEST:
             few.append(f"{name} ({distinct})")
         else:
-            fold_of = assign_folds(seen.groups[rows], FEWEST, SEED)
+            fold_of = assign_folds(embedded.groups[rows], FEWEST, SEED)
             held[rows[fold_of == np.abs(np.bincount(fold_of) - len(rows) / FEWEST).argmin()]] = True
     if few:
         return (
-            f"{len(held)} images, {len(np.unique(seen.groups))} of them distinct: an accuracy would say little; add "
-            f"other images of {', '.join(few)}, from other days or places"
+            f"{len(held)} images, {len(np.unique(embedded.groups))} of them distinct: an accuracy would say little; "
+            f"add other images of {', '.join(few)}, from other days or places"
         )
     return held
 

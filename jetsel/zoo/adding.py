@@ -66,7 +66,7 @@ class Where:
     @property
     def is_read(self) -> bool:
         """Whether the daemon reads the folder: one that it does not may hold models of the same names."""
-        return self.folder is None or self.folder.resolve() in [known.resolve() for known in self.folders]
+        return self.folder is None or self.folder.resolve() in [folder.resolve() for folder in self.folders]
 
 
 @dataclass(frozen=True)
@@ -83,40 +83,42 @@ class Added:
 
 
 def add_model(
-    onnx: Path, wanted: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
+    onnx: Path, description: ModelDescription, where: Where, try_it: Try, *, replace: bool, check: Check | None = None
 ) -> Added:
     """Add the model in the file `onnx`, or change nothing.
 
     check: proves the preprocessing. Raises ManifestError, or what `try_it` and `check` do, that names the repair.
     """
     folder = where.folder
-    named = [] if folder is None or not folder.is_dir() else [folder]
-    zoo = scan([*where.folders, *named])
-    family = choose_family(zoo, wanted, [wanted.name], replace=replace)
-    labels = Labels.parse(family.labels, wanted.labels_from)
-    replaced = _replaced(zoo if where.is_read else scan(named), family.name, wanted.name, folder, replace)
+    folders = [] if folder is None or not folder.is_dir() else [folder]
+    zoo = scan([*where.folders, *folders])
+    family = choose_family(zoo, description, [description.name], replace=replace)
+    labels = Labels.parse(family.labels, description.labels_from)
+    replaced = _replaced(zoo if where.is_read else scan(folders), family.name, description.name, folder, replace)
     target = replaced.directory if replaced is not None else folder or where.default
     if target.resolve() == STARTER.resolve():
         raise ManifestError(f"{target}: holds the family that ships with jetsel: name another folder with --folder")
     graph, beside = read_whole(onnx)
-    found = classifier_of(
-        graph, onnx.name, len(labels.names), wanted.input_px, wanted.output, exclusive=wanted.exclusive
+    classifier = classifier_of(
+        graph, onnx.name, len(labels.names), description.input_px, description.output, exclusive=description.exclusive
     )
-    changes = (*(f"its weights in {name} were taken in" for name in beside), *found.changes)
+    changes = (*(f"its weights in {name} were taken in" for name in beside), *classifier.changes)
     content = theirs = onnx.read_bytes()
-    source = wanted.source
+    source = description.source
     if changes:
-        content = found.served()
+        content = classifier.served()
         source += f"; changed from a file of sha256 {hashlib.sha256(theirs).hexdigest()}: {'; '.join(changes)}"
     sha256 = hashlib.sha256(content).hexdigest()
     with working_folder(target) as work:
         copy = work / "model.onnx"
         copy.write_bytes(content)
-        weights = Weights(wanted.name, copy, sha256, found.image.height_px, found.image.width_px, len(labels.names))
-        seen = try_it(weights)
-        if check is not None and wanted.preprocessing is None:
+        weights = Weights(
+            description.name, copy, sha256, classifier.image.height_px, classifier.image.width_px, len(labels.names)
+        )
+        tried = try_it(weights)
+        if check is not None and description.preprocessing is None:
             check(weights, labels, None)
-        manifest = _manifest(wanted, family.name, labels, found, seen, sha256, source)
+        manifest = _manifest(description, family.name, labels, classifier, tried, sha256, source)
         if check is not None:
             manifest = manifest_of(msgspec.to_builtins(manifest), preprocessing=check(weights, labels, manifest))
         model = Model(manifest, put(work, copy, family.labels, manifest, replaced))
@@ -124,29 +126,35 @@ def add_model(
 
 
 def _manifest(
-    wanted: ModelDescription, family: str, labels: Labels, found: Classifier, seen: TrialRun, sha256: str, source: str
+    description: ModelDescription,
+    family: str,
+    labels: Labels,
+    classifier: Classifier,
+    tried: TrialRun,
+    sha256: str,
+    source: str,
 ) -> Manifest:
     return manifest_of(
         {
-            "name": wanted.name,
-            "version": wanted.version,
+            "name": description.name,
+            "version": description.version,
             "family": family,
-            "file": f"{family}.{wanted.weights or wanted.name}.{sha256[:12]}.onnx",
+            "file": f"{family}.{description.weights or description.name}.{sha256[:12]}.onnx",
             "sha256": sha256,
             "labels": f"{family}.{labels.sha256[:12]}.tsv",
-            "input": sized(found.spec(wanted.spec), found.image.width_px, found.image.height_px),
-            "outputs": [LOGITS, *([EMBEDDING] if seen.embedding_width is not None else [])],
-            "embedding_width": seen.embedding_width,
-            "latency_ms": seen.latency_ms,
-            "parameters": parameters(found.model),
+            "input": sized(classifier.spec(description.spec), classifier.image.width_px, classifier.image.height_px),
+            "outputs": [LOGITS, *([EMBEDDING] if tried.embedding_width is not None else [])],
+            "embedding_width": tried.embedding_width,
+            "latency_ms": tried.latency_ms,
+            "parameters": parameters(classifier.model),
             "source": source,
-            "notice": wanted.notice,
-            "tensors_sha256": wanted.tensors_sha256,
-            "recipe": wanted.recipe,
-            "licence": wanted.licence,
-            "origin": wanted.origin,
-            "precision_choice": wanted.precision_choice,
-            "preprocessing": wanted.preprocessing,
+            "notice": description.notice,
+            "tensors_sha256": description.tensors_sha256,
+            "recipe": description.recipe,
+            "licence": description.licence,
+            "origin": description.origin,
+            "precision_choice": description.precision_choice,
+            "preprocessing": description.preprocessing,
         }
     )
 
@@ -217,17 +225,22 @@ def family_of_heads(
     request = FamilyRequest(family=name, likely_family=likely, labels=labels, labels_from=photos, origin=place)
     names = [model.manifest.name for model in backbone.models]
     family = choose_family(zoo, request, names, are_heads=True, replace=replace)
-    known = zoo.families[family.name].models if family.name in zoo.families else ()
-    there = {model.manifest.name: model for model in known if model.manifest.name in names}
+    models = zoo.families[family.name].models if family.name in zoo.families else ()
+    there = {model.manifest.name: model for model in models if model.manifest.name in names}
     if there and not replace:
         again = "; --replace trains them again" if place in {one.manifest.origin for one in there.values()} else ""
         raise ManifestError(
             f"family {family.name} has {', '.join(there)} already: for heads beside them, for another kind of images, "
             f"use --family {family.name} --name KIND; for a family of its own, choose another name with --family{again}"
         )
-    others = {one.manifest.origin or place for one in known} - {place}
-    told = [f"family {family.name} has heads of {one} too, in one cascade with the new ones" for one in sorted(others)]
-    return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *told)), there
+    others = {one.manifest.origin or place for one in models} - {place}
+    adds = "" if there else f": this adds {len(names)} heads of the backbone {backbone.name}"
+    notes = [
+        f"family {family.name} has heads of {one} too{adds}, in one cascade with them; for another light or "
+        "camera, use --name KIND"
+        for one in sorted(others)
+    ]
+    return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *notes)), there
 
 
 def heads_beside(
@@ -243,10 +256,10 @@ def heads_beside(
     if family is None:
         near = did_you_mean(name, zoo.families)
         raise ManifestError(f"there is no family {name}{near}: train its first heads without --name")
-    known = {model.manifest.name: model for model in family.models}
-    if base is not None and base not in known:
-        near = did_you_mean(base, known)
-        raise ManifestError(f"--backbone: family {name} has no model {base}{near}; it has {', '.join(known)}")
+    by_name = {model.manifest.name: model for model in family.models}
+    if base is not None and base not in by_name:
+        near = did_you_mean(base, by_name)
+        raise ManifestError(f"--backbone: family {name} has no model {base}{near}; it has {', '.join(by_name)}")
     able = {
         (model.manifest.sha256, model.manifest.input): model
         for model in reversed(family.models)  # so that of heads on the same backbone the first one names it
@@ -255,7 +268,17 @@ def heads_beside(
     if not able:
         raise ManifestError(f"{base or f'family {name}'}: gives no embedding, which a head is trained on")
     models = tuple(_named(model, f"{model.manifest.name}-{kind}") for model in reversed(able.values()))
-    there = {model.manifest.name: known[model.manifest.name] for model in models if model.manifest.name in known}
+    there = {model.manifest.name: by_name[model.manifest.name] for model in models if model.manifest.name in by_name}
+    strange = [
+        model.manifest.name
+        for model in models
+        if model.manifest.name in there and there[model.manifest.name].manifest.sha256 != model.manifest.sha256
+    ]
+    if strange:
+        raise ManifestError(
+            f"family {name} has {', '.join(strange)} on other backbones, as of its first training: choose another "
+            f"--name, such as {kind}2"
+        )
     if there and not replace:
         raise ManifestError(
             f"family {name} has {', '.join(there)} already: choose another --name; --replace trains them again"

@@ -95,14 +95,14 @@ def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
             raise ValueError("it does not begin like a checkpoint")
         _load(_Plain(file), file)
         unpickler = _Tensors(file)
-        found = _load(unpickler, file)
-        if not isinstance(found, OrderedDict) or not 0 < len(found) <= _MOST_TENSORS:
+        tensors = _load(unpickler, file)
+        if not isinstance(tensors, OrderedDict) or not 0 < len(tensors) <= _MOST_TENSORS:
             raise ValueError("it holds no tensors by name")
-        if not all(isinstance(key, str) and isinstance(one, _Tensor) for key, one in found.items()):
+        if not all(isinstance(key, str) and isinstance(one, _Tensor) for key, one in tensors.items()):
             raise ValueError("it holds other things than tensors")
         for key in _load(_Plain(file), file):
             _fill(unpickler.storages[key], file)
-        return {key: one.array() for key, one in found.items()}
+        return {key: one.array() for key, one in tensors.items()}
     except (*_DAMAGED, MemoryError, struct.error) as error:
         message = f"{name}: not a checkpoint of torch's legacy format: {error}; download it again"
         raise ManifestError(message) from error

@@ -181,14 +181,14 @@ def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) 
 
     sides: those that the file fixes, None for an open one. input_px: what the owner said, width first.
     """
-    wanted = (None, None) if input_px is None else (input_px[1], input_px[0])
-    for side, given in zip(sides, wanted, strict=True):
+    size = (None, None) if input_px is None else (input_px[1], input_px[0])
+    for side, given in zip(sides, size, strict=True):
         if side is not None and given is not None and side != given:
             raise ManifestError(
                 f"{name}: its input is {sides[1] or '?'} x {sides[0] or '?'} px, not "
-                f"{wanted[1]} x {wanted[0]}: leave --input out"
+                f"{size[1]} x {size[0]}: leave --input out"
             )
-    height, width = sides[0] or wanted[0], sides[1] or wanted[1]
+    height, width = sides[0] or size[0], sides[1] or size[1]
     if height is None or width is None:
         raise ManifestError(
             f"{name}: takes images of any size: give the size that it was trained for, as in --input 224x224"
@@ -198,15 +198,15 @@ def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) 
     return height, width
 
 
-def _logits(name: str, ends: GraphEnds, wanted: str | None, *, exclusive: bool) -> tuple[str, str, str]:
+def _logits(name: str, ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
     """Return the output that was chosen, the softmax or sigmoid that it is the result of, if any, and the logits.
 
     Raises ManifestError, also if it is known to hold other numbers.
     """
-    if wanted is not None and wanted not in ends.makers:
-        raise ManifestError(f"{name}: computes no {wanted!r}; its outputs are {', '.join(ends.outputs)}")
+    if output_name is not None and output_name not in ends.makers:
+        raise ManifestError(f"{name}: computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")
     others = [output for output in ends.outputs if output != EMBEDDING]
-    chosen = wanted or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
+    chosen = output_name or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
     near = [ends.logits_of(one) for one in (chosen, *others) if one is not None]
     usable = next((one for one, _ in near if one is not None), None)
     repair = (

@@ -76,12 +76,12 @@ def values_of(name: str) -> dict[str, Any]:
 
 def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
     """Return an InputSpec's values of a convention's, for an input of this size."""
-    found = {**spec, "width_px": width_px, "height_px": height_px}
-    share = found.pop("crop_share", None)
-    if share is not None and found["resize"] == "shorter-side" and found.get("resize_px") is None:
+    values = {**spec, "width_px": width_px, "height_px": height_px}
+    share = values.pop("crop_share", None)
+    if share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
         longer_px = max(width_px, height_px)
-        found["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
-    return found
+        values["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
+    return values
 
 
 def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -73,12 +73,12 @@ def onnx_in(path: Path) -> Path:
     """Return the ONNX file that a path is, or that its folder holds; raises ManifestError if several may be meant."""
     if not path.is_dir():
         return path
-    named = [path / name for name in ("model.onnx", "onnx/model.onnx") if (path / name).is_file()]
-    found = named[:1] or sorted(path.glob("*.onnx"))
-    if len(found) != 1:
-        names = ", ".join(one.name for one in found[:5]) or "none"
+    usual = [path / name for name in ("model.onnx", "onnx/model.onnx") if (path / name).is_file()]
+    files = usual[:1] or sorted(path.glob("*.onnx"))
+    if len(files) != 1:
+        names = ", ".join(one.name for one in files[:5]) or "none"
         raise ManifestError(f"{path}: a folder with one ONNX file is expected, and this has {names}: name the file")
-    return found[0]
+    return files[0]
 
 
 def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -> Description:
@@ -90,11 +90,11 @@ def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -
     model = read_model(onnx)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for said in (*options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
+    for source in (*options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
         passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
-        new = {key: one for key, one in said.values.items() if one is not None and key not in passed_over}
+        new = {key: one for key, one in source.values.items() if one is not None and key not in passed_over}
         values |= new
-        sources |= dict.fromkeys(new, said.source)
+        sources |= dict.fromkeys(new, source.source)
     if "labels" not in values:
         raise ManifestError(
             f"{onnx}: neither the file nor one beside it names the classes: use --labels FILE, with one name on each "
@@ -116,7 +116,7 @@ def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
         if value is not None
     }
     return [
-        f"{source}: {'; '.join(f'{key} {said}' for key, said in words.items() if sources[key] == source)}"
+        f"{source}: {'; '.join(f'{key} {text}' for key, text in words.items() if sources[key] == source)}"
         for source in dict.fromkeys(sources[key] for key in words)
     ]
 

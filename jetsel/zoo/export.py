@@ -38,19 +38,19 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
     generator = torch.Generator().manual_seed(0)
     batch = torch.randn(_BATCH, 3, height_px, width_px, generator=generator)
     net = net.eval()
-    seen: dict[str, torch.Tensor] = {}  # of the linear layer that ran last
+    exported: dict[str, torch.Tensor] = {}  # of the linear layer that ran last
 
     def keep(_layer: torch.nn.Module, inputs: tuple[Any, ...], answer: torch.Tensor) -> None:
-        seen.update(given=inputs[0], answer=answer)
+        exported.update(given=inputs[0], answer=answer)
 
     with contextlib.ExitStack() as hooks, torch.no_grad():
         for layer in net.modules():
             if isinstance(layer, torch.nn.Linear):
                 hooks.enter_context(layer.register_forward_hook(keep))
         logits = net(batch)
-        has_embedding = bool(seen) and seen["given"].ndim == 2 and seen["answer"] is logits
+        has_embedding = bool(exported) and exported["given"].ndim == 2 and exported["answer"] is logits
         if has_embedding:
-            hooks.enter_context(net.register_forward_hook(lambda _net, _inputs, answer: (answer, seen["given"])))
+            hooks.enter_context(net.register_forward_hook(lambda _net, _inputs, answer: (answer, exported["given"])))
         _write(net, batch, path, ["logits", "embedding"] if has_embedding else ["logits"])
     return Example(batch.numpy(), logits.numpy())
 

@@ -42,12 +42,12 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
 def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor that the graph tells, weights too; a side that is open counts as 1."""
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
-    found = {
+    shapes = {
         value.name: tuple(side.dim_value or 1 for side in value.type.tensor_type.shape.dim)
         for value in values
         if value.type.tensor_type.HasField("shape")
     }
-    return found | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 
 
 def operations(model: ModelProto) -> int:
@@ -91,18 +91,18 @@ def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None
     """Write a convolution's SAME padding as numbers: ceil(input / stride) outputs, what is odd at one end (ONNX)."""
     from onnx import helper
 
-    said = {attribute.name: attribute for attribute in node.attribute}
-    if node.op_type != "Conv" or b"SAME" not in getattr(said.get("auto_pad"), "s", b""):
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type != "Conv" or b"SAME" not in getattr(attributes.get("auto_pad"), "s", b""):
         return
     before, after = [], []
     kernel = shapes[node.input[1]][2:]
-    strides = said["strides"].ints if "strides" in said else [1] * len(kernel)
-    dilations = said["dilations"].ints if "dilations" in said else [1] * len(kernel)
+    strides = attributes["strides"].ints if "strides" in attributes else [1] * len(kernel)
+    dilations = attributes["dilations"].ints if "dilations" in attributes else [1] * len(kernel)
     for side, reach, stride, dilation in zip(shapes[node.input[0]][2:], kernel, strides, dilations, strict=True):
         due = max((math.ceil(side / stride) - 1) * stride + (reach - 1) * dilation + 1 - side, 0)
         small, large = due // 2, due - due // 2
-        is_upper = said["auto_pad"].s == b"SAME_UPPER"
+        is_upper = attributes["auto_pad"].s == b"SAME_UPPER"
         before.append(small if is_upper else large)
         after.append(large if is_upper else small)
-    node.attribute.remove(said["auto_pad"])
+    node.attribute.remove(attributes["auto_pad"])
     node.attribute.append(helper.make_attribute("pads", [*before, *after]))

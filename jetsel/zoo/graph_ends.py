@@ -99,11 +99,11 @@ class GraphEnds:
                 reached += set(inputs).difference(self._constants, reached)
                 is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
                 passed.add("share" if is_share else node.op_type)
-        found = [one for one in reached if one in self.makers and self.fault(one) is None]
-        if len(found) != 1:
+        candidates = [one for one in reached if one in self.makers and self.fault(one) is None]
+        if len(candidates) != 1:
             return None, ""
         kind = _WHOLE.get(tuple(sorted(passed.difference(_PLAIN))), "")
-        return found[0], "" if kind == "Softmax" and self.is_number(found[0]) else kind
+        return candidates[0], "" if kind == "Softmax" and self.is_number(candidates[0]) else kind
 
     def unchanged(self, tensor: str) -> str:
         """Return what a tensor was made of, if only the largest number was taken off, or perhaps the images' side."""
@@ -131,10 +131,10 @@ def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
     with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime says why
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
-    found = {}
+    types = {}
     for value in [*model.graph.value_info, *model.graph.output]:
         form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
         kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
         shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
-        found[value.name] = kind, shape
-    return found
+        types[value.name] = kind, shape
+    return types

@@ -51,8 +51,8 @@ def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
         rows = _of_value(_parsed(literal, source), source)
     else:
         rows = _of_lines(text.rstrip().splitlines(), source, tell)
-    found = [one for row in rows if (one := _IDENTIFIED.fullmatch(row.strip())) and "\t" not in row]
-    return rows if len(found) < len(rows) else [f"{one[1]}\t{one[2]}" for one in found]
+    matches = [one for row in rows if (one := _IDENTIFIED.fullmatch(row.strip())) and "\t" not in row]
+    return rows if len(matches) < len(rows) else [f"{one[1]}\t{one[2]}" for one in matches]
 
 
 def _of_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> list[str]:
@@ -79,14 +79,14 @@ def _unquoted(line: str) -> str:
 def _counted(lines: Sequence[str], source: str) -> list[str]:
     """Return the names in the order of the numbers that count them, nothing if no numbers do."""
     for form in _NUMBERED:
-        found = [one for line in lines if (one := form.fullmatch(line.strip().removesuffix(",")))]
-        numbers, names = [int(one["number"]) for one in found], [one["name"] for one in found]
+        matches = [one for line in lines if (one := form.fullmatch(line.strip().removesuffix(",")))]
+        numbers, names = [int(one["number"]) for one in matches], [one["name"] for one in matches]
         alike, is_first = len(names) - len(set(names)), form is not _NUMBERED[-1]
-        if len(found) < len(lines) or 2 * alike >= len(names):  # as in `gate 1`, `gate 2`
+        if len(matches) < len(lines) or 2 * alike >= len(names):  # as in `gate 1`, `gate 2`
             continue
         if is_first and all(name[0].isdigit() for name in names):  # as in `1.5 mm`
             continue
-        is_marked = all(one["mark"].strip(" ") for one in found)
+        is_marked = all(one["mark"].strip(" ") for one in matches)
         is_clear = is_marked or (20 * alike <= len(names) and (min(numbers) == 0 or numbers == sorted(numbers)))
         in_order = _in_order(numbers, names)
         if is_first and in_order == names and all("\t" in line for line in lines):
@@ -174,10 +174,10 @@ class Labels:
         if not rows:
             raise ManifestError(f"{path}: no labels; each line is an identifier, a tab and English names")
         wnids = tuple(wnid for wnid, _ in rows)
-        seen: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for number, wnid in enumerate(wnids, 1):
-            if seen.setdefault(exact(wnid), number) != number:
-                raise ManifestError(f"{path}, line {number}: {wnid} is on line {seen[exact(wnid)]} already")
+            if numbers.setdefault(exact(wnid), number) != number:
+                raise ManifestError(f"{path}, line {number}: {wnid} is on line {numbers[exact(wnid)]} already")
         if len(rows) == 1:
             raise ManifestError(f"{path}: only one class, {wnids[0]}: a model needs two or more, such as yes and no")
         synonyms = tuple(names for _, names in rows)
@@ -216,14 +216,14 @@ def table_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> by
     the classes those of `source`.
     """
     first = [(name.split(",")[0] if synonyms else name).strip() for name in names]
-    seen: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for number, (name, shown) in enumerate(zip(names, first, strict=True), 1):
         if not shown or len(name.splitlines()) > 1 or "\t" in name:
             raise ManifestError(f"{source}, class {number}: {name[:40]!r} is not a name; write one class on each line")
-        if seen.setdefault(exact(shown), shown) != shown:
+        if spellings.setdefault(exact(shown), shown) != shown:
             raise ManifestError(
-                f"{source}: {shown!a} and {seen[exact(shown)]!a} are one name, {shown}, in two forms of Unicode: join "
-                "the two classes, or rename one"
+                f"{source}: {shown!a} and {spellings[exact(shown)]!a} are one name, {shown}, in two forms of Unicode: "
+                "join the two classes, or rename one"
             )
     if not names:
         raise ManifestError(f"{source}: no classes; write one a line, in the order of the model's outputs")

@@ -131,8 +131,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         A hash of the tensors, how they are made a graph, the input's specification, and the head; of the file if
         nothing is said of its tensors.
         """
-        said = sorted(msgspec.to_builtins(self.input).items())
-        spec = {key: value for key, value in said if value is not None}
+        items = sorted(msgspec.to_builtins(self.input).items())
+        spec = {key: value for key, value in items if value is not None}
         head = [] if self.head is None else [self.head.sha256]
         plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head])
         return hashlib.sha256(plain).hexdigest()

@@ -156,7 +156,7 @@ def _scaled(mean: Any, std: Any, factor: float) -> Values:
 def _numbers(value: Any, count: int) -> list[float]:
     """Return `count` numbers of a list, a text or a number, which then stands for each; raises ValueError."""
     parts = value.strip("[]() ").replace(",", " ").split() if isinstance(value, str) else value
-    found = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
-    if len(found) not in (1, count):
+    numbers = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
+    if len(numbers) not in (1, count):
         raise ValueError(f"{value!r} is not {count} numbers")
-    return found * (count // len(found))
+    return numbers * (count // len(numbers))

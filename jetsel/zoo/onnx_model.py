@@ -100,16 +100,16 @@ def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int)
     for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
         if not tensor.external_data and not tensor.data_location:
             continue
-        said = {entry.key: entry.value for entry in tensor.external_data}
-        place = said.get("location", "/")
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        place = entries.get("location", "/")
         if folder is None or Path(place).name != place or (folder / place).is_symlink():
             where = "read only as the model is added, from its own folder and through no link"
             raise ManifestError(f"{name}: its weights are in another file, which is {where}: export it as one file")
         try:
             if place not in files:
                 files[place] = read_bounded(folder / place, MAX_WEIGHTS_BYTES)
-            start = int(said.get("offset", 0))
-            end = start + int(said.get("length", len(files[place]) - start))
+            start = int(entries.get("offset", 0))
+            end = start + int(entries.get("length", len(files[place]) - start))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "its place there is no number"
             repair = "copy that file there, or export the model as one file"

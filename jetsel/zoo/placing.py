@@ -72,22 +72,22 @@ def choose_family(
     name = new.family or new.likely_family
     if name is None:
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
-    known = zoo.families.get(name)
-    if known is None:
-        told = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
-        return NewFamily(name, new.labels, notes=tuple(told))
-    if known in fitting and new.family:
-        return NewFamily(name, labels_of(known))
-    overwrites = replace and (new.family is not None or new.origin in _origins(known))
-    if overwrites and not are_heads and _names(known) == set(names):
+    family = zoo.families.get(name)
+    if family is None:
+        notes = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
+        return NewFamily(name, new.labels, notes=tuple(notes))
+    if family in fitting and new.family:
+        return NewFamily(name, labels_of(family))
+    overwrites = replace and (new.family is not None or new.origin in _origins(family))
+    if overwrites and not are_heads and _names(family) == set(names):
         return NewFamily(name, new.labels)
     repair = "for a family of its own, choose another name with --family"
-    if known in fitting:
-        raise ManifestError(f"{_same(known, names, are_heads)}; {repair}")
-    if known in alike:
+    if family in fitting:
+        raise ManifestError(f"{_same(family, names, are_heads)}; {repair}")
+    if family in alike:
         why = f"has the classes of {new.labels_from} in another order, and the outputs of a model cannot be reordered"
     else:
-        apart = sorted(shown for _, shown in set(_classes(known.labels)) ^ set(classes))[:3]
+        apart = sorted(shown for _, shown in set(_classes(family.labels)) ^ set(classes))[:3]
         why = f"has other classes than {new.labels_from} (see {', '.join(apart)}) and keeps them until it is removed"
     raise ManifestError(f"family {name} {why}; {repair}")
 

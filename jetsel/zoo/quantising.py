@@ -34,13 +34,13 @@ def tensors(model: ModelProto) -> list[str]:
     nodes = model.graph.node
     bounded = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
     read = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
-    found = [model.graph.input[0].name]
+    names = [model.graph.input[0].name]
     for node in nodes:
         (name, *_) = node.output
         is_whole = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in bounded
         if is_whole or name in read:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
@@ -132,7 +132,7 @@ class _Quantiser:
     def _constant(self, name: str, values: NDArray[Any]) -> None:
         from onnx import numpy_helper
 
-        if all(known.name != name for known in self._made.graph.initializer):
+        if all(tensor.name != name for tensor in self._made.graph.initializer):
             self._made.graph.initializer.append(numpy_helper.from_array(values, name))
 
     def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> None:

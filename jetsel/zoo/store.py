@@ -101,21 +101,21 @@ class Zoo:
 
         Raises UnknownModelError for none or several.
         """
-        found = [
-            (known, model)
-            for known in self.families.values()
-            for model in known.models
-            if model.manifest.name == name and family in (None, known.name)
+        owners = [
+            (names, model)
+            for names in self.families.values()
+            for model in names.models
+            if model.manifest.name == name and family in (None, names.name)
         ]
-        if not found:
+        if not owners:
             where = "" if family is None else f" in family {family}"
-            known = [model.manifest.name for one in self.families.values() for model in one.models]
-            near = did_you_mean(name, known)
+            names = [model.manifest.name for one in self.families.values() for model in one.models]
+            near = did_you_mean(name, names)
             raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
-        if len(found) > 1:
-            several = " or ".join(known.name for known, _ in found)
+        if len(owners) > 1:
+            several = " or ".join(names.name for names, _ in owners)
             raise UnknownModelError(f"several families have a model {name}: use --family {several}")
-        return found[0]
+        return owners[0]
 
 
 def scan(directories: Iterable[Path]) -> Zoo:
@@ -140,7 +140,10 @@ def scan(directories: Iterable[Path]) -> Zoo:
                 _take_in(path, labels, models)
             except ManifestError as error:  # noqa: PERF203  # what is wrong with one hides no other
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    families = {name: Family(name, labels[name], tuple(sorted(found, key=_cost))) for name, found in models.items()}
+    families = {
+        name: Family(name, labels[name], tuple(sorted(family_models, key=_cost)))
+        for name, family_models in models.items()
+    }
     return Zoo({name: family for name, family in families.items() if family.models}, tuple(broken))
 
 

@@ -1,16 +1,7 @@
-"""Nothing that people read uses phrases that puzzle them."""
+"""Nothing that people read uses phrases that puzzle them, and names say what they are."""
 
-import re
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-
-
-PUZZLING = re.compile(
-    r"\b(whoever|so many(th)?|what is no|is told|hung up on|without a word|such a one|likewise"
-    r"|(None|null|empty|Error) where)\b",
-    re.IGNORECASE,
-)
+from tests.names import MOST, participles, shared_classes
+from tests.texts import PUZZLING, ROOT
 
 
 def test_code_and_documents_use_no_phrase_that_puzzles_readers() -> None:
@@ -22,3 +13,8 @@ def test_code_and_documents_use_no_phrase_that_puzzles_readers() -> None:
         for match in PUZZLING.finditer(path.read_text(encoding="utf-8"))
     }
     assert found == set()
+
+
+def test_names_are_no_participles_and_no_two_public_classes_share_one() -> None:
+    assert shared_classes() == {}
+    assert len(participles()) <= MOST

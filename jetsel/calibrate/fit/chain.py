@@ -40,18 +40,18 @@ class TriedReading:
 
 def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedReading]:
     """Return what each reading gives on images that nothing was learned from."""
-    known, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
-    cost, prices = known.cost(held.costs), PRICES / held.costs.max()
-    everywhere = known.right.mean(axis=0)[None], cost.mean(axis=0)[None]
-    found = {Reading(): _at_prices(paths, *everywhere, prices)}
-    ks = [k for k in KS if k <= LARGEST_SHARE * len(known.right)]
+    train_table, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
+    cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
+    everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
+    outcomes = {Reading(): _at_prices(paths, *everywhere, prices)}
+    ks = [k for k in KS if k <= LARGEST_SHARE * len(train_table.right)]
     for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
         near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
-        for k, (right, spent) in zip(ks, means_near(known.right, cost, near, ks), strict=True):
-            found[Reading(names, k)] = _at_prices(paths, right, spent, prices)
-    return found
+        for k, (right, spent) in zip(ks, means_near(train_table.right, cost, near, ks), strict=True):
+            outcomes[Reading(names, k)] = _at_prices(paths, right, spent, prices)
+    return outcomes
 
 
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
@@ -104,7 +104,7 @@ def choose_reading(
     mean_cost = (base.ran @ costs).mean(axis=0)
     competing = (mean_cost > costs.min()) & (mean_cost < costs.max())
     at = competing if competing.any() else np.ones(len(prices), bool)
-    found = []
+    lifts = []
     for reading, one in tried.items():
         if not reading.k:
             continue
@@ -112,11 +112,11 @@ def choose_reading(
         gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
         each = gain.mean(axis=1)
         error = max(standard_error(each, groups), 1 / len(each))
-        found.append((float(each.mean()), error, reading))
-    if not found:
+        lifts.append((float(each.mean()), error, reading))
+    if not lifts:
         return None
-    best, error, reading = max(found, key=lambda one: one[0])
-    sure = NormalDist().inv_cdf(1 - SURE / len(found))
+    best, error, reading = max(lifts, key=lambda one: one[0])
+    sure = NormalDist().inv_cdf(1 - SURE / len(lifts))
     return Lift(reading, 100 * best, 100 * error, best > sure * error)
 
 

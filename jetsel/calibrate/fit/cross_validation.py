@@ -129,11 +129,11 @@ def _read(
     lift = choose_reading(tried, recording.costs(), costs, recording.groups)
     if lift is None:
         return None, {}
-    found: TriedReading = tried[lift.reading]
+    outcome: TriedReading = tried[lift.reading]
     chooser_ms = features_ms(lift.reading.features)
-    columns = range(found.right.shape[1])
+    columns = range(outcome.right.shape[1])
     return lift, {
-        CHAIN: [outcomes_of(recording, found.right[:, one], found.ran[:, one], chooser_ms) for one in columns]
+        CHAIN: [outcomes_of(recording, outcome.right[:, one], outcome.ran[:, one], chooser_ms) for one in columns]
     }
 
 
@@ -166,11 +166,11 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
     """Return the places of the points that none beats on held-out images, the most expensive one first."""
     cost = [float(point.cost(objective).mean()) for point in points]
     accuracy = [float(point.correct.mean()) for point in points]
-    found: list[int] = []
+    places: list[int] = []
     for place in sorted(range(len(points)), key=lambda place: (cost[place], -accuracy[place])):
-        if not found or (accuracy[place] > accuracy[found[-1]] and APART * cost[place] >= cost[found[-1]]):
-            found.append(place)
-    return found[::-1]
+        if not places or (accuracy[place] > accuracy[places[-1]] and APART * cost[place] >= cost[places[-1]]):
+            places.append(place)
+    return places[::-1]
 
 
 def joined_runs(parts: Sequence[PolicyReplay], order: NDArray[np.int64]) -> PolicyReplay:

@@ -50,10 +50,10 @@ class FeatureClock:
 def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
     """Decode up to 40 of the paths; raises CalibrationError if not one can be read any more."""
     chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
-    found = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
-    if not found:
+    images = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
+    if not images:
         raise CalibrationError(f"{paths[0]}: cannot be read any more: put the images back, or record again")
-    return found
+    return images
 
 
 def _decoded(path: str, decode_px: int, limits: image.Limits) -> Shown | None:

@@ -64,11 +64,11 @@ class Outcomes:
         errors: standard errors that are added to the mean.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
-        found = []
+        shares = []
         for cost, most in ((self.cost(what), most) for what, most in limits if most is not None):
             spare = errors * standard_error(cost, self.groups) if errors else 0.0
-            found.append((float(cost.mean()) + spare) / most)
-        return max(found, default=0.0)
+            shares.append((float(cost.mean()) + spare) / most)
+        return max(shares, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class Goal:
         smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
         error = np.array([_gain(point, reference)[1] for point in points])
         margin = self.may_lose_points / 100
-        kept: NDArray[np.bool_] = (gain >= -margin) & (smooth + SURELY_LOST * margin >= SURE * error)
-        return kept
+        is_accurate: NDArray[np.bool_] = (gain >= -margin) & (smooth + SURELY_LOST * margin >= SURE * error)
+        return is_accurate
 
     def within_limits(self, points: Sequence[Outcomes]) -> int:
         """Return the place of the point that serves a goal with limits best.
@@ -181,37 +181,40 @@ class Goal:
         ours, theirs = candidate.cost(self.objective), rival.cost(self.objective)
         saving, saving_error = difference(theirs, ours, rival.groups)
         ratio = float(ours.mean() / theirs.mean())
-        said = _in_words(gain, error, ratio, self.objective)
+        comparison = _in_words(gain, error, ratio, self.objective)
         if not self.keeps(candidate):
-            return False, f"{said}; it exceeds your limit of {self._allowed()}"
+            return False, f"{comparison}; it exceeds your limit of {self._allowed()}"
         if not self.keeps(rival):
-            return True, f"it is the only one within your limit of {self._allowed()}; {said}"
+            return True, f"it is the only one within your limit of {self._allowed()}; {comparison}"
         is_right_more = gain > SURE * error
         if is_right_more and (self.is_limited or not saving < -SURE * saving_error):
-            return True, said
+            return True, comparison
         if saving > SURE * saving_error:
             if ratio > 1 - LEAST_SAVING:
-                return False, f"{said}; a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
+                return False, f"{comparison}; a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
             if self.min_accuracy is not None:
-                return True, said
+                return True, comparison
             if 100 * gain < -self.may_lose_points:
-                return False, f"{said}; it may lose {self.may_lose_points:g} points (--may-lose)"
+                return False, f"{comparison}; it may lose {self.may_lose_points:g} points (--may-lose)"
             margin = self.may_lose_points / 100
             for kind in rival.kinds():
                 loss, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
                 if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
                     which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
-                    return False, f"{said}; on {which} it may lose more than that: {100 * loss:.2f} points"
+                    return False, f"{comparison}; on {which} it may lose more than that: {100 * loss:.2f} points"
             spare = gain + SURELY_LOST * margin
             if spare >= SURE * error:
-                return True, said
+                return True, comparison
             lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
             too_few = f"{len(rival.correct):,} images are not enough to rule out {lost}"
-            return False, f"{said}; {too_few}{_more(rival, spare, error)}"
+            return (
+                False,
+                f"{comparison}; {too_few}{_more(rival, spare, error)}, or accept a larger loss with --may-lose",
+            )
         if is_right_more:  # surely, and surely slower: more images would not decide between the two
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
-            return False, f"{said}; set --min-accuracy or {limit} to choose between the two"
-        return False, f"{said}, which may be chance{_more(rival, gain, error)}"
+            return False, f"{comparison}; set --min-accuracy or {limit} to choose between the two"
+        return False, f"{comparison}, which may be chance{_more(rival, gain, error)}"
 
     def reference(self, models: Sequence[Outcomes]) -> int:
         """The place of the single model that a family without a calibration is judged by: no luck chooses it.
@@ -253,7 +256,7 @@ def _more(rival: Outcomes, gain: float, error: float) -> str:
     if gain <= 0:
         return ""
     photographs = len(rival.correct) * ((SURE * error / gain) ** 2 - 1)
-    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f}"
+    return f"; add about {max(10, round(photographs, 1 - len(str(int(photographs))))):,.0f} images"
 
 
 def difference(

@@ -62,11 +62,11 @@ def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list
     right = recording.right
     before = recording.confidences(dict.fromkeys(recording.models, 1.0))
     after = recording.confidences(temperatures)
-    found = []
+    rows = []
     for i, model in enumerate(recording.models):
         errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]
-        found.append(Reliability(model, temperatures[model], *errors))
-    return found
+        rows.append(Reliability(model, temperatures[model], *errors))
+    return rows
 
 
 def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:

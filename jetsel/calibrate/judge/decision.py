@@ -78,11 +78,11 @@ def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: P
     outcomes = judge.outcomes(runs[winner])
     rival, rival_run = in_use or (reference, runs[reference])
     if winner == rival:
-        is_better, said = False, "" if nearest is None else f". The nearest is {nearest}"
+        is_better, reason = False, "" if nearest is None else f". The nearest is {nearest}"
     else:
-        is_better, said = order.goal.compare(outcomes, judge.outcomes(rival_run))
+        is_better, reason = order.goal.compare(outcomes, judge.outcomes(rival_run))
     is_chosen = order.in_use is not None and order.in_use.is_chosen
-    verdict = _verdict(order, winner, rival, said, is_better=is_better, is_chosen=is_chosen)
+    verdict = _verdict(order, winner, rival, reason, is_better=is_better, is_chosen=is_chosen)
     return InstallDecision(
         winner, outcomes, rival, rival_run, is_better or not is_chosen, f"{verdict} ({_images_in_words(loaded)})"
     )
@@ -110,8 +110,10 @@ def _winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, 
     if best is not None:
         return best, reference, None
     others = [name for name in outcomes if name not in singles]
-    said = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}" if others else None
-    return reference, reference, said
+    if not others:
+        return reference, reference, None
+    reason = f"{others[0]}: {goal.compare(outcomes[others[0]], outcomes[reference])[1]}"
+    return reference, reference, f"{reason}. To install it all the same: --policy {others[0]}"
 
 
 def _may_answer(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
@@ -133,16 +135,18 @@ def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyRep
     return f"the {name} of {calibration.created}", run
 
 
-def _verdict(order: InstallRequest, winner: str, rival: str, said: str, *, is_better: bool, is_chosen: bool) -> str:
-    """Say why the winner is to be installed, or why not. said: how it compares. is_chosen: the rival, by the owner."""
+def _verdict(order: InstallRequest, winner: str, rival: str, reason: str, *, is_better: bool, is_chosen: bool) -> str:
+    """Say why the winner is installed or not. reason: how it compares. is_chosen: whether the owner chose the rival."""
     in_use = f"{rival}, the policy in use" if is_chosen else rival
+    if winner == rival and is_chosen:
+        return f"no policy is shown to be a better choice than {in_use}{reason}"
     if winner == rival:
-        return f"no policy is shown to be a better choice than {in_use}{said}"
+        return f"no policy is proven to be a better choice yet, so {in_use} goes on answering{reason}"
     if order.policy is not None or not is_chosen:
         why = "the best choice" if order.policy is None else "what you asked for"
-        return f"{winner} is {why}. Compared with {in_use}, {said}"
+        return f"{winner} is {why}. Compared with {in_use}, {reason}"
     word = "a better choice" if is_better else "not shown to be a better choice"
-    return f"{winner} is {word} than {in_use}: {said}"
+    return f"{winner} is {word} than {in_use}: {reason}"
 
 
 def _images_in_words(loaded: LoadedRecording) -> str:

@@ -42,8 +42,8 @@ def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapp
     for model, logits in zip(recording.models, recording.logits, strict=True):
         mean += np.exp(log_softmax(logits.astype(np.float32), temperatures[model])) / len(recording.models)
     due, guesses = mean[rows, recording.classes], mean.argmax(axis=1)
-    found = np.flatnonzero((due < CONTRADICTED) & (guesses != recording.classes) & (mean.max(axis=1) > 0.5))
-    ranked = found[np.argsort(due[found], kind="stable")]
+    contradicted = np.flatnonzero((due < CONTRADICTED) & (guesses != recording.classes) & (mean.max(axis=1) > 0.5))
+    ranked = contradicted[np.argsort(due[contradicted], kind="stable")]
     words = "the models say {guess} ({most:.0%}), and its label has {least:.1%}"
     why = {
         int(row): words.format(guess=names[guesses[row]], most=mean[row].max(), least=due[row])
@@ -61,15 +61,15 @@ def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[st
         other = alike.argmax(axis=1)
         best = alike[np.arange(len(other)), other]
         pairs += [(float(best[i]), start + i, int(other[i])) for i in np.flatnonzero(best >= SAME)]
-    kept: dict[tuple[int, int], float] = {}
+    nearest: dict[tuple[int, int], float] = {}
     for likeness, row, other_row in sorted(pairs, reverse=True):
-        kept.setdefault((min(row, other_row), max(row, other_row)), likeness)
+        nearest.setdefault((min(row, other_row), max(row, other_row)), likeness)
     paths = recording.paths
     why = {
         one: f"nearly the same as {paths[other_row] if paths else other_row}, labelled {names[classes[other_row]]}"
-        for one, other_row in list(kept)[:MOST_SHOWN]
+        for one, other_row in list(nearest)[:MOST_SHOWN]
     }
-    return _sample(recording, names, len(kept), why)
+    return _sample(recording, names, len(nearest), why)
 
 
 def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
@@ -93,8 +93,8 @@ def _far(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str
 def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the direction of the median, which a few strangers do not move."""
     median = np.median(vectors, axis=0)
-    found: NDArray[np.float32] = median / max(float(np.linalg.norm(median)), 1e-12)
-    return found
+    direction: NDArray[np.float32] = median / max(float(np.linalg.norm(median)), 1e-12)
+    return direction
 
 
 def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> ImageSample:

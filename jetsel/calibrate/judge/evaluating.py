@@ -46,8 +46,8 @@ def evaluate(
     recording = replace(recording, objective=objective)
     rows = range(len(recording.classes))
     judge = Judge(recording, features_ms, energy_reason=energy_reason)
-    known = {} if calibration is None else calibration.temperatures
-    temperatures = {model: known.get(model, 1.0) for model in recording.models}
+    model_temperatures = {} if calibration is None else calibration.temperatures
+    temperatures = {model: model_temperatures.get(model, 1.0) for model in recording.models}
     promises = {} if calibration is None else calibration.promises
     promises = {name: one for name, one in promises.items() if name in policies}
     results, checks = {}, []
@@ -93,14 +93,14 @@ def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | No
 def asked(
     models: Sequence[str],
     calibration: Calibration | None,
-    wanted: Sequence[str],
+    names: Sequence[str],
 ) -> dict[str, Policy]:
     """Return the policies with these names, all for none.
 
     Raises UnknownPolicyError for one that is not.
     """
     policies = catalogue(models, calibration)
-    unknown = [name for name in wanted if name not in policies]
+    unknown = [name for name in names if name not in policies]
     if unknown:
         raise UnknownPolicyError(f"the family has {no_such(unknown[0], policies)}")
-    return {name: policies[name] for name in wanted or policies}
+    return {name: policies[name] for name in names or policies}

@@ -31,19 +31,19 @@ def kinds_found(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
     under the ROC curve, Hanley and McNeil 1982).
     """
     first = run.ran.argmax(axis=1)
-    known = {name: recording.feature(name) for name in LOOKS if name in recording.feature_names}
-    found = []
+    values_by_name = {name: recording.feature(name) for name in LOOKS if name in recording.feature_names}
+    kinds = []
     for column in np.unique(first):
         of_kind = first == column
         share = float(of_kind.mean())
-        if not known or not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
+        if not values_by_name or not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
             continue
-        told = {name: _order(values, of_kind) for name, values in known.items()}
-        best = max(told, key=lambda name: round(abs(told[name] - 0.5), 2))
-        if abs(told[best] - 0.5) >= LEAST_TOLD - 0.5:
-            look = LOOKS[best][int(told[best] > 0.5)]
-            found.append(ImageKind(recording.models[column], share, look))
-    return sorted(found, key=lambda kind: -kind.share)
+        looks = {name: _order(values, of_kind) for name, values in values_by_name.items()}
+        best = max(looks, key=lambda name: round(abs(looks[name] - 0.5), 2))
+        if abs(looks[best] - 0.5) >= LEAST_TOLD - 0.5:
+            look = LOOKS[best][int(looks[best] > 0.5)]
+            kinds.append(ImageKind(recording.models[column], share, look))
+    return sorted(kinds, key=lambda kind: -kind.share)
 
 
 def _order(values: NDArray[np.float32], of_kind: NDArray[np.bool_]) -> float:

@@ -71,19 +71,19 @@ def _mildest(
 ) -> float | None:
     """Return the last threshold of GRID before the first that fails. n: images; they alone decide the first test."""
     least = next((few for few in (fewest(c, level, delta) for c in TOLERATED) if few <= n / 2), fewest(0, level, delta))
-    found = None
+    threshold = None
     for place in np.flatnonzero(answered >= least).tolist():
         if tail(int(errors[place]), int(answered[place]), level) > delta:
             break
-        found = float(GRID[place])
-    return found
+        threshold = float(GRID[place])
+    return threshold
 
 
 def naive_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
     """Return the mildest threshold at which at most `level` of these answers were wrong, which promises nothing."""
     answered, errors = counts(scores, wrong)
-    kept = np.flatnonzero((answered > 0) & (errors <= level * answered))
-    return float(GRID[kept[-1]]) if len(kept) else None
+    places = np.flatnonzero((answered > 0) & (errors <= level * answered))
+    return float(GRID[places[-1]]) if len(places) else None
 
 
 def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> int | None:

@@ -20,9 +20,9 @@ def macro(truth: NDArray[np.int64], answered: NDArray[np.int64]) -> tuple[float,
     classes = int(max(truth.max(), answered.max())) + 1
     hit = np.bincount(truth[truth == answered], minlength=classes)
     there = np.bincount(truth, minlength=classes)
-    said = np.bincount(answered[answered >= 0], minlength=classes)
+    answers = np.bincount(answered[answered >= 0], minlength=classes)
     occurs = there > 0
-    precision = np.divide(hit, said, out=np.zeros(classes), where=said > 0)[occurs]
+    precision = np.divide(hit, answers, out=np.zeros(classes), where=answers > 0)[occurs]
     recall = (hit[occurs]) / there[occurs]
     both = precision + recall
     f1 = np.divide(2 * precision * recall, both, out=np.zeros(len(both)), where=both > 0)

@@ -106,12 +106,14 @@ def promises_by_policy(
     classes: (n,), the true ones. default: the policy that these same images chose among `rivals`; they also chose the
     operating point of each policy that has several. unknown: the runs on unknown images; empty if there are none.
     """
-    found = {}
+    promises = {}
     for name, run in runs.items():
         is_fixed = ":" in name and name != default  # a single model, or a numbered point: nothing chose it
         chosen_among = 1 if is_fixed else rivals
-        found[name] = promises_of(run, run.answered != classes, split, unknown[name] if unknown else None, chosen_among)
-    return found
+        promises[name] = promises_of(
+            run, run.answered != classes, split, unknown[name] if unknown else None, chosen_among
+        )
+    return promises
 
 
 def promises_of(
@@ -128,7 +130,7 @@ def promises_of(
     and are not counted; `python -m calibration.imagenet.promises` counts how often a promise is broken.
     """
     delta = DELTA / chosen_among
-    kept, missing = [], []
+    tables, missing = [], []
     for level in LEVELS:
         early = _early_refusal(run, wrong, split, unknown, level)
         tests = _tests(run, wrong, split, unknown, early)
@@ -139,7 +141,7 @@ def promises_of(
             continue
         threshold, (scores, is_wrong) = max(passed), tests[0]
         given = scores >= threshold
-        kept.append(
+        tables.append(
             Promise(
                 wrong_at_most=level,
                 threshold=threshold,
@@ -150,17 +152,17 @@ def promises_of(
                 unknown_refused=None if unknown is None else _refused_share(unknown, early, threshold),
             )
         )
-    return Promises(tuple(kept), tuple(missing), split.recorded)
+    return Promises(tuple(tables), tuple(missing), split.recorded)
 
 
 def _tests(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, early: Sequence[float | None]
 ) -> list[tuple[Floats, Bools]]:
     """Return what tests a threshold: scores and wrong answers of known images, and of these and unknown ones."""
-    known = scores_of(run, early)[split.testing], wrong[split.testing]
+    testing = scores_of(run, early)[split.testing], wrong[split.testing]
     if unknown is None:
-        return [known]
-    return [known, _with_unknown(*known, scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))])]
+        return [testing]
+    return [testing, _with_unknown(*testing, scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))])]
 
 
 def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats, Bools]:
@@ -176,10 +178,10 @@ def _early_refusal(
     They are few, so it is that of a milder level (AIM): an aim that is too strict would refuse what could be answered.
     """
     final = scores_of(run, ())
-    seen = final[split.aiming], wrong[split.aiming]
+    aiming = final[split.aiming], wrong[split.aiming]
     if unknown is not None:
-        seen = _with_unknown(*seen, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
-    aim, look = naive_threshold(*seen, AIM * level), _scores(run).look
+        aiming = _with_unknown(*aiming, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
+    aim, look = naive_threshold(*aiming, AIM * level), _scores(run).look
     return () if aim is None or np.isnan(look).all() else (early_threshold(look, final, aim),)
 
 

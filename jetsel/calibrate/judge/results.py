@@ -173,15 +173,15 @@ def classes_of(
 
     due, answered: (n,) class numbers. given: (n,), which answers a promise lets pass; None without one.
     """
-    found = []
+    rows = []
     for number in np.unique(due):
         of_class = due == number
-        said = answered[of_class]
-        wrong = Counter(said[said != number].tolist()).most_common(3)
+        answers = answered[of_class]
+        wrong = Counter(answers[answers != number].tolist()).most_common(3)
         instead = {names[other] if other >= 0 else REFUSED: count for other, count in wrong}
         refused = None if given is None else float(1 - given[of_class].mean())
-        found.append(ClassFinding(names[number], len(said), float((said == number).mean()), instead, refused))
-    return sorted(found, key=lambda one: (one.right, -one.images, one.name))[:MOST_CLASSES]
+        rows.append(ClassFinding(names[number], len(answers), float((answers == number).mean()), instead, refused))
+    return sorted(rows, key=lambda one: (one.right, -one.images, one.name))[:MOST_CLASSES]
 
 
 def differing(

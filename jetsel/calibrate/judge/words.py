@@ -99,14 +99,14 @@ def why_missing(missing: Missing) -> str:
     return f"it needs about {math.ceil(missing.images / step) * step:,} images in all"
 
 
-def promises_in_words(policy: str, found: Promises) -> str:
+def promises_in_words(policy: str, promises: Promises) -> str:
     """What a policy promises, in one sentence; if nothing, what the mildest level needs."""
-    if not found.kept:
-        mildest = found.missing[-1]
+    if not promises.kept:
+        mildest = promises.missing[-1]
         return (
             f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
         )
-    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in found.kept]
+    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
     answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
     return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
@@ -119,12 +119,16 @@ def premodel_in_words(chain: FittedChain) -> str:
         f", compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features "
         f"and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
-    nothing = "" if chain.offered else " adds nothing here, so chain is not offered"
+    chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
+    install = "" if chain.offered else "; --policy chain installs it all the same"
     kinds = "".join(
         f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
         for kind in chain.kinds
     )
-    return f"The premodel{nothing}: {adds}.{kinds}"
+    rest = 1 - sum(kind.share for kind in chain.kinds)
+    if chain.kinds and rest >= 0.005:
+        kinds += f" The other {100 * rest:.0f} % go to other models first; no single feature describes them."
+    return f"The premodel: {adds}{chance}{install}.{kinds}"
 
 
 def score(labels_from: str | None) -> str:

@@ -124,14 +124,14 @@ class NoiseMonitor:
 
     def reason(self) -> str | None:
         """Return why times since the start cannot be trusted, None if nothing speaks against them."""
-        found = self._shares_reason()
-        found += [
+        reason = self._shares_reason()
+        reason += [
             f"the {name} ran at {100 * share:.0f} % of its highest clock"
             for name, share in self._lowest.items()
             if share < CLOCK_SHARE
         ]
-        found += [self._hot] if self._hot else []
-        return "; ".join(found) or None
+        reason += [self._hot] if self._hot else []
+        return "; ".join(reason) or None
 
     def _shares_reason(self) -> list[str]:
         began, own_began, then = self._at_start
@@ -140,9 +140,9 @@ class NoiseMonitor:
             return []
         others = (now.busy_s - then.busy_s - (self._own_s() - own_began)) / elapsed
         stolen, cores = (now.stolen_s - then.stolen_s) / elapsed, now.cores
-        found = []
+        reasons = []
         if others > OTHERS_SHARE * cores:
-            found.append(f"other processes took {others:.2f} of {cores} cores")
+            reasons.append(f"other processes took {others:.2f} of {cores} cores")
         if stolen > STOLEN_SHARE * cores:
-            found.append(f"the hypervisor took {stolen:.2f} of {cores} cores")
-        return found
+            reasons.append(f"the hypervisor took {stolen:.2f} of {cores} cores")
+        return reasons

@@ -42,7 +42,7 @@ class Task:
     missing: tuple[str, ...]
 
 
-def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | None:
+def claim(store: Store, images: FoundImages, workers: Workers) -> list[Task] | None:
     """Hash the files and settle which are one photograph; return what lacks predictions, None if stopped.
 
     The same content counts once, under the first of its paths; under two labels it counts not at all. What is left out
@@ -52,23 +52,23 @@ def claim(store: Store, found: FoundImages, workers: Workers) -> list[Task] | No
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
     of_path: dict[Path, list[Labelled]] = defaultdict(list)
-    for photograph in found.photographs:
+    for photograph in images.photographs:
         of_path[photograph.path].append(photograph)
     given = [(path, before.get(str(path))) for path in of_path]
     with closing(workers.work("reading", _content, given)) as contents:
-        for (path, known), content in contents:
+        for (path, label), content in contents:
             if isinstance(content, str):
                 unreadable.append((path, content))
                 continue
             for photograph in of_path[path]:
                 copies[ImagePart(photograph.cut.key(content[2]), content[2])].append(photograph)
-            if content != known:
+            if content != label:
                 row = (str(path), *content)
                 store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
     if workers.stop.is_set():
         return None
     store.connection.execute("DELETE FROM skipped")
-    store.skip((skipped.path, skipped.reason) for skipped in found.skipped)
+    store.skip((skipped.path, skipped.reason) for skipped in images.skipped)
     store.skip(unreadable)
     chosen = _choose(store, copies)
     drawn = sorted(chosen, key=lambda one: drawn_order(one[0].key))
@@ -85,11 +85,11 @@ def drawn_order(sha256: str, seed: int = SEED) -> bytes:
 
 def _content(item: tuple[Path, Content | None]) -> Content | str:
     """Return the file's content, hashed unless its size and date are those of before; or why it cannot be read."""
-    path, known = item
+    path, label = item
     try:
         status = path.stat()
-        if known is not None and known[:2] == (status.st_size, status.st_mtime_ns):
-            return known
+        if label is not None and label[:2] == (status.st_size, status.st_mtime_ns):
+            return label
         sha256 = sha256_of(path)
     except OSError as fault:
         return f"unreadable: {fault.strerror}"

@@ -57,8 +57,8 @@ class Shown(NamedTuple):
 
     def extract(self, limits: image.Limits, features_px: int, names: Sequence[str] = NAMES) -> NDArray[np.float32]:
         """Extract features as the daemon does: decoded anew if they see more pixels than the models."""
-        seen = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
-        return extract(seen.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
+        view = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
+        return extract(view.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
 
 
 def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:

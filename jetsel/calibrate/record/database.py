@@ -84,8 +84,8 @@ def faults(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as fault:
-        known = next((said for words, said in _REPAIRS.items() if words in str(fault)), None)
-        raise CalibrationError(f"{path}: {known or f'{fault}; check its disk, or delete it, record again'}") from fault
+        repair = next((repair for words, repair in _REPAIRS.items() if words in str(fault)), None)
+        raise CalibrationError(f"{path}: {repair or f'{fault}; check its disk, or delete it, record again'}") from fault
 
 
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
@@ -193,11 +193,11 @@ class Store:
             self.connection.execute("BEGIN")
             self._began = time.monotonic()
 
-    def set_models(self, models: Sequence[Model], cheapest: Model, kept: Collection[str] = ()) -> None:
+    def set_models(self, models: Sequence[Model], cheapest: Model, always_recorded: Collection[str] = ()) -> None:
         """Take the models in; what other weights of the same name said is dropped.
 
         cheapest: the one whose embeddings are kept; its predictions without one are dropped to be made again.
-        kept: record these too if they were recorded no further before.
+        always_recorded: record these too if they were recorded no further before.
         """
         execute = self.connection.execute
         for model in models:
@@ -205,7 +205,7 @@ class Store:
             execute("DELETE FROM models WHERE name = ? AND identity != ?", (name, identity))
             execute("INSERT OR IGNORE INTO models (name, identity) VALUES (?, ?)", (name, identity))
         names = [model.manifest.name for model in models]
-        for name in kept:
+        for name in always_recorded:
             execute("DELETE FROM dropped WHERE model IN (SELECT id FROM models WHERE name = ?)", (name,))
         execute(
             "CREATE TEMP TABLE wanted AS SELECT id, name FROM models WHERE name IN (SELECT value FROM json_each(?))"
@@ -229,8 +229,8 @@ class Store:
             "SELECT id, found FROM conditions WHERE id IN"
             " (SELECT conditions FROM timings UNION SELECT conditions FROM energies)"
         ).fetchall()
-        for number, found in rows:
-            if msgspec.json.decode(found, type=Conditions).machine != conditions.machine:
+        for number, count in rows:
+            if msgspec.json.decode(count, type=Conditions).machine != conditions.machine:
                 self.connection.execute("DELETE FROM timings WHERE conditions = ?", (number,))
                 self.connection.execute("DELETE FROM energies WHERE conditions = ?", (number,))
         text = msgspec.json.encode(conditions).decode()
@@ -241,12 +241,12 @@ class Store:
 
     def missing(self, what: str, photograph: int | None) -> tuple[str, ...]:
         """Return the models that lack `what`, a table by photograph and model, of a photograph; None for a new one."""
-        found = self.connection.execute(
+        names = self.connection.execute(
             "SELECT name FROM wanted WHERE id NOT IN"
             f" (SELECT model FROM {what} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
             (photograph,),
         )
-        return tuple(name for (name,) in found)
+        return tuple(name for (name,) in names)
 
     def skip(self, skipped: Iterable[tuple[Path, str]]) -> None:
         """List files that are left out."""

@@ -28,7 +28,7 @@ def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, flo
 
     None of those that stand for another is returned itself.
     """
-    found: list[Dominated] = []
+    dominated_models: list[Dominated] = []
     left = sorted(right, key=times_ms.__getitem__, reverse=True)
     for model in list(left):
         for other in reversed(left):  # the cheapest first
@@ -36,23 +36,23 @@ def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, flo
                 break
             alone = int((right[model] & ~right[other]).sum())
             if most_likely_share(alone, len(right[model])) < MOST_SHARE:
-                found.append(Dominated(model, other))
+                dominated_models.append(Dominated(model, other))
                 left.remove(model)
                 break
-    return found
+    return dominated_models
 
 
 def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
     """Return where each wanted model's first answer is the label, on the labelled images that all of them have seen."""
     execute = store.connection.execute
-    seen = (
+    complete = (
         "SELECT id FROM photographs JOIN chosen USING (sha256) WHERE class IS NOT NULL AND (SELECT COUNT(*) FROM"
         " predictions WHERE photograph = id AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
     )
-    found: dict[str, list[bool]] = {}
+    right_by_model: dict[str, list[bool]] = {}
     for name, number, logits in execute(
         "SELECT name, class, logits FROM predictions JOIN wanted ON wanted.id = model"
-        f" JOIN photographs p ON p.id = photograph WHERE p.id IN ({seen}) ORDER BY p.id"
+        f" JOIN photographs p ON p.id = photograph WHERE p.id IN ({complete}) ORDER BY p.id"
     ):
-        found.setdefault(name, []).append(int(np.frombuffer(logits, "<f2").argmax()) == number)
-    return {name: np.array(values) for name, values in found.items()}
+        right_by_model.setdefault(name, []).append(int(np.frombuffer(logits, "<f2").argmax()) == number)
+    return {name: np.array(values) for name, values in right_by_model.items()}

@@ -37,16 +37,16 @@ def run_by_turns(
 
     It ends after this number of rounds; after `least` (None: all) once the budget is spent, or once no time is noisy.
     """
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    times_ms: dict[str, list[float]] = {name: [] for name in runs}
     began_s = now()
     for done in range(rounds):
-        if least is not None and done >= least and (now() - began_s >= budget_s or noise(found) is None):
+        if least is not None and done >= least and (now() - began_s >= budget_s or noise(times_ms) is None):
             break
         for name, run in runs.items():
             start_s = now()
             run()
-            found[name].append((now() - start_s) * 1e3)
-    return found
+            times_ms[name].append((now() - start_s) * 1e3)
+    return times_ms
 
 
 def half_interval(values: Sequence[float]) -> float:

@@ -99,16 +99,16 @@ class Examiner:
         return logits, _halved(name, output.embedding[0])
 
 
-def write(store: Store, task: Task, seen: Examined) -> None:
+def write(store: Store, task: Task, examined: Examined) -> None:
     """Put what is new of a photograph into the recording."""
     photograph = task.number
-    if seen.facts is not None:
+    if examined.facts is not None:
         done = store.connection.execute(
             "INSERT INTO photographs (path, sha256, source, cut, class, label, width_px, height_px, near_hash,"
             " features, decode_ms, features_ms) VALUES (:path, :sha256, :source, :cut, :class, :label, :width_px,"
             " :height_px, :near_hash, :features, :decode_ms, :features_ms)",
             {
-                **seen.facts,
+                **examined.facts,
                 "path": str(task.photograph.path),
                 "sha256": task.key,
                 "source": task.sha256,
@@ -120,7 +120,7 @@ def write(store: Store, task: Task, seen: Examined) -> None:
         photograph = done.lastrowid
     store.connection.executemany(
         "INSERT INTO predictions (photograph, model, logits, embedding) SELECT ?, id, ?, ? FROM wanted WHERE name = ?",
-        [(photograph, logits, embedding, name) for name, (logits, embedding) in seen.said.items()],
+        [(photograph, logits, embedding, name) for name, (logits, embedding) in examined.said.items()],
     )
 
 

@@ -35,15 +35,17 @@ def load(
     classes, and photographs without a label too. Raises CalibrationError if the file is refused, a model was not
     recorded or has other weights by now, or nothing is complete, labelled and timed.
     """
-    known = {model.manifest.name: model.manifest.identity for model in family.models}
-    wanted = {name: identity for name, identity in known.items() if models is None or name in models}
+    identities_here = {model.manifest.name: model.manifest.identity for model in family.models}
+    chosen_identities = {
+        name: identity for name, identity in identities_here.items() if models is None or name in models
+    }
     with opened_to_read(path, family) as file:
-        _refuse_others(file, path, wanted)
+        _refuse_others(file, path, chosen_identities)
         dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
         notes = dict(file.execute("SELECT identity, value FROM meta JOIN models ON key = 'preprocessing ' || identity"))
-        doubts = {name: notes[identity] for name, identity in wanted.items() if notes.get(identity)}
-        wanted = {name: identity for name, identity in wanted.items() if name not in dropped}
-        times = _times(file, path, tuple(wanted))
+        doubts = {name: notes[identity] for name, identity in chosen_identities.items() if notes.get(identity)}
+        chosen_identities = {name: identity for name, identity in chosen_identities.items() if name not in dropped}
+        times = _times(file, path, tuple(chosen_identities))
         names = tuple(times.costs_ms)
         rows = _complete(file, path, names, labels_from is None)
         logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
@@ -70,7 +72,7 @@ def load(
         [model for model in family.models if model.manifest.name in names], [hashes[r[0]] for r in rows]
     )
     skipped = count_reasons([reason for _, reason in left_out])
-    identities = {name: wanted[name] for name in names}
+    identities = {name: chosen_identities[name] for name in names}
     return LoadedRecording(
         recording, times, skipped, left_out, identities, int(pixels), family.name, labels_from, learned, dropped, doubts
     )
@@ -79,8 +81,8 @@ def load(
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
     """The share of the images that one of the models' heads was trained on; hashes: of the images."""
     heads = [model.directory / model.manifest.head.file for model in models if model.manifest.head is not None]
-    known: set[str] = set().union(*map(learned_images, heads))
-    return float(np.mean([one[: 2 * HASH_BYTES] in known for one in hashes]))
+    learned: set[str] = set().union(*map(learned_images, heads))
+    return float(np.mean([one[: 2 * HASH_BYTES] in learned for one in hashes]))
 
 
 def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
@@ -118,16 +120,16 @@ def _said(
     logits = np.empty((len(models), len(photographs), classes), np.float16)
     embeddings: dict[int, NDArray[np.float16]] = {}
     for column, model in enumerate(models):
-        for photograph, said, embedding in file.execute(
+        for photograph, logits_bytes, embedding in file.execute(
             "SELECT photograph, logits, embedding FROM predictions JOIN models ON models.id = model WHERE name = ?",
             (model,),
         ):
             row = place.get(photograph)
             if row is None:
                 continue
-            if len(said) != 2 * classes:  # one number alone would be spread over all classes
-                raise ValueError(f"{len(said)} bytes of logits do not fit {classes} classes")
-            logits[column, row] = np.frombuffer(said, "<f2")
+            if len(logits_bytes) != 2 * classes:  # one number alone would be spread over all classes
+                raise ValueError(f"{len(logits_bytes)} bytes of logits do not fit {classes} classes")
+            logits[column, row] = np.frombuffer(logits_bytes, "<f2")
             if column == 0 and embedding is not None:
                 embeddings[row] = np.frombuffer(embedding, "<f2")
     whole = len(embeddings) == len(photographs)
@@ -145,18 +147,18 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
         f" WHERE name IN ({marks})",
         models,
     ).fetchall()
-    seen = [{row[3] for row in timings if row[0] == model} for model in models]
-    common = set.intersection(*seen)
+    images_of_model = [{row[3] for row in timings if row[0] == model} for model in models]
+    common = set.intersection(*images_of_model)
     if not common:
         raise CalibrationError(f"{path}: some models are not timed; run the recording to its end")
-    kept = [row for row in timings if row[3] in common]
-    times_ms = {model: float(np.median([row[1] for row in kept if row[0] == model])) for model in models}
+    timed_here = [row for row in timings if row[3] in common]
+    times_ms = {model: float(np.median([row[1] for row in timed_here if row[0] == model])) for model in models}
     costs_ms = dict(sorted(times_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
-    noisy, conditions = _conditions(file, sorted({row[2] for row in kept}))
+    noisy, conditions = _conditions(file, sorted({row[2] for row in timed_here}))
     energies = read_energies(file, models)
-    found, reason = (None, energies) if isinstance(energies, str) else (energies, None)
-    return Times(costs_ms, float(np.median(features)), conditions, noisy, found, reason)
+    energies_mj, reason = (None, energies) if isinstance(energies, str) else (energies, None)
+    return Times(costs_ms, float(np.median(features)), conditions, noisy, energies_mj, reason)
 
 
 def _of_energy(energies: Energies | None) -> dict[str, Any]:
@@ -169,11 +171,11 @@ def _of_energy(energies: Energies | None) -> dict[str, Any]:
 
 def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:
     """The noise of the runs that timed, and the conditions of the last of them."""
-    found = [
+    conditions = [
         file.execute("SELECT noisy, found FROM conditions WHERE id = ?", (number,)).fetchone() for number in numbers
     ]
-    reasons = dict.fromkeys(noisy for noisy, _ in found if noisy)
-    return "; ".join(reasons) or None, msgspec.json.decode(found[-1][1], type=Conditions).described()
+    reasons = dict.fromkeys(noisy for noisy, _ in conditions if noisy)
+    return "; ".join(reasons) or None, msgspec.json.decode(conditions[-1][1], type=Conditions).described()
 
 
 NOT_ENDED = "the energy of some models is not measured; run the recording to its end"
@@ -189,14 +191,14 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
         " LEFT JOIN models ON models.id = model WHERE mean_mj NOT NULL",
         (_FEATURES,),
     ).fetchall()
-    wanted = (*models, _FEATURES)
-    common = set.intersection(*({row[1] for row in rows if row[0] == name} for name in wanted))
+    names = (*models, _FEATURES)
+    common = set.intersection(*({row[1] for row in rows if row[0] == name} for name in names))
     if not common:
         return _reason(file)
-    of = {name: [row for row in rows if row[0] == name and row[1] in common] for name in wanted}
-    mean_mj = {name: float(np.mean([row[2] for row in found])) for name, found in of.items()}
-    half_mj = {name: _half_width_mj(found) for name, found in of.items()}
-    for name in wanted:
+    of = {name: [row for row in rows if row[0] == name and row[1] in common] for name in names}
+    mean_mj = {name: float(np.mean([row[2] for row in values])) for name, values in of.items()}
+    half_mj = {name: _half_width_mj(values) for name, values in of.items()}
+    for name in names:
         if mean_mj[name] <= half_mj[name]:
             return (
                 f"the energy of {name} cannot be distinguished from zero: {mean_mj[name]:.3g} \u00b1 "
@@ -220,5 +222,5 @@ def _reason(file: sqlite3.Connection) -> str:
     """Why a window failed, else why the last run metered nothing, else that it was cut off."""
     failed = file.execute("SELECT reason FROM energies WHERE mean_mj IS NULL LIMIT 1").fetchone()
     last = file.execute("SELECT unmetered FROM conditions ORDER BY id DESC LIMIT 1").fetchone()
-    found = failed or last or (None,)
-    return found[0] or NOT_ENDED
+    row = failed or last or (None,)
+    return row[0] or NOT_ENDED

@@ -25,8 +25,8 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
     label_map: a CSV of `folder,label`, which has the last word. Raises CalibrationError that names its line.
     """
     whole = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
-    known = {exact(name) for name, _ in whole}
-    first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in known]
+    classes = {exact(name) for name, _ in whole}
+    first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in classes]
     saved = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]  # as `jetsel watch` saves images
     numbers = NumberByName(dict.fromkeys((*whole, *first, *saved)))
     mapped = []
@@ -111,14 +111,14 @@ def find(
     source = source.resolve()
     number_of = class_of(labels, label_map)
     given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
-    judged = [
+    results = [
         file if isinstance(file, LeftOut) else _judge(file, label, cut, number_of, need_labels)
         for file, label, one in dict.fromkeys(given)
         for cut in with_sizes([one], sizes)
     ]
-    labelled = [one for one in judged if isinstance(one, Labelled)]
+    labelled = [one for one in results if isinstance(one, Labelled)]
     photographs = sorted(labelled, key=lambda one: (one.path, one.label or "", one.cut.text))
-    skipped = sorted((j for j in judged if isinstance(j, LeftOut)), key=lambda s: (s.path, s.reason))
+    skipped = sorted((j for j in results if isinstance(j, LeftOut)), key=lambda s: (s.path, s.reason))
     if not photographs:
         if need_labels and source.is_dir():
             check_level(source, number_of)
@@ -162,17 +162,19 @@ def check_level(source: Path, number_of: ClassOf | None = None) -> None:
     folders of the same name, or there is but one. Dates and what cameras call their folders do not count.
     """
     inner: dict[str, set[str]] = defaultdict(set)  # folder -> the folders in it that hold images, "" for itself
-    for found in images_below(source):
-        outer, *deeper = found.relative_to(source).parts if isinstance(found, Path) else ("",)
+    for path in images_below(source):
+        outer, *deeper = path.relative_to(source).parts if isinstance(path, Path) else ("",)
         if deeper:
             inner[outer].add(deeper[0] if len(deeper) > 1 else "")
     if number_of is not None:
         sets = {outer for outer, names in inner.items() if any(number_of(name) is not None for name in names)}
     else:
-        named = {outer: {name for name in names if not _OF_CAMERAS.fullmatch(name)} for outer, names in inner.items()}
-        times = Counter(name for names in named.values() for name in names)
+        by_folder = {
+            outer: {name for name in names if not _OF_CAMERAS.fullmatch(name)} for outer, names in inner.items()
+        }
+        times = Counter(name for names in by_folder.values() for name in names)
         is_deeper = "" not in times and (max(times.values(), default=0) > 1 or (len(inner) == 1 and len(times) > 1))
-        sets = {outer for outer, names in named.items() if names} if is_deeper else set()
+        sets = {outer for outer, names in by_folder.items() if names} if is_deeper else set()
     if sets:
         listed = ", ".join(str(source / outer) for outer in sorted(sets))
         raise CalibrationError(f"{source}: its folders hold the classes one level deeper; give one of these: {listed}")
@@ -195,9 +197,9 @@ Given = tuple[Path | LeftOut, str | None, Cut]
 
 def _in_folder(source: Path) -> Iterator[Given]:
     """Every image at any depth with the outermost folder that it lies in, and whatever is left out."""
-    for found in images_below(source):
-        folders = found.relative_to(source).parts[:-1] if isinstance(found, Path) else ()
-        yield found, folders[0] if folders else None, WHOLE
+    for path in images_below(source):
+        folders = path.relative_to(source).parts[:-1] if isinstance(path, Path) else ()
+        yield path, folders[0] if folders else None, WHOLE
 
 
 BOXES = ("file", "left", "top", "right", "bottom", "label")
@@ -216,11 +218,11 @@ def _in_csv(source: Path, need_labels: bool) -> Iterator[Given]:
 
 def _none_found(source: Path, skipped: list[LeftOut], labels: Labels, need_labels: bool) -> str:
     repair = "put JPEG, PNG or WebP files there" + " in a folder for each class" * need_labels
-    named = [one for one in skipped if not one.reason.startswith(BY_SYSTEMS)]
-    if not named:
+    left_out = [one for one in skipped if not one.reason.startswith(BY_SYSTEMS)]
+    if not left_out:
         return "; ".join((f"{source}: no images there", repair, *left_out_lines(skipped)))
     if any(one.reason.startswith(UNKNOWN) for one in skipped):
         names = " or ".join(dict.fromkeys((labels.wnids[0], labels.names[0])))
         repair = f"name each folder after its class, as in {names}, or map folders with --label-map"
-    first = f"{named[0].path.name}: {named[0].reason}"
-    return f"{source}: none of {len(named)} files can be used, the first is {first}; {repair}"
+    first = f"{left_out[0].path.name}: {left_out[0].reason}"
+    return f"{source}: none of {len(left_out)} files can be used, the first is {first}; {repair}"

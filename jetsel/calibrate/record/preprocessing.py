@@ -39,11 +39,13 @@ def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, Inp
 
     Else that one, called USED, the conventions of other levels, and its own way with the other channels or resizing.
     """
-    known = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
+    conventions = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
     if used is None:
-        return known
-    first = {(spec.channels, spec.mean, spec.std): name for name, spec in reversed([(USED, used), *known.items()])}
-    others = {name: spec for name, spec in known.items() if name in first.values()}
+        return conventions
+    first = {
+        (spec.channels, spec.mean, spec.std): name for name, spec in reversed([(USED, used), *conventions.items()])
+    }
+    others = {name: spec for name, spec in conventions.items() if name in first.values()}
     channels: Literal["rgb", "bgr"] = "bgr" if used.channels == "rgb" else "rgb"
     resize: Literal["stretch", "shorter-side"] = "stretch" if used.resize == "shorter-side" else "shorter-side"
     return {
@@ -80,10 +82,10 @@ class WaysCompared:
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], ways: Iterable[str]) -> WaysCompared:
         """Put the outcomes of `right_in` together; images that cannot be used are left out."""
-        seen = [(one.class_number, right) for one, right in outcomes if right is not None]
-        columns = zip(*(right for _, right in seen), strict=True) if seen else ()
+        rows = [(one.class_number, right) for one, right in outcomes if right is not None]
+        columns = zip(*(right for _, right in rows), strict=True) if rows else ()
         right = {way: np.array(column) for way, column in zip(ways, columns, strict=False)}
-        return cls(right, Counter(number for number, _ in seen))
+        return cls(right, Counter(number for number, _ in rows))
 
     @property
     def images(self) -> int:
@@ -147,15 +149,16 @@ def check_models(
         tried = dict(islice(ways(spec, spec.width_px, spec.height_px).items(), MOST_WAYS))
         answer = partial(right_in, infer=partial(examiner.infer, manifest.name), ways=tried, limits=limits)
         with closing(workers.work("comparing", answer, shown)) as outcomes:
-            found = WaysCompared.of(outcomes, tried)
-        if workers.stop.is_set() or not found.is_enough:
+            comparison = WaysCompared.of(outcomes, tried)
+        if workers.stop.is_set() or not comparison.is_enough:
             return
-        better, doubt = found.better, ""
+        better, doubt = comparison.better, ""
         if better is not None:
-            counts = f"{found.count(USED)} of {found.images} images; prepared with {better}, on {found.count(better)}"
+            counts = f"{comparison.count(USED)} of {comparison.images} images"
+            counts += f"; prepared with {better}, on {comparison.count(better)}"
             repair = f"jetsel models set {manifest.name} --family {manifest.family} {better}"
             doubt = f"{manifest.name} is right on {counts}: {repair}"
-        elif found.is_proven(USED) and manifest.preprocessing is not None:
+        elif comparison.is_proven(USED) and manifest.preprocessing is not None:
             with suppress(ManifestError):
-                rewrite(model, preprocessing=manifest.preprocessing.checked(found.images))
+                rewrite(model, preprocessing=manifest.preprocessing.checked(comparison.images))
         execute("INSERT INTO meta VALUES (?, ?)", (key, doubt))

@@ -128,7 +128,7 @@ def record(
     path: Path,
     family: Family,
     engines: Mapping[str, Engine],
-    found: FoundImages,
+    images: FoundImages,
     options: RecordOptions | None = None,
     tell: Tell | None = None,
     stop: Stop | None = None,
@@ -151,18 +151,18 @@ def record(
         store.set_models(served, family.models[0], options.kept)
         number = store.begin(conditions)
         workers = Workers(store, options.workers, tell, halt)
-        tasks = claim(store, found, workers)
+        tasks = claim(store, images, workers)
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
             first = {} if announce is None or not tasks else _examine_first(tasks, examiner, options, announce)
             unproven = [model for model in served if model.manifest.name in options.unproven]
-            check_models(unproven, found.photographs, examiner, options.limits, workers)
+            check_models(unproven, images.photographs, examiner, options.limits, workers)
             recorded = _examine_all(store, tasks, first, examiner, workers, options.kept)
             finished = not halt.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
-            _refuse_none(store, found)
+            _refuse_none(store, images)
             bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), tell, halt)
             finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
@@ -179,14 +179,14 @@ def _examine_first(
     threads = options.workers
     began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
-        seen = list(pool.map(examiner, first))
-    examined = sum(not isinstance(one, str) for one in seen)
+        first_examined = list(pool.map(examiner, first))
+    examined = sum(not isinstance(one, str) for one in first_examined)
     recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks)
     models = {name for task in tasks for name in task.missing}
     compared_ms = sum(median(ms) for name, ms in examiner.taken_ms.items() if name in options.unproven and ms)
     comparing_s = compared_ms / 1e3 * MOST_IMAGES * MOST_WAYS / threads
     announce(RecordingPlan(len(tasks), len(models), 2 * recording_s + comparing_s))  # timing takes as long as recording
-    return {task.key: one for task, one in zip(first, seen, strict=True)}
+    return {task.key: one for task, one in zip(first, first_examined, strict=True)}
 
 
 def _examine_all(
@@ -195,7 +195,7 @@ def _examine_all(
     first: dict[str, Examined | str],
     examiner: Examiner,
     workers: Workers,
-    kept: Collection[str],
+    always_recorded: Collection[str],
 ) -> int:
     """Examine what lacks predictions until stopped, except for the `first`; return how many have them now.
 
@@ -211,24 +211,24 @@ def _examine_all(
     while due <= count:
         due *= 2
     with closing(workers.work("recording", examine, tasks)) as outcomes:
-        for task, seen in outcomes:
-            if isinstance(seen, str):
-                store.skip([(task.photograph.path, seen)])
+        for task, examined in outcomes:
+            if isinstance(examined, str):
+                store.skip([(task.photograph.path, examined)])
                 continue
-            write(store, task, seen)
+            write(store, task, examined)
             recorded += 1
             count += task.number is None
             if count >= due:
                 due *= 2
-                _drop(store, examiner, kept)
+                _drop(store, examiner, always_recorded)
     return recorded
 
 
-def _drop(store: Store, examiner: Examiner, kept: Collection[str]) -> None:
+def _drop(store: Store, examiner: Examiner, always_recorded: Collection[str]) -> None:
     times_ms = {name: median(taken_ms) for name, taken_ms in examiner.taken_ms.items() if taken_ms}
     right = {name: values for name, values in right_of(store).items() if name in times_ms}
     for model, by in dominated(right, times_ms):
-        if model in kept:
+        if model in always_recorded:
             continue
         saved = f"{by} takes {times_ms[by] / times_ms[model]:.2f} of its time"
         few = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
@@ -236,13 +236,13 @@ def _drop(store: Store, examiner: Examiner, kept: Collection[str]) -> None:
         examiner.dropped.add(model)
 
 
-def _refuse_none(store: Store, found: FoundImages) -> None:
+def _refuse_none(store: Store, images: FoundImages) -> None:
     """Raise if not one of the photographs that were found is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
         path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()
         raise CalibrationError(
-            f"{found.source}: none of {len(found.photographs)} images can be used, the last: {path}: {reason}; "
+            f"{images.source}: none of {len(images.photographs)} images can be used, the last: {path}: {reason}; "
             "name a folder with whole JPEG, PNG or WebP files"
         )
 

@@ -49,7 +49,7 @@ def replay(
     ran: list[str] = []
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
-    seen: list[Prediction] = []
+    replies: list[Prediction] = []
     look: tuple[float, float] | None = None
     while True:
         began = time.perf_counter()
@@ -58,12 +58,12 @@ def replay(
         if not isinstance(moved, Run):
             score = None if moved is None else float(log_odds(moved.prediction.confidence))
             return Replayed(moved, tuple(ran), models_ms, choice_ms, score, look)
-        if seen and isinstance(policy, Cascade):
-            look = float(log_odds(policy.answer(seen).confidence)), models_ms
+        if replies and isinstance(policy, Cascade):
+            look = float(log_odds(policy.answer(replies).confidence)), models_ms
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
         predictions = tuple(recording.prediction(model, photograph, temperatures[model]) for model in moved.models)
-        seen += predictions
+        replies += predictions
 
 
 def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:

@@ -54,8 +54,8 @@ def overview(
         del columns["Mean mJ"]
     rows = [[_name(result), *(cell(result) for cell in columns.values())] for result in results]
     caption = f"Points and time are compared with {short(best_single)}, the best single model"
-    named = {_name(result): marks[result.name] for result in results if result.name in marks}
-    return Listing(caption, ["Policy", *columns], rows, marks=named)
+    labelled = {_name(result): marks[result.name] for result in results if result.name in marks}
+    return Listing(caption, ["Policy", *columns], rows, marks=labelled)
 
 
 def _name(result: Result) -> str:
@@ -64,12 +64,12 @@ def _name(result: Result) -> str:
     return short(f"{result.name} (always {result.always})" if is_one else result.name, LONGEST)
 
 
-def without_dominated(results: Sequence[Result], most: int, kept: Iterable[str]) -> list[Result]:
+def without_dominated(results: Sequence[Result], most: int, always_shown: Iterable[str]) -> list[Result]:
     """Return at most this number of results: single models that another one dominates are left out.
 
-    kept: names that stay. If it is not enough, the least accurate single models are left out, too.
+    always_shown: names that stay. If it is not enough, the least accurate single models are left out, too.
     """
-    singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(kept)]
+    singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(always_shown)]
     room = most - (len(results) - len(singles))
     if len(singles) <= room:
         return list(results)
@@ -105,7 +105,7 @@ def trade_off(findings: Findings) -> Chart:
     lines: dict[str, list[Point]] = {}
     for name, result in comparison.front.items():
         lines.setdefault(f"Operating points of {name.partition(':')[0]}", []).append(_point(result))
-    shown = {name: found for name, found in series.items() if found}
+    shown = {name: series_points for name, series_points in series.items() if series_points}
     return Chart(
         f"{score(findings.labels_from)} against time",
         "A line joins operating points: under load, and for a request that names one, any of them answers."
@@ -113,7 +113,7 @@ def trade_off(findings: Findings) -> Chart:
         else "Better policies are higher and further to the left.",
         "Mean time, ms",
         f"{score(findings.labels_from)}, %",
-        shown | {name: sorted(found) for name, found in lines.items()},
+        shown | {name: sorted(series_points) for name, series_points in lines.items()},
         lines,
         labels,
         [_label(name, mark, comparison) for name, mark in marks.items()],

@@ -66,9 +66,9 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
 
 
-def _doubtful(found: DoubtfulFindings, limits: image.Limits) -> dict[str, list[PageImage]]:
+def _doubtful(doubtful: DoubtfulFindings, limits: image.Limits) -> dict[str, list[PageImage]]:
     """Read the doubtful images, by their kind."""
-    return {kind: shown(getattr(found, kind), limits) for kind in ("contradicted", "near", "far")}
+    return {kind: shown(getattr(doubtful, kind), limits) for kind in ("contradicted", "near", "far")}
 
 
 def page(findings: Findings, limits: Limits) -> str:
@@ -146,24 +146,24 @@ def _classes(findings: Findings) -> Listing | None:
 NOTHING = "\u2013"  # of a level that is not promised
 
 
-def promises_heading(found: Promises, shown: float | None) -> str:
+def promises_heading(promises: Promises, shown: float | None) -> str:
     """The heading. shown: the level that it names, None if none is promised."""
-    for one in found.kept:
+    for one in promises.kept:
         if one.wrong_at_most == shown:
             return f"Promises: at most {level(shown)} wrong, {percent(one.answered)} % of the images answered"
     return "Promises: none can be made"
 
 
-def promised_levels(policy: str, found: Promises, unknown_images: int) -> Listing:
+def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Listing:
     """The levels of a policy, by rising level."""
     columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
     columns += ["Unknown images refused, %"] if unknown_images else []
     cells = len(columns) - 1
     rows: dict[float, list[str]] = {}
-    for missing in found.missing:
+    for missing in promises.missing:
         most = missing.wrong_at_most
         rows[most] = [level(most), *[NOTHING] * cells, f"no: {why_missing(missing)}"]
-    for one in found.kept:
+    for one in promises.kept:
         rows[one.wrong_at_most] = [level(one.wrong_at_most), *_shares(one)[:cells], "yes"]
     caption = f"Promised shares of wrong answers of {policy}"
     return Listing(caption, [*columns, "Promised"], [rows[key] for key in sorted(rows)], (len(columns),))

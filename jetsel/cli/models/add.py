@@ -96,24 +96,24 @@ def add(
         Said(f"--like {like}", values_of(like) if like else {}),
     )
     onnx = onnx_in(path)
-    found = describe(onnx, options, partial(typer.echo, err=True))
+    description_read = describe(onnx, options, partial(typer.echo, err=True))
     stem, title = (onnx.stem, onnx.name) if onnx == path else (path.resolve().name,) * 2
     own_name = name or plain_name(stem)
     if own_name is None:
         raise typer.BadParameter(f"{title}: its name gives none for the model: use --name NAME; {RULE}")
-    classes = path_text(Path(labels.name)) if labels else found.sources["labels"]
-    is_described = {"mean", "std"} <= found.spec.keys()
-    for line in found.lines:
+    classes = path_text(Path(labels.name)) if labels else description_read.sources["labels"]
+    is_described = {"mean", "std"} <= description_read.spec.keys()
+    for line in description_read.lines:
         typer.echo(line, err=json)
-    wanted = ModelDescription(
+    description = ModelDescription(
         name=own_name,
         family=family,
         likely_family=plain_name(labels.stem) if labels else own_name,
-        labels=found.labels,
+        labels=description_read.labels,
         labels_from=labels or onnx,
-        spec=found.spec,
-        preprocessing=None if check and not is_described else Preprocessing(source=found.prepared_by),
-        input_px=found.input_px,
+        spec=description_read.spec,
+        preprocessing=None if check and not is_described else Preprocessing(source=description_read.prepared_by),
+        input_px=description_read.input_px,
         source=source or f"added from {path_text(Path(title))}",
         notice=notice,
         version=version,
@@ -123,4 +123,4 @@ def add(
     )
     values = config_file.applied(config)
     prove = None if check is None else partial(proven, check, values, quiet=json)
-    place(onnx, wanted, values, folder, replace=replace, json=json, check=prove)
+    place(onnx, description, values, folder, replace=replace, json=json, check=prove)

@@ -64,8 +64,8 @@ def build(
 
     values = config_file.applied(config)
     candidates = asked_for(values, names or [], family)
-    wanted = values.host if precision is None else structs.replace(values.host, precision=precision)
-    builder = Builder(wanted, limit_s)
+    settings = values.host if precision is None else structs.replace(values.host, precision=precision)
+    builder = Builder(settings, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = (
         BuiltInPhotographs(limits, decode_px)
@@ -75,7 +75,7 @@ def build(
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
         tell(f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR")
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for number, one in enumerate(candidates, 1):
         plan, fault = None if force else builder.standing(one.weights), None
         was_built = plan is None
@@ -86,15 +86,15 @@ def build(
                 plan = builder.build(order_of(one, compared), waiting, force=force)
             except JetselError as error:
                 was_built, fault = False, str(error)
-        said = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
-        tell(f"{one.family} {one.name}: {' '.join(said.replace(f'{one.name}: ', '', 1).split())}", is_result=True)
+        outcome = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
+        tell(f"{one.family} {one.name}: {' '.join(outcome.replace(f'{one.name}: ', '', 1).split())}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
         about = {"family": one.family, "name": one.name, "was_built": was_built, "fault": fault}
-        found.append(about | {"engine": engine, "record": record})
+        rows.append(about | {"engine": engine, "record": record})
     if json:
-        print_json({"compared_on": compared.source, "models": found})
-    elif any(one["was_built"] for one in found):
-        if wanted != values.host:
+        print_json({"compared_on": compared.source, "models": rows})
+    elif any(one["was_built"] for one in rows):
+        if settings != values.host:
             typer.echo(
                 f"the daemon loads {values.host.precision} engines; to use the new ones, set "
                 f'precision = "{precision}" under [host]'
@@ -103,7 +103,7 @@ def build(
         for name in sorted({one.name for one in candidates} - served):
             typer.echo(f'to serve {name} with TensorRT, write under [models.backends]: {name} = "{BACKEND}"')
         typer.echo("to use them in a running daemon: jetsel reload")
-    if any(one["fault"] is not None for one in found):
+    if any(one["fault"] is not None for one in rows):
         raise typer.Exit(EXIT_FAILED)
 
 

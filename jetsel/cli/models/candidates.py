@@ -54,23 +54,29 @@ def asked_for(config: Config, names: Collection[str], family: str | None) -> lis
     zoo = scan(model_folders(config.models))
     if family is not None and family not in zoo.families:
         raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
-    families = [known for known in zoo.families.values() if family in (None, known.name)]
+    families = [one_family for one_family in zoo.families.values() if family in (None, one_family.name)]
     if names:
-        every = [Candidate(known.name, model, len(known.labels.names)) for known in families for model in known.models]
+        every = [
+            Candidate(one_family.name, model, len(one_family.labels.names))
+            for one_family in families
+            for model in one_family.models
+        ]
         if unknown := sorted(set(names) - {one.name for one in every}):
             raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
         return [one for one in every if one.name in names]
-    found = [
+    candidates = [
         one
-        for known in families
-        for one in on_tensorrt(known.name, served_models(known, config).values(), len(known.labels.names), config)
+        for one_family in families
+        for one in on_tensorrt(
+            one_family.name, served_models(one_family, config).values(), len(one_family.labels.names), config
+        )
     ]
-    if not found:
+    if not candidates:
         raise ConfigError(
             'models.backend: no model runs on tensorrt here: name those to build, or write backend = "tensorrt" under '
             "[models] in jetsel.toml"
         )
-    return found
+    return candidates
 
 
 def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:

@@ -30,22 +30,22 @@ def proven(
     from jetsel.calibrate.record.preprocessing import USED, ways
 
     tried = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
-    seen = _compared(images, values, weights, labels, tried, quiet=quiet)
+    comparison = _compared(images, values, weights, labels, tried, quiet=quiet)
     if manifest is None:
-        best = max(tried, key=seen.count)
-        found = f"it is right most often with {best}: add it with that option"
-        if not seen.is_proven(best):
-            found = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
-        raise ManifestError(f"{weights.name}: nothing describes how its images are prepared; {found}")
-    used = f"{seen.count(USED)} of {seen.images} images"
-    if (better := seen.better) is not None:
+        best = max(tried, key=comparison.count)
+        advice = f"it is right most often with {best}: add it with that option"
+        if not comparison.is_proven(best):
+            advice = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
+        raise ManifestError(f"{weights.name}: nothing describes how its images are prepared; {advice}")
+    used = f"{comparison.count(USED)} of {comparison.images} images"
+    if (better := comparison.better) is not None:
         raise ManifestError(
-            f"{weights.name} is right on {used} as it is described, and on {seen.count(better)} with {better}: add it "
-            "with that option instead"
+            f"{weights.name} is right on {used} as it is described, and on {comparison.count(better)} with {better}: "
+            "add it with that option instead"
         )
     before = manifest.preprocessing
-    if before is None or seen.is_proven(USED):
-        return before and before.checked(seen.images)
+    if before is None or comparison.is_proven(USED):
+        return before and before.checked(comparison.images)
     typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
     return before
 
@@ -60,22 +60,23 @@ def _compared(
     from jetsel.engines.onnx import OnnxEngine
     from jetsel.site.configured import limits_of
 
-    found = find(images, labels, None, need_labels=True)
-    shown = drawn(found.photographs)
+    images_found = find(images, labels, None, need_labels=True)
+    shown = drawn(images_found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
         limits = limits_of(values)
-        seen = WaysCompared.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
-    out = len(found.skipped) + len(shown) - seen.images
-    if not seen.is_enough:
+        comparison = WaysCompared.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
+    out = len(images_found.skipped) + len(shown) - comparison.images
+    if not comparison.is_enough:
         raise ManifestError(
-            f"--check {images}: {seen.images} images of {len(seen.classes)} of the model's classes are too few, "
-            f"{out} files are left out: give {LEAST_IMAGES} to 100 images, in a folder for each of two classes or more"
+            f"--check {images}: {comparison.images} images of {len(comparison.classes)} of the model's classes are too "
+            f"few, {out} files are left out: give {LEAST_IMAGES} to 100 images, in a folder for each of two classes or "
+            "more"
         )
     if not quiet:
-        rows = table("images prepared", f">right of {seen.images}", "")
+        rows = table("images prepared", f">right of {comparison.images}", "")
         for way in tried:
-            rows.add_row(way, str(seen.count(way)), "used" * (way == USED))
+            rows.add_row(way, str(comparison.count(way)), "used" * (way == USED))
         console().print(rows)
         if out:
             typer.echo(f"left out: {out} files: other classes, or no images that can be read")
-    return seen
+    return comparison

@@ -63,15 +63,15 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     """
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        found = add_rungs(pretrained.rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
-    first = found.models[0]
-    names = [model.manifest.name for model in found.models]
+        pulled = add_rungs(pretrained.rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
+    first = pulled.models[0]
+    names = [model.manifest.name for model in pulled.models]
     notes = notes_of(pull.values, first.directory, first.manifest.family, names)
-    if found.removed:
+    if pulled.removed:
         notes.append(
-            f"calibrations that were made with {', '.join(found.removed)} will be rejected: jetsel calibrate --retime"
+            f"calibrations that were made with {', '.join(pulled.removed)} will be rejected: jetsel calibrate --retime"
         )
-    _print(found, notes, json=json)
+    _print(pulled, notes, json=json)
 
 
 def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
@@ -81,26 +81,26 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
-        known = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
-        there = [_there(known, rung) for rung in pair]
+        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
+        there = [_there(installed, rung) for rung in pair]
         are_both = all(model is not None and model.manifest.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
             for rung, model in zip(pair, there, strict=True):
                 _take(rung, model, None, pull, pulled)
         else:
-            _take_faster(pair, known, pull, pulled)
+            _take_faster(pair, installed, pull, pulled)
     return pulled
 
 
-def _take_faster(pair: RungPair, known: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
+def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
     """Add the rung that is faster here, unless it is there already, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
-    in_8_bits = _there(known, pair.int8)
+    in_8_bits = _there(installed, pair.int8)
     rung, choice = choose_precision(
         pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice
     )
-    _take(rung, _there(known, rung), choice, pull, pulled)
-    other = _namesake(known, pair.float32 if rung is pair.int8 else pair.int8)
+    _take(rung, _there(installed, rung), choice, pull, pulled)
+    other = _namesake(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
         take_out(other)
         pulled.removed.append(other.manifest.name)
@@ -114,9 +114,9 @@ def _take(
     if there is None or pull.replace or _place_of(before) != _place_of(choice):
         tell(f"trying {rung.wanted.name}")
         _compare(pull.values, rung)
-        wanted = with_(rung.wanted, family=pull.family, precision_choice=choice)
+        description = with_(rung.wanted, family=pull.family, precision_choice=choice)
         replace = pull.replace or there is not None
-        there = put(rung.onnx, wanted, pull.values, pull.folder, replace=replace).model
+        there = put(rung.onnx, description, pull.values, pull.folder, replace=replace).model
         pulled.added.append(there.manifest.name)
     pulled.models.append(there)
 
@@ -132,19 +132,19 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(known: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _there(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """The very same model, if it was added before."""
-    model = _namesake(known, rung)
+    model = _namesake(installed, rung)
     return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
 
 
-def _namesake(known: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """The model of this name and these weights, perhaps in 8 bits for another backend; one with a head is another."""
     same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
     return next(
         (
             model
-            for model in known
+            for model in installed
             for manifest in [model.manifest]
             if (manifest.name, manifest.tensors_sha256, manifest.input.width_px) == same and manifest.head is None
         ),
@@ -162,18 +162,18 @@ def _compare(values: Config, rung: PretrainedModel) -> None:
         )
 
 
-def _print(found: Pulled, notes: list[str], *, json: bool) -> None:
+def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
 
-    first = found.models[0].manifest
+    first = pulled.models[0].manifest
     if json:
         import msgspec
 
-        models = [msgspec.to_builtins(model.manifest) for model in found.models]
-        print_json({"models": models, "added": found.added, "removed": found.removed, "notes": notes})
+        models = [msgspec.to_builtins(model.manifest) for model in pulled.models]
+        print_json({"models": models, "added": pulled.added, "removed": pulled.removed, "notes": notes})
         return
     shown = table("model", "input", ">ms per image here", "when pulled, ms", ">million parameters", "file")
-    shown.title = f"family {first.family}, in {found.models[0].directory}"
-    for manifest in (model.manifest for model in found.models):
+    shown.title = f"family {first.family}, in {pulled.models[0].directory}"
+    for manifest in (model.manifest for model in pulled.models):
         shown.add_row(
             manifest.name,
             f"{manifest.input.width_px} x {manifest.input.height_px}",
@@ -183,16 +183,16 @@ def _print(found: Pulled, notes: list[str], *, json: bool) -> None:
             manifest.file,
         )
     console().print(shown)
-    if len(found.added) < len(found.models):
-        count = len(found.models) - len(found.added)
-        there = "all models" if not found.added else f"{count} of {len(found.models)} models"
+    if len(pulled.added) < len(pulled.models):
+        count = len(pulled.models) - len(pulled.added)
+        there = "all models" if not pulled.added else f"{count} of {len(pulled.models)} models"
         typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
-    if found.removed:
-        typer.echo(f"removed, since the other precision is faster here: {', '.join(found.removed)}")
+    if pulled.removed:
+        typer.echo(f"removed, since the other precision is faster here: {', '.join(pulled.removed)}")
     typer.echo(f"notice: {first.notice}")
     for note in notes:
         typer.echo(f"note: {note}")
-    if found.added:
+    if pulled.added:
         typer.echo("to use them in a running daemon: jetsel reload")
 
 

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.base.config import Config
+    from jetsel.site.calibration_in_use import CalibrationInUse
     from jetsel.zoo import Family, Manifest, Zoo
     from jetsel.zoo.manifest import PrecisionChoice
 
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List the models in the configured folders by family, cheapest first, with their notices."""
+    from jetsel.site.configured import served_models
     from jetsel.site.site import read_site
 
     site = read_site(config)
     zoo = site.zoo
-    unknown = {name: _unknown(family, site.config) for name, family in zoo.families.items()}
+    in_use = {name: _in_use(family, site.config) for name, family in zoo.families.items()}
+    unknown = {name: one.unknown(served_models(zoo.families[name], site.config)) for name, one in in_use.items()}
     if json:
         print_json(as_plain(zoo, unknown))
         return
@@ -32,7 +35,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
     out = console()
     for family in zoo.families.values():
-        out.print(family_table(family))
+        out.print(family_table(family, _measured_here(in_use[family.name])))
         for notice in notices(family):
             out.print(notice, style="yellow")
         for line in status_text.not_calibrated(unknown[family.name], family.name):
@@ -63,17 +66,24 @@ def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
     }
 
 
-def _unknown(family: Family, config: Config) -> list[str]:
-    """Return the family's models that its calibration does not know."""
+def _in_use(family: Family, config: Config) -> CalibrationInUse:
     from jetsel.site.calibration_in_use import choose
     from jetsel.site.configured import served_models
 
-    served = served_models(family, config)
-    return choose(family, served, config, None).unknown(served)
+    return choose(family, served_models(family, config), config, None)
 
 
-def family_table(family: Family) -> Table:
-    """Return a row for each model of a family; --json tells all that its manifest says."""
+def _measured_here(in_use: CalibrationInUse) -> Mapping[str, float]:
+    """Return the models' times in ms by the owner's calibration: one that ships has those of another machine."""
+    is_own = in_use.identity is not None and in_use.identity.number is not None
+    return in_use.calibration.costs_ms if is_own and in_use.calibration is not None else {}
+
+
+def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
+    """Return a row for each model of a family; --json tells all that its manifest says.
+
+    costs_ms: of the models that a calibration of this machine knows.
+    """
     from jetsel.cli.terminal import table
 
     shown = table("model", "version", ">time", "when pulled, ms", ">parameters", "input", "folder")
@@ -83,7 +93,7 @@ def family_table(family: Family) -> Table:
         shown.add_row(
             manifest.name,
             manifest.version,
-            _time(manifest),
+            _time(manifest, costs_ms.get(manifest.name)),
             described(manifest.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
@@ -101,13 +111,14 @@ def described(choice: PrecisionChoice | None) -> str:
     return f"{milliseconds(choice.float_ms)} float, {milliseconds(choice.int8_ms)} in 8 bits"
 
 
-def _time(manifest: Manifest) -> str:
-    """What orders the models: the time of a run if it was added, or the operations of one that came without."""
+def _time(manifest: Manifest, calibrated_ms: float | None) -> str:
+    """The time of a run when the model was added or by the calibration; the operations if neither is known."""
     from jetsel.cli.terminal import milliseconds
 
-    if manifest.latency_ms is None:
+    known_ms = calibrated_ms if manifest.latency_ms is None else manifest.latency_ms
+    if known_ms is None:
         return f"{(manifest.multiply_accumulates or 0) / 1e6:.2f} million multiply-accumulates"
-    return f"{milliseconds(manifest.latency_ms)} ms"
+    return f"{milliseconds(known_ms)} ms"
 
 
 def notices(family: Family) -> list[str]:

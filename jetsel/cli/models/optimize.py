@@ -58,26 +58,26 @@ def optimize(
     from jetsel.train.optimize.making import TRAINED, Order, check_images, check_method, make
 
     site = read_site(config)
-    known, parent = site.zoo.find(model, family)
-    check_method(known, parent, method.value)
+    owner, parent = site.zoo.find(model, family)
+    check_method(owner, parent, method.value)
     values, manifest = site.config, parent.manifest
-    found = [] if images is None else _listed(images, known.labels, need_labels=method.value in TRAINED)
-    check_images(method.value, len(found))
+    listed_images = [] if images is None else _listed(images, owner.labels, need_labels=method.value in TRAINED)
+    check_images(method.value, len(listed_images))
     order = Order(
         parent=parent,
-        family=known,
+        family=owner,
         method=method.value,
-        images=found,
+        images=listed_images,
         limits=site.limits,
         threads=values.models.threads,
         symmetric=values.models.backends.get(manifest.name, values.models.backend) == BACKEND,
         most_s=60 * minutes,
-        work=state_folder("optimize") / f"{known.name}-{manifest.name}-{manifest.identity[:12]}",
+        work=state_folder("optimize") / f"{owner.name}-{manifest.name}-{manifest.identity[:12]}",
     )
     target = first_writable(values)
     with ProgressOutput(quiet=json) as output:
         made, comparison = make(order, target, output.step)
-    notes = notes_of(values, target, known.name, [order.name])
+    notes = notes_of(values, target, owner.name, [order.name])
     if json:
         import msgspec
 
@@ -86,7 +86,7 @@ def optimize(
     _show(order.name, manifest.name, comparison)
     for note in notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"added {order.name} to family {known.name} in {made.directory}")
+    typer.echo(f"added {order.name} to family {owner.name} in {made.directory}")
     typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
 
 
@@ -96,15 +96,15 @@ def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Pa
     from jetsel.calibrate.record.photographs import find
 
     try:
-        found = find(images, labels, None, need_labels=True)
+        found_images = find(images, labels, None, need_labels=True)
     except CalibrationError:
         if need_labels:
             raise
-        found = find(images, labels, None, need_labels=False)
-    return [(one.path, one.class_number) for one in found.photographs]
+        found_images = find(images, labels, None, need_labels=False)
+    return [(one.path, one.class_number) for one in found_images.photographs]
 
 
-def _show(name: str, parent: str, found: ParentComparison) -> None:
+def _show(name: str, parent: str, comparison: ParentComparison) -> None:
     """Print one row: the new model, and its parent's figures in brackets."""
     from jetsel.cli.terminal import console, milliseconds, table
 
@@ -112,12 +112,12 @@ def _show(name: str, parent: str, found: ParentComparison) -> None:
         return "-" if value is None or before is None else f"{100 * value:.1f} ({100 * before:.1f})"
 
     shown = table("model", ">right %", ">agrees %", ">ms", ">MB")
-    shown.title = f"on {found.images:,} images that it did not learn from ({parent} in brackets)"
+    shown.title = f"on {comparison.images:,} images that it did not learn from ({parent} in brackets)"
     shown.add_row(
         name,
-        share(found.right, found.parent_right),
-        "-" if found.agreement is None else f"{100 * found.agreement:.1f}",
-        f"{milliseconds(found.latency_ms)} ({milliseconds(found.parent_latency_ms)})",
-        f"{found.file_bytes / 1e6:.2f} ({found.parent_file_bytes / 1e6:.2f})",
+        share(comparison.right, comparison.parent_right),
+        "-" if comparison.agreement is None else f"{100 * comparison.agreement:.1f}",
+        f"{milliseconds(comparison.latency_ms)} ({milliseconds(comparison.parent_latency_ms)})",
+        f"{comparison.file_bytes / 1e6:.2f} ({comparison.parent_file_bytes / 1e6:.2f})",
     )
     console().print(shown)

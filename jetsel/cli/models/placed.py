@@ -67,15 +67,15 @@ def triple(text: str) -> tuple[float, float, float]:
 
 def size(text: str) -> tuple[int, int]:
     """Read `224x192` as width and height in pixels; raises BadParameter."""
-    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
-    if found is None:
+    match = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
+    if match is None:
         raise typer.BadParameter(f"{text!r} is not a width and height, as in 224x224")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def put(
     onnx: Path,
-    wanted: ModelDescription,
+    description: ModelDescription,
     values: Config,
     folder: Path | None,
     *,
@@ -89,12 +89,12 @@ def put(
 
     where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
     threads = values.models.threads
-    return add_model(onnx, wanted, where, lambda weights: try_run(weights, threads), replace=replace, check=check)
+    return add_model(onnx, description, where, lambda weights: try_run(weights, threads), replace=replace, check=check)
 
 
 def place(
     onnx: Path,
-    wanted: ModelDescription,
+    description: ModelDescription,
     values: Config,
     folder: Path | None,
     *,
@@ -105,18 +105,18 @@ def place(
     """Add the model in a file as `put` does, and print what was added, how long it takes, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 
-    added = put(onnx, wanted, values, folder, replace=replace, check=check)
+    added = put(onnx, description, values, folder, replace=replace, check=check)
     manifest = added.model.manifest
     notes = [*added.notes, *notes_of(values, added.model.directory, manifest.family, [manifest.name])]
     if json:
         import msgspec
 
-        told = {
+        report = {
             "directory": str(added.model.directory),
             "manifest": str(added.model.manifest_path),
             "classes": added.classes,
         }
-        print_json({**msgspec.to_builtins(manifest), **told, "changes": added.changes, "notes": notes})
+        print_json({**msgspec.to_builtins(manifest), **report, "changes": added.changes, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
@@ -128,7 +128,7 @@ def place(
     )
     for change in added.changes:
         typer.echo(change)
-    typer.echo(f"its source: {wanted.source}")
+    typer.echo(f"its source: {description.source}")
     typer.echo(f"its manifest: {added.model.manifest_path}")
     for note in notes:
         typer.echo(f"note: {note}")
@@ -149,7 +149,7 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
     from jetsel.zoo import model_folders
 
     notes = []
-    if folder.resolve() not in [known.resolve() for known in model_folders(values.models)]:
+    if folder.resolve() not in [served_folder.resolve() for served_folder in model_folders(values.models)]:
         paths = ", ".join(f'"{path}"' for path in [*values.models.paths, folder.resolve()])
         notes.append(f"the daemon does not read {folder}: under [models] in jetsel.toml, write paths = [{paths}]")
     else:
@@ -161,6 +161,6 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
             )
     only = values.models.only
     if only and not set(added) <= set(only):
-        names = ", ".join(f'"{known}"' for known in dict.fromkeys([*only, *added]))
+        names = ", ".join(f'"{served_folder}"' for served_folder in dict.fromkeys([*only, *added]))
         notes.append(f"`only` under [models] excludes it: write only = [{names}]")
     return notes

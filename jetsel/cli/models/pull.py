@@ -70,26 +70,26 @@ def pull(
     if both:
         raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        found = published(reference, weights, mirror, Path(scratch), tell)
-        batch, due = found.example
-        width_px, height_px = found.input_px
-        exported = Weights(found.name, found.onnx, "", height_px, width_px, due.shape[1])
+        weights_file = published(reference, weights, mirror, Path(scratch), tell)
+        batch, due = weights_file.example
+        width_px, height_px = weights_file.input_px
+        exported = Weights(weights_file.name, weights_file.onnx, "", height_px, width_px, due.shape[1])
         apart = largest_difference(exported, values.models.threads, batch, due)
         if apart > TOLERANCE:
             raise ManifestError(
                 f"{reference}: ONNX Runtime and torch differ by {apart:.1e} of the largest logit on the same weights, "
                 f"more than {TOLERANCE:.0e}: pull another model"
             )
-        wanted = ModelDescription(
-            name=name or found.name,
+        description = ModelDescription(
+            name=name or weights_file.name,
             family=family,
-            likely_family=found.trained_on,
-            labels=table_of(found.classes, reference),
+            likely_family=weights_file.trained_on,
+            labels=table_of(weights_file.classes, reference),
             labels_from=Path(reference),
-            spec=found.spec,
-            input_px=found.input_px,
-            source=found.source,
-            notice=found.notice,
-            origin=f"torchvision, trained on {found.trained_on}",
+            spec=weights_file.spec,
+            input_px=weights_file.input_px,
+            source=weights_file.source,
+            notice=weights_file.notice,
+            origin=f"torchvision, trained on {weights_file.trained_on}",
         )
-        place(found.onnx, wanted, values, folder, replace=replace, json=json)
+        place(weights_file.onnx, description, values, folder, replace=replace, json=json)

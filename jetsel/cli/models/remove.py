@@ -35,7 +35,7 @@ def remove(
     from jetsel.zoo.placing import take_out
 
     site = read_site(config)
-    found, models = _chosen(site.zoo, name, family)
+    family_name, models = _chosen(site.zoo, name, family)
     names = [model.manifest.name for model in models]
     folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
     if any(model.directory.resolve() == STARTER.resolve() for model in models):
@@ -43,18 +43,18 @@ def remove(
             f"{', '.join(names)} ships with jetsel and cannot be removed: to serve other models, write "
             "starter = false, or only = [...], under [models] in jetsel.toml"
         )
-    notes = [f"calibrations of family {found.name} that were made with it will be rejected"]
+    notes = [f"calibrations of family {family_name.name} that were made with it will be rejected"]
     notes += [note for one in names for note in _named_in(site.config, one)]
     if not yes:
         for note in notes:
             typer.echo(f"note: {note}", err=True)
-        typer.confirm(f"remove {', '.join(names)} of family {found.name} from {folders}?", abort=True, err=True)
+        typer.confirm(f"remove {', '.join(names)} of family {family_name.name} from {folders}?", abort=True, err=True)
     for model in models:
         take_out(model)
     if json:
-        print_json({"name": name, "models": names, "family": found.name, "directory": folders, "notes": notes})
+        print_json({"name": name, "models": names, "family": family_name.name, "directory": folders, "notes": notes})
         return
-    typer.echo(f"removed {', '.join(names)} of family {found.name} from {folders}")
+    typer.echo(f"removed {', '.join(names)} of family {family_name.name} from {folders}")
     if yes:
         for note in notes:
             typer.echo(f"note: {note}")
@@ -73,12 +73,16 @@ def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tup
             raise UnknownFamilyError(f"there is no family {family}{near}: see jetsel models list")
         return zoo.families[family], zoo.families[family].models
     try:
-        found, model = zoo.find(name, family)
+        owner, model = zoo.find(name, family)
     except UnknownModelError as error:
+        models = zoo.families[family].models if family in zoo.families else ()
+        of_kind = [one.manifest.name for one in models if one.manifest.name.endswith(f"-{name}")]
+        if of_kind:
+            raise UnknownModelError(f"{error}; of the kind {name} it has {', '.join(of_kind)}: remove each") from None
         if name not in zoo.families:
             raise
         raise UnknownModelError(f"{error}; {name} is a family: jetsel models remove --family {name}") from None
-    return found, (model,)
+    return owner, (model,)
 
 
 def _named_in(values: Config, name: str) -> list[str]:

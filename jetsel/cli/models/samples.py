@@ -46,15 +46,15 @@ class PhotographFolder:
         """Decode each once; raises BadImageError if the folder has none, or cannot be read."""
         self._limits, self._decode_px = limits, decode_px
         listed = list(images_below(folder))
-        found = [path for path in listed if isinstance(path, Path)]
-        taken = [found[number * len(found) // most] for number in range(most)] if len(found) > most else found
+        paths = [path for path in listed if isinstance(path, Path)]
+        taken = [paths[number * len(paths) // most] for number in range(most)] if len(paths) > most else paths
         read = [self._readable(path) for path in taken]
         self._paths = [path for path in read if isinstance(path, Path)]
         left_out = [one for one in (*listed, *read) if isinstance(one, LeftOut)]
         if not self._paths:
             what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
             raise BadImageError("; ".join((what, *left_out_lines(left_out))))
-        of = f" of {len(found)}" if len(found) > most else ""
+        of = f" of {len(paths)}" if len(paths) > most else ""
         kinds = [f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items()]
         self.source = f"{len(self._paths)}{of} images of {folder}" + ", left out: " * bool(kinds) + ", ".join(kinds)
 

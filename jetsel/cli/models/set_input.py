@@ -49,7 +49,7 @@ def set_input(
     options = {key: value for key, value in given.items() if value is not None}
     if like is None and not options:
         raise typer.BadParameter("say how images are to be prepared: --like NAME, or --mean A,B,C --std A,B,C")
-    found, model = read_site(config).zoo.find(name, family)
+    owner, model = read_site(config).zoo.find(name, family)
     source = ", ".join(["jetsel models set", *([] if like is None else [f"--like {like}"]), *options])
     manifest = rewrite(
         model,
@@ -62,6 +62,6 @@ def set_input(
     emit(
         manifest,
         json,
-        f"{name} of family {found.name}: {spec}\nnote: calibrations that were made with it before are set aside: run "
+        f"{name} of family {owner.name}: {spec}\nnote: calibrations that were made with it before are set aside: run "
         "`jetsel calibrate IMAGES`\nto use it in a running daemon: jetsel reload",
     )

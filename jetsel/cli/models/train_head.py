@@ -30,8 +30,9 @@ def train_head(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Family whose models give embeddings (default: efficientnet-lite); with --name, the model of --family "
-            "to build on (default: each backbone of the family).",
+            help="Family whose models give embeddings (default: imagenet, which `jetsel models pull efficientnet-lite` "
+            "makes; without a download: starter); with --name, the model of --family to build on (default: each "
+            "backbone of the family).",
         ),
     ] = None,
     family: Annotated[
@@ -61,6 +62,10 @@ def train_head(
     The backbone does not change, and its file is shared. A fifth of the images is held out to measure the accuracy;
     then each head is trained on all of them. It needs scikit-learn: pip install 'jetsel[train]'.
     """
+    import numpy as np
+
+    from jetsel.calibrate.judge.metrics import share_interval
+    from jetsel.calibrate.judge.words import half_width
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
     from jetsel.cli.models.placed import notes_of
@@ -72,43 +77,51 @@ def train_head(
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
-    known, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
+    backbones, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
     labels = Labels.parse(made.labels, photos)
-    found = find(photos, labels, None, need_labels=True)
-    place = check_before(values, labels, found, folder)
-    shown = [(one.path, one.class_number) for one in found.photographs if one.class_number is not None]
-    decode_px = (known if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
-    with ProgressOutput(quiet=json) as output, loaded_models(known, values) as engines:
-        seen = see(shown, known.models, engines, site.limits, decode_px, output.step)
-        trained = train(seen, labels.names, output.step)
-    left_out = [*found.skipped, *seen.unreadable]
-    learned = sorted(set(seen.hashes))
-    classes = len(known.labels.wnids)
+    images = find(photos, labels, None, need_labels=True)
+    place = check_before(values, labels, images, folder)
+    shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
+    decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as the daemon decodes the images
+    if not json:
+        _print_notes(made.notes)
+    with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
+        embedded = see(shown, backbones.models, engines, site.limits, decode_px, output.step)
+        trained = train(embedded, labels.names, output.step)
+    left_out = [*images.skipped, *embedded.unreadable]
+    learned = sorted(set(embedded.hashes))
+    classes = len(backbones.labels.wnids)
     models = [
         add_head(model, trained[new].head.content(learned), classes, made, place, there.get(new))
-        for model in known.models
+        for model in backbones.models
         for new in [model.manifest.name]
     ]
-    notes = [*made.notes, *notes_of(values, models[0].directory, made.name, list(trained))]
+    notes = notes_of(values, models[0].directory, made.name, list(trained))
     accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
     unmeasured = next((one.accuracy for one in trained.values() if isinstance(one.accuracy, str)), None)
     if json:
-        told = {"family": made.name, "classes": list(labels.names), "photographs": len(seen.classes)}
-        told |= {"unreadable": len(seen.unreadable), "notes": notes}
-        told |= {"accuracy": accuracies, "accuracy_reason": unmeasured}
-        print_json({**told, "left_out": [(str(path), reason) for path, reason in left_out]})
+        report = {"family": made.name, "classes": list(labels.names), "photographs": len(embedded.classes)}
+        report |= {"unreadable": len(embedded.unreadable), "notes": [*made.notes, *notes]}
+        report |= {"accuracy": accuracies, "accuracy_reason": unmeasured}
+        print_json({**report, "left_out": [(str(path), reason) for path, reason in left_out]})
         return
-    typer.echo(f"family {made.name}: {len(labels.names)} classes, {len(seen.classes):,} images")
+    typer.echo(f"family {made.name}: {len(labels.names)} classes, {len(embedded.classes):,} images")
     for line in left_out_lines(left_out):
         typer.echo(line)
     for new, accuracy in accuracies.items():
-        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images")
+        count = trained[new].held_out
+        half = 100 * half_width(share_interval(np.arange(count) < round(accuracy * count)))
+        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
+    _print_notes(notes)
+    others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
+    typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
+
+
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
         typer.echo(f"note: {note}")
-    others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
-    typer.echo(f"next: jetsel reload, and jetsel calibrate {others} --family {made.name}")
 
 
 def _planned(
@@ -121,13 +134,15 @@ def _planned(
     from jetsel.zoo.labels import table_of
 
     if name is None:
-        known, names = _backbone(zoo, backbone or pretrained.NAME), class_names(photos)
-        return known, *family_of_heads(zoo, known, family, photos, table_of(names, str(photos)), replace=replace)
+        backbone_family, names = _backbone(zoo, backbone or pretrained.FAMILY), class_names(photos)
+        return backbone_family, *family_of_heads(
+            zoo, backbone_family, family, photos, table_of(names, str(photos)), replace=replace
+        )
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")
-    found = heads_beside(zoo, family, name, backbone, photos, replace=replace)
+    plan = heads_beside(zoo, family, name, backbone, photos, replace=replace)
     _check_classes(photos, class_names(photos), zoo.families[family])
-    return found
+    return plan
 
 
 def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
@@ -139,13 +154,13 @@ def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
     numbers = {number_of(name) for name in names}
     missing = [name for number, name in enumerate(family.labels.names) if number not in numbers]
     strange = [name for name in names if number_of(name) is None]
-    told = [f"add a folder of images for {', '.join(missing)}"] * bool(missing)
-    told += [f"rename or remove {', '.join(strange)}, which it does not know"] * bool(strange)
-    if told:
-        raise CalibrationError(f"{photos}: heads of family {family.name} need all its classes: {'; '.join(told)}")
+    repairs = [f"add a folder of images for {', '.join(missing)}"] * bool(missing)
+    repairs += [f"rename or remove {', '.join(strange)}, which it does not know"] * bool(strange)
+    if repairs:
+        raise CalibrationError(f"{photos}: heads of family {family.name} need all its classes: {'; '.join(repairs)}")
 
 
-def check_before(values: Config, labels: Labels, found: FoundImages, given: Path | None) -> Path:
+def check_before(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
     """Return the folder for the models; raises CalibrationError, before any image is read, if training must fail.
 
     given: the folder that the owner names, None for the first that may be written.
@@ -158,8 +173,8 @@ def check_before(values: Config, labels: Labels, found: FoundImages, given: Path
     from jetsel.train.heads import check_can_train, check_enough
 
     check_can_train()
-    counts = Counter(one.class_number for one in found.photographs)
-    check_enough([counts[number] for number in range(len(labels.names))], labels.names, found.skipped)
+    counts = Counter(one.class_number for one in images.photographs)
+    check_enough([counts[number] for number in range(len(labels.names))], labels.names, images.skipped)
     folder = given or first_writable(values)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
@@ -172,8 +187,8 @@ def _backbone(zoo: Zoo, name: str) -> Family:
     from jetsel.base.errors import ManifestError
     from jetsel.zoo import pretrained
 
-    found = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
-    if found is None:
-        repair = f"jetsel models pull {name}" if name == pretrained.NAME else "see jetsel models list"
-        raise ManifestError(f"there is no family {name} to train on: {repair}")
-    return found
+    backbone = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
+    if backbone is None:
+        pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
+        raise ManifestError(f"--backbone: there is no family {name}; there are {', '.join(zoo.families)}, and {pull}")
+    return backbone

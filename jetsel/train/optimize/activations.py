@@ -106,11 +106,11 @@ def counted(
     """
     net.eval()
     groups = list(_groups(net, example, last))
-    seen: dict[nn.Module, list[Tensor]] = {}
+    outputs: dict[nn.Module, list[Tensor]] = {}
 
     def keep(layer: nn.Module, _inputs: object, output: Tensor) -> None:
         places = [side for side in range(output.ndim) if side != 1]
-        seen.setdefault(layer, []).append((output > 0).float().mean(places))
+        outputs.setdefault(layer, []).append((output > 0).float().mean(places))
 
     hooks = [layer.register_forward_hook(keep) for group in groups for layer in _counted_in(group)]
     device = next(net.parameters()).device
@@ -119,11 +119,11 @@ def counted(
             net(batch.to(device))
     for hook in hooks:
         hook.remove()
-    found = []
+    bounds = []
     for group in groups:
-        score = torch.stack([torch.stack(seen[layer]).mean(0) for layer in _counted_in(group)]).mean(0).cpu()
-        found.append((group[0], rule.scores(score)))
-    return found
+        score = torch.stack([torch.stack(outputs[layer]).mean(0) for layer in _counted_in(group)]).mean(0).cpu()
+        bounds.append((group[0], rule.scores(score)))
+    return bounds
 
 
 def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bool = True) -> list[list[int]]:
@@ -131,14 +131,14 @@ def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bo
 
     `least_left` says how many stay, at least one; even: a multiple of four if there are more than 16.
     """
-    found = []
+    units = []
     for _, score in scores:
         width = len(score)
-        kept = max(int((score > bound).sum()), 1, round(least_left * width))
+        n_left = max(int((score > bound).sum()), 1, round(least_left * width))
         if even and width > NARROW:
-            kept = -(-kept // TOGETHER) * TOGETHER
-        found.append(score.argsort(stable=True)[: max(0, width - kept)].tolist())
-    return found
+            n_left = -(-n_left // TOGETHER) * TOGETHER
+        units.append(score.argsort(stable=True)[: max(0, width - n_left)].tolist())
+    return units
 
 
 def remove(net: nn.Module, example: Tensor, doomed: Sequence[tuple[nn.Module, Sequence[int]]]) -> None:

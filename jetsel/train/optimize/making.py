@@ -122,8 +122,8 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
     Raises CalibrationError, ManifestError or EngineFailedError, and then nothing was added.
     """
     learn, held = _parted(order, tell)
-    parent, said = order.parent, order.parent.manifest
-    graph = for_size(read_model(parent.path), said.input.height_px, said.input.width_px)
+    parent, parent_manifest = order.parent, order.parent.manifest
+    graph = for_size(read_model(parent.path), parent_manifest.input.height_px, parent_manifest.input.width_px)
     content, words = _content(order, graph, [path for path, _ in learn], tell)
     sha256 = hashlib.sha256(content).hexdigest()
     with working_folder(target) as work:
@@ -132,15 +132,15 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
         theirs = parent.weights(len(order.family.labels.wnids))
         weights = Weights(order.name, file, sha256, theirs.height_px, theirs.width_px, theirs.classes, theirs.head)
         tried, before = (try_run(one.backbone, order.threads) for one in (weights, theirs))
-        found = _compared(order, held, weights, theirs, tell)
+        compared = _compared(order, held, weights, theirs, tell)
         comparison = ParentComparison(
-            *found, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size
+            *compared, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size
         )
-        seen = replace(tried, latency_ms=said.cost_ms * tried.latency_ms / before.latency_ms)
-        count = parameters(model_in(content, order.name)) if order.method in TRAINED else said.parameters
+        timed = replace(tried, latency_ms=parent_manifest.cost_ms * tried.latency_ms / before.latency_ms)
+        count = parameters(model_in(content, order.name)) if order.method in TRAINED else parent_manifest.parameters
         labels = order.family.labels.sha256
-        manifest = derived(said, order.name, sha256, labels, said.input, seen, count, words)
-        labels_file = (parent.directory / said.labels).read_bytes()
+        manifest = derived(parent_manifest, order.name, sha256, labels, parent_manifest.input, timed, count, words)
+        labels_file = (parent.directory / parent_manifest.labels).read_bytes()
         return Model(manifest, put(work, file, labels_file, manifest, None, parent.others())), comparison
 
 

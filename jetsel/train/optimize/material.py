@@ -50,15 +50,15 @@ def pixels(
         shown: NDArray[np.uint8] = np.rint((image.model_input(decoded, spec)[0] * std + mean) * 255).astype(np.uint8)
         return shown
 
-    found, kept = [], []
+    arrays, kept_rows = [], []
     with ThreadPoolExecutor() as pool:
         for done, (row, levels) in enumerate(zip(rows, pool.map(one, (paths[row] for row in rows)), strict=True), 1):
             if levels is not None:
-                found.append(levels)
-                kept.append(row)
+                arrays.append(levels)
+                kept_rows.append(row)
             tell("looking at the images", done, len(rows))
-    check_enough(len(found), least)
-    return np.stack(found), np.array(kept)
+    check_enough(len(arrays), least)
+    return np.stack(arrays), np.array(kept_rows)
 
 
 def check_enough(count: int, least: int = FEWEST) -> None:

@@ -119,15 +119,15 @@ def trained(
     try:
         return _trained(parent, name, method, share, change, lesson, folder, tell)
     except RuntimeError as error:  # torch's; a channel is not followed through a reshape or a slice of fixed sizes
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CalibrationError(f"torch cannot make this model: {said}; use another method, or {FILE_ALONE}") from error
+        fault = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
 
 
 def _trained(
     parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
 ) -> TrainedNetwork:
-    kept = folder / f"{method}-{100 * share:.0f}"
-    start, checkpoint, target = (kept.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
+    path = folder / f"{method}-{100 * share:.0f}"
+    start, checkpoint, target = (path.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
     if not start.exists():
         write(changed(parent, name, method, share, change, lesson, tell), lesson, start)
     _check_saved(operations(_read(start, lesson)) / operations(parent), method, share)

@@ -5,14 +5,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.base.config import Power
-from jetsel.calibrate.install import machine_of
+from jetsel.base.config import Config, Power
+from jetsel.calibrate.install import machine_of, recording_path
 from jetsel.calibrate.record.conditions import gather
 from jetsel.power.idle import Idle, save
 from jetsel.power.machine import Machine, kept
 from jetsel.power.meter import open_meter
+from jetsel.site.site import FamilyCalibrations
+from jetsel.zoo import scan
 from tests.data.sysfs_trees import tree
 from tests.unit.power.machines import tx2
+from tests.unit.zoo.making import described, put_model
 
 IDLE = Idle(
     mean_w=1.0,
@@ -41,6 +44,20 @@ def test_nothing_is_kept_where_times_come_from_another_board_or_power_mode(tmp_p
     assert machine_of(power, {}) == {}
     for what in ("board", "power mode", "CPU clock"):
         assert machine_of(power, measured | {what: "another"}) == {}
+
+
+def test_a_family_with_larger_inputs_gets_a_recording_of_its_own(tmp_path: Path) -> None:
+    def recording() -> Path:
+        models = scan([tmp_path / "models"]).families["pets"]
+        return recording_path(FamilyCalibrations("pets", tmp_path, Config(), models, True, {}), tmp_path / "images")
+
+    put_model(tmp_path / "models", name="s")
+    before = recording()
+    put_model(tmp_path / "models", name="m")
+    assert recording() == before
+    larger = described()["input"] | {"width_px": 320, "height_px": 320}
+    put_model(tmp_path / "models", name="l", input=larger)
+    assert recording() != before
 
 
 def test_without_a_sensor_there_is_no_meter_and_the_reason_is_said(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_table_of_twelve_models_fits_fifteen_lines_of_a_hundred_columns() ->
     ("changes", "done", "said"),
     [
         ({}, {"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
-        ({"rival": "chain"}, {"installed": 3, "is_served": True}, "installed as number 3: chain still answers"),
+        ({"rival": "chain"}, {"installed": 3, "is_served": True}, "installed as number 3: chain goes on answering"),
         ({}, {"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
         ({}, {}, "nothing was installed: single:xl remains in use; --force installs chain"),
         ({"rival": "chain"}, {}, "nothing was installed: chain remains in use; --policy NAME installs another"),

@@ -121,7 +121,9 @@ def test_a_calibration_of_other_classes_that_lies_beside_the_models_is_not_their
     assert "has no calibration yet" in run(config, "show", status=1)
     put(config, "June")
     printed = run(config, "rollback")
-    assert "no calibration: the family ships without one" in printed
+    assert "ships without one; single:l answers by default" in printed
+    assert "jetsel calibration rollback --to 1" in printed
+    assert "no calibration of your own is in use" in run(config, "rollback", status=1)
 
 
 def test_what_is_refused_is_not_in_use_and_not_gone_back_to(config: Path) -> None:

@@ -85,7 +85,12 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
     assert "m-dark already: choose another --name; --replace" in taken.stderr
     done = run(night, "--family", "yard", "--name", "dark", "--replace")
     assert done.exit_code == 0, done.output
-    assert "xs-dark: 100.0 % right on held-out images" in done.stdout
+    assert "xs-dark: 100.0 % right" in done.stdout
+    assert "(4 images, \u00b1 24)" in done.stdout
+    clash = run(night, "--family", "yard", "--name", "night", "--replace")
+    assert "family yard has s-night, m-night on other backbones" in clash.stderr
+    removed = CliRunner().invoke(app, ["models", "remove", "dark", "--family", "yard", "--yes"])
+    assert "of the kind dark it has xs-dark, s-dark, " in removed.stderr
     found = scan([models])
     assert found.broken == ()
     by_name = {model.manifest.name: model for model in found.families["yard"].models}

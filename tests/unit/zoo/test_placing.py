@@ -116,6 +116,10 @@ def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) ->
             f"--name KIND; for a family of its own, choose another name with --family{again}"
         )
         assert family(zoo, photos, name, replace=True) == ("line-a", ["s"])
+    put_model(tmp_path / "models", name="x", family="deep")
+    other = scan([tmp_path / "models"]).families["deep"]
+    made, _ = family_of_heads(zoo, other, "line-a", tmp_path / "line-b", labels, replace=False)
+    assert any("adds 1 heads of the backbone deep" in note and "use --name KIND" in note for note in made.notes)
 
 
 def test_a_manifest_that_is_made_of_another_is_checked_too(tmp_path: Path) -> None:

@@ -60,5 +60,7 @@ def test_the_premodel_is_one_sentence_with_what_it_adds_and_costs() -> None:
     assert said.startswith("The premodel: choosing a path by 101 neighbours in 2 features adds +1.5 points")
     assert said.endswith("features and choice take 0.148 ms.")
     withheld = replace(sample.CHAIN, offered=False, chooser_mj=0.51)
-    assert premodel_in_words(withheld).startswith("The premodel adds nothing here, so chain is not offered: ")
-    assert premodel_in_words(withheld).endswith("0.148 ms and 0.510 mJ.")
+    assert premodel_in_words(withheld).endswith(
+        "0.148 ms and 0.510 mJ. That may be chance, so chain is listed for comparison only; --policy chain installs it "
+        "all the same."
+    )
