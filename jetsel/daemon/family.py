@@ -76,10 +76,8 @@ class ServedFamily:
             if old_queue is None or not old_queue.serves or old_queue.engine is None or old_queue.engine.is_stale:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times = (
-                    old_queue.engine,
-                    old_queue.times,
-                )  # the prior stays: it belongs to this calibration
+                # The prior stays: it belongs to this calibration.
+                queue.engine, queue.times = old_queue.engine, old_queue.times
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
