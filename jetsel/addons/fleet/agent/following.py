@@ -135,9 +135,8 @@ class Follower:
         log.error("plan %d is rolled back: %s", on_trial.serial, worse, extra=event("plan-rolled-back", reason=worse))
         trial = Trial(serial=on_trial.serial, outcome="rolled-back", reason=worse, before=on_trial.canary, after=after)
         on_trial = structs.replace(on_trial, worse=worse)
-        memory = write(
-            self.memory, structs.replace(_judged(memory, trial), on_trial=on_trial)
-        )  # a killed agent continues here
+        # A killed agent continues here.
+        memory = write(self.memory, structs.replace(_judged(memory, trial), on_trial=on_trial))
         memory = self._go_back(memory, on_trial)
         if memory.on_trial is not None:
             return memory
