@@ -1,4 +1,7 @@
-"""Deadlines without an edge, under load, beside every single model. `python -m benchmarks.deadlines FOLDER`."""
+"""Deadlines without an edge, under load, beside every single model. `python -m benchmarks.deadlines FOLDER`.
+
+Writes calibration/papers/results/mdinference-deadlines.md.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import numpy as np
 from benchmarks.conditions import conditions
 from benchmarks.servers import fitted_daemon
 from benchmarks.timer import missed
+from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
 from jetsel.client import Client
@@ -27,7 +31,7 @@ SLACK_MS = 1.0  # of the bare timer, which never wakes at once
 
 
 def main() -> None:
-    """Have clients ask at once under each policy and deadline, by turns, and print what was right and in time."""
+    """Have clients ask at once under each policy and deadline, by turns, and write what was right and in time."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.deadlines", description=__doc__)
     parser.add_argument("folder", type=Path, help="labelled photographs: a folder for each class")
     parser.add_argument("--models", type=Path, default=STARTER, help="a folder with one family (the starter family's)")
@@ -40,32 +44,32 @@ def main() -> None:
     random.Random(SEED).shuffle(photographs)
     shown = [(one.path.read_bytes(), family.labels.wnids[one.class_number or 0]) for one in photographs[: args.most]]
     policies = [OURS, *(f"single:{model.manifest.name}" for model in family.models)]
-    print("# Deadlines without an edge\n")
-    print("\n".join(conditions()), flush=True)
+    under = [*conditions(), ""]
     with (
         tempfile.TemporaryDirectory(prefix="jetsel-") as folder,
         fitted_daemon(Path(folder), args.models) as server,
         missed(args.deadlines, SLACK_MS) as timers,
     ):
-        rows = {
+        found = {
             (ms, policy): _ask(server.address, shown, policy, ms, args.clients)
             for ms in args.deadlines
             for policy in policies
         }
-    print(f"\n{len(shown)} photographs, {args.clients} clients\n")
-    print(
-        "| deadline ms | policy | in time % | a timer missed % | right and in time % (standard error) | total: p50 ms |"
-    )
-    print("|---:|---|---:|---:|---:|---:|")
-    for (ms, policy), found in rows.items():
-        right, total_ms = np.array(found).T
+    rows = []
+    for (ms, policy), asked in found.items():
+        right, total_ms = np.array(asked).T
         in_time = total_ms <= ms
         both = (right * in_time).mean()
-        error = math.sqrt(both * (1 - both) / len(found))
-        print(
-            f"| {ms:g} | {policy} | {100 * in_time.mean():.2f} | {100 * timers[ms]:.2f} "
-            f"| {100 * both:.2f} ({100 * error:.2f}) | {np.median(total_ms):.1f} |"
+        error = math.sqrt(both * (1 - both) / len(asked))
+        rows.append(
+            f"{ms:g} | {policy} | {100 * in_time.mean():.1f} | {100 * timers[ms]:.1f} "
+            f"| {100 * both:.1f} ({100 * error:.1f}) | {np.median(total_ms):.1f}"
         )
+    title = f"No edge; {len(shown)} images, {args.clients} clients at once"
+    columns = (
+        "deadline, ms | policy | in time, % | a timer missed, % | right and in time, % (standard error) | median ms"
+    )
+    written("mdinference-deadlines", "\n".join([table(title, columns, rows), *under]))
 
 
 def _ask(

@@ -1,4 +1,7 @@
-"""Deadlines with an edge behind a bad link, and without. As root: `python -m benchmarks.edge FOLDER`."""
+"""Deadlines with an edge behind a bad link, and without. As root: `python -m benchmarks.edge FOLDER`.
+
+Writes calibration/papers/results/mdinference-edge.md.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from benchmarks.servers import daemon, fitted_daemon, gateway
 from benchmarks.timer import missed
 from calibration.papers.mdinference.predict import predicted
 from calibration.papers.mdinference.trace import traced
+from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record import find
 from jetsel.client import Client
@@ -74,9 +78,7 @@ def main() -> None:
     random.Random(SEED).shuffle(photographs)
     photographs = photographs[: args.most]
     names = [model.manifest.name for model in family.models]
-    print("# Deadlines and the edge\n")
-    print("\n".join(conditions()))
-    print(f"- link: {quality}", flush=True)
+    under = conditions()
     with tempfile.TemporaryDirectory(prefix="jetsel-") as place, link(quality, SEED) as opened:
         folder = Path(place)
         listen = f"{THERE}:{PORT}"
@@ -101,9 +103,9 @@ def main() -> None:
             cut = _cut(client, opened, quality, [one.path.read_bytes() for one in photographs[:100]])
             status = client.status().edge
             by_simulation = _predicted(args.recording, trace, config, args.deadlines)
-        print(f"\n{len(photographs)} photographs, one client, by turns; device: {', '.join(names[: args.device])}\n")
-        _print(found, timers, by_simulation)
-        print(f"\n{cut}\nthe edge, at the end: {status}")
+        under += [f"- link: {quality}", f"- {cut}", f"- the edge server, at the end: {status}", ""]
+        title = f"{len(photographs)} images, one client, by turns; device: {', '.join(names[: args.device])}"
+        written("mdinference-edge", "\n".join([_table(title, found, timers, by_simulation), *under]))
 
 
 def _settings(models: Path, edge: Path, device: Sequence[str], away: str) -> str:
@@ -169,12 +171,14 @@ def _predicted(recording: Path | None, trace: Path, config: Path, deadlines_ms: 
     return {(row["deadline_ms"], row["policy"], row["models"]): row["effective"] for row in rows}
 
 
-def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], by_simulation: Prediction) -> None:
-    print(
-        "| deadline ms | models | right % (standard error) | within + 5 ms % | a timer missed % | by the edge % |",
-        end="",
+def _table(
+    title: str, found: dict[tuple[float, str], list[Asked]], timers: dict[float, float], by_simulation: Prediction
+) -> str:
+    columns = (
+        "deadline, ms | models | right, % (standard error) | within + 5 ms, % | a timer missed, % | by the edge, % "
+        "| median ms | 99 % within, ms | predicted, %"
     )
-    print(" total: p50 ms | p99 ms | predicted % |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|")
+    lines = []
     for (deadline_ms, way), rows in found.items():
         right = np.array([row.is_right for row in rows])
         answers = [row.answer for row in rows if row.answer is not None]
@@ -183,11 +187,12 @@ def _print(found: dict[tuple[float, str], list[Asked]], timers: dict[float, floa
         there_share = sum(answer.model.startswith("edge:") for answer in answers) / len(rows)
         error = math.sqrt(right.mean() * (1 - right.mean()) / len(rows))
         told = by_simulation.get((deadline_ms, *SIMULATED[way]))
-        print(
-            f"| {deadline_ms:g} | {way} | {100 * right.mean():.2f} ({100 * error:.2f}) | {100 * within:.2f} "
-            f"| {100 * timers[deadline_ms]:.2f} | {100 * there_share:.1f} | {np.quantile(total_ms, 0.5):.1f} "
-            f"| {np.quantile(total_ms, 0.99):.1f} | {'' if told is None else f'{100 * told:.2f}'} |"
+        lines.append(
+            f"{deadline_ms:g} | {way} | {100 * right.mean():.1f} ({100 * error:.1f}) | {100 * within:.1f} "
+            f"| {100 * timers[deadline_ms]:.1f} | {100 * there_share:.1f} | {np.quantile(total_ms, 0.5):.1f} "
+            f"| {np.quantile(total_ms, 0.99):.1f} | {'-' if told is None else f'{100 * told:.1f}'}"
         )
+    return table(title, columns, lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""How long planning a fleet takes, and in how much memory. `python -m benchmarks.fleet_plan FOLDER`."""
+"""How long planning a fleet takes, and in how much memory. `python -m benchmarks.fleet_plan FOLDER`.
+
+Writes calibration/papers/results/modi-fleet.md.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.conditions import conditions
+from calibration.papers.tables import table, written
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.manager.devices import read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
@@ -40,33 +44,32 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=24, help="of each device: a day of hours")
     args = parser.parse_args()
     (family,) = scan([args.models]).families.values()
-    print("# Planning a fleet\n")
-    print("\n".join(conditions()))
-    print(f"- {args.devices:,} simulated devices, {args.lines} lines each; family {family.name}\n", flush=True)
+    under = [*conditions(), f"- {args.devices:,} simulated devices, {args.lines} lines each; family {family.name}\n"]
+    steps: list[str] = []
     with tempfile.TemporaryDirectory(prefix="jetsel-") as folder:
         storage, key = Storage(f"{folder}/repository"), f"{folder}/key"
         trusted = [make_key(Path(key))]
         _publish(storage, family, read_key(Path(key)), Path(folder))
         _simulate(storage, family, args.devices, args.lines)
-        print("| step | seconds | of the processor | most memory so far, MB |\n|---|---:|---:|---:|")
-        with _timed("uploads become Parquet"):
+        with _timed("uploads become Parquet", steps):
             table = Metadata(storage)
             table.gather()
-        with _timed("lines add up by device"):
+        with _timed("lines add up by device", steps):
             devices = read_devices(table)
-        with _timed("all devices are planned"):
+        with _timed("all devices are planned", steps):
             planner = Planner(storage, trusted)
             proposals = [planner.propose(name, device) for name, device in devices.items()]
-    _tell(proposals, planner)
+    made = table("Planning a fleet", "step | seconds | of the processor | most memory so far, MB", steps)
+    written("modi-fleet", "\n".join([made, _planned(proposals, planner), *under]))
 
 
 @contextmanager
-def _timed(step: str) -> Iterator[None]:
+def _timed(step: str, steps: list[str]) -> Iterator[None]:
     began, worked = time.perf_counter(), time.process_time()
     yield
     took_s, worked_s = time.perf_counter() - began, time.process_time() - worked
     most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(f"| {step} | {took_s:.1f} | {worked_s:.1f} | {most_mb:,.0f} |", flush=True)
+    steps.append(f"{step} | {took_s:.1f} | {worked_s:.1f} | {most_mb:,.0f}")
 
 
 def _publish(storage: Storage, family: Family, private: str, folder: Path) -> None:
@@ -109,16 +112,16 @@ def _simulate(storage: Storage, family: Family, devices: int, lines: int) -> Non
         storage.write(usage_path(usage), gzip.compress(b"\n".join(map(msgspec.json.encode, day))))
 
 
-def _tell(proposals: list[Proposal], planner: Planner) -> None:
+def _planned(proposals: list[Proposal], planner: Planner) -> str:
     after = [one.after for one in proposals if one.after is not None]
     chosen: dict[str, int] = {}
     for one in after:
         for cascade in one.cascades.values():
             chosen[", ".join(cascade)] = chosen.get(", ".join(cascade), 0) + 1
-    print(f"\n{len(planner.solved):,} of them were solved, the others are equal to one that was.")
-    print(f"{len(proposals) - len(after):,} hold nothing, since nothing fits.\n\n| models | devices |\n|---|---:|")
-    for models, count in sorted(chosen.items(), key=lambda item: -item[1]):
-        print(f"| {models} | {count:,} |")
+    rows = [f"{models} | {count:,}" for models, count in sorted(chosen.items(), key=lambda item: -item[1])]
+    said = f"{len(planner.solved):,} of them were solved, the others are equal to one that was; "
+    said += f"{len(proposals) - len(after):,} hold nothing, since nothing fits.\n"
+    return "\n".join([table("What they hold", "models | devices", rows), said])
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[1]
 START_S = 60.0
+FITTED_S = 600.0  # it is timed again and fitted, which takes minutes on a busy machine
 STOP_S = 20.0
 LOOK_EVERY_S = 0.005
 
@@ -68,7 +69,7 @@ def fitted_daemon(folder: Path, models: Path, settings: str = "", like: Path | N
     with daemon(folder, f'[models]\n{own}calibrations = "{calibrations}"\n{settings}') as server:
         if own:
             with Client(server.address) as client:
-                until(lambda: str(client.status().families[0].calibration).startswith("number"))
+                until(lambda: str(client.status().families[0].calibration).startswith("number"), FITTED_S)
         yield server
 
 

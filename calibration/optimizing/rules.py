@@ -54,9 +54,17 @@ class Outliers(Rule):
         return (shares - shares.mean()) / shares.std().clamp(min=1e-9)
 
 
+@dataclass(frozen=True)
+class Combined(Outliers, Distorted):
+    """Outliers of distorted weights that the loss keeps small (section 2.2.3, Regularized and Distorted Outlier)."""
+
+    l1: float = 1e-5
+
+
 RULES: dict[str, Rule] = {
     "plain": Rule(),
     "distorted": Distorted(),
     "l1": Regularised(),
     "outliers": Outliers(),
+    "combined": Combined(),
 }

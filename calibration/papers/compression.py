@@ -10,13 +10,15 @@ import argparse
 import gzip
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from onnx import ModelProto, numpy_helper
 
+from benchmarks.conditions import conditions
 from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.papers.tables import table, written
@@ -28,7 +30,7 @@ from jetsel.zoo.onnx_model import input_of, read_model
 
 STEPS = 256  # of rounded weights, as TensorFlow's round_weights has them
 LOADED, RUN = 9, 30
-COLUMNS = "model | way | MB | saved % | MB gzipped | saved % | load ms | run ms | top-1 %"
+COLUMNS = "model | way | MB | saved % | MB gzipped | saved % | load ms | of 32 bits' | run ms | of 32 bits' | top-1 %"
 
 
 def main() -> None:
@@ -38,7 +40,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     given = parser.parse_args()
     rows = figure_2(scan([given.models]).families["imagenet"], ("lite0-224", "lite2-260"), given.fit, given.test)
-    written("modi-figure-2", table("MODI, Figure 2", COLUMNS, rows))
+    written("modi-figure-2", "\n".join([table("MODI, Figure 2", COLUMNS, rows), *conditions(), ""]))
 
 
 def figure_2(family: Family, names: Sequence[str], fit: Path, test: Path) -> list[str]:
@@ -89,42 +91,40 @@ def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[
         "8 bits": compress.int8(plain, normalised(levels(ranges), spec), symmetric=False),
     }
     files = {way: made.SerializeToString() for way, made in ways.items()}
-    before, rows = len(files["float32"]), []
+    before, name, rows = len(files["float32"]), input_of(plain), []
+    sessions = {way: _loaded(content) for way, content in files.items()}
+    load_ms = _by_turns({way: partial(_loaded, content) for way, content in files.items()}, LOADED)
+    first = {name: normalised(kept[:1], spec)}
+    run_ms = _by_turns({way: partial(one.run, ["logits"], first) for way, one in sessions.items()}, RUN)
     for way, content in files.items():
         small = len(gzip.compress(content))
-        session, load_ms = _loaded(content)
-        name = input_of(plain)
         answers = [
-            session.run(["logits"], {name: normalised(kept[row : row + 1], spec)})[0].argmax()
+            sessions[way].run(["logits"], {name: normalised(kept[row : row + 1], spec)})[0].argmax()
             for row in range(len(kept))
         ]
-        run_ms = _median_ms(session, name, normalised(kept[:1], spec))
         saved = f"{100 * (1 - len(content) / before):.1f} | {small / 1e6:.2f} | {100 * (1 - small / before):.1f}"
         right = 100 * float((np.array(answers) == truth).mean())
-        size, times = f"{len(content) / 1e6:.2f}", f"{load_ms:.0f} | {run_ms:.1f}"
-        rows.append(f"{model.manifest.name} | {way} | {size} | {saved} | {times} | {right:.1f}")
+        times = " | ".join(f"{ms[way]:.1f} | {ms[way] / ms['float32']:.2f}" for ms in (load_ms, run_ms))
+        rows.append(f"{model.manifest.name} | {way} | {len(content) / 1e6:.2f} | {saved} | {times} | {right:.1f}")
     return rows
 
 
-def _loaded(content: bytes) -> tuple[onnxruntime.InferenceSession, float]:
-    """Return a session of one thread, and the median ms that making one takes."""
+def _loaded(content: bytes) -> onnxruntime.InferenceSession:
+    """Return a session of one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    taken = []
-    for _ in range(LOADED):
-        began = time.perf_counter()
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        taken.append((time.perf_counter() - began) * 1e3)
-    return session, statistics.median(taken)
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def _median_ms(session: onnxruntime.InferenceSession, name: str, shown: np.ndarray) -> float:
-    taken = []
-    for _ in range(RUN):
-        began = time.perf_counter()
-        session.run(["logits"], {name: shown})
-        taken.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(taken)
+def _by_turns(steps: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the median ms of each step; they run by turns, so that other work disturbs all of them alike."""
+    taken: dict[str, list[float]] = {way: [] for way in steps}
+    for _ in range(rounds):
+        for way, step in steps.items():
+            began = time.perf_counter()
+            step()
+            taken[way].append((time.perf_counter() - began) * 1e3)
+    return {way: statistics.median(times) for way, times in taken.items()}
 
 
 if __name__ == "__main__":

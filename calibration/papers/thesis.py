@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from calibration.optimizing.rules import Distorted, Outliers, Regularised
+from calibration.optimizing.rules import Combined, Distorted, Outliers, Regularised
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
 from jetsel.calibrate.judge.metrics import share_interval
@@ -36,6 +36,7 @@ RULES = {
     "distorted, L1": Distorted(noise=None, l1=1e-5),
 }
 CODER_RULES = {name: RULES[name] for name in ("plain", "distorted", "L1")} | {"outliers": Outliers()}
+ALL_RULES = {"distorted, L1, outliers": Combined(noise=None)}
 SAMPLES, BATCH, EPOCHS = 1_000_000, 1_000, 10  # section 2.2.2
 CODER_SEEDS, CODER_BATCH = (1, 2, 3), 16
 CODER_LEAST, CODER_MOST, CODER_WINDOW = 20_000, 60_000, 2_000
@@ -112,20 +113,20 @@ def digits() -> tuple[Tensor, Tensor]:
     return shown, torch.from_numpy(found.target[order])
 
 
-def autoencoder(work: Path) -> str:
+def autoencoder(work: Path, part: str, rules: Mapping[str, Rule]) -> str:
     """Section 2.2.3: an autoencoder of [32, 64, 32] channels; 'pruned insignificantly', to [16, 64, 22].
 
     Every pruning runs with one seed before any runs with the next, and the table is written after each run.
     """
     shown, _ = digits()
-    runs: dict[str, list[dict[str, list[Any]]]] = {name: [] for name in CODER_RULES}
+    runs: dict[str, list[dict[str, list[Any]]]] = {name: [] for name in rules}
     for seed in CODER_SEEDS:
-        for name, rule in CODER_RULES.items():
+        for name, rule in rules.items():
             kept = work / f"autoencoder, {name}, {seed}.json"
             if not kept.exists():
                 kept.write_text(json.dumps(_coder(shown, rule, seed)), encoding="utf-8")
             runs[name].append(json.loads(kept.read_text(encoding="utf-8")))
-            written("thesis-autoencoder", _coder_table(runs))
+            written(f"thesis-{part}", _coder_table(runs))
     return _coder_table(runs)
 
 
@@ -283,7 +284,8 @@ def sparse(_work: Path) -> str:
 
 PARTS: dict[str, Callable[[Path], str]] = {
     "sums": sums,
-    "autoencoder": autoencoder,
+    "autoencoder": lambda work: autoencoder(work, "autoencoder", CODER_RULES),
+    "combined": lambda work: autoencoder(work, "combined", ALL_RULES),
     "classifier": classifier,
     "counts": lambda _work: "\n".join(table(*one) for one in counts()),
     "sparse": sparse,

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.papers.modi.files import RAW, File
-from calibration.papers.modi.loading import Took
+from calibration.papers.modi.files import EIGHT, RAW, File
+from calibration.papers.modi.gains import Device, alone, given, offered, prepared, same_for_all
+from calibration.papers.modi.loading import Took, beside_large
 from calibration.papers.modi.networks import Network, as_mdinference
 from calibration.papers.modi.storage import fitting
+from jetsel.calibrate.record.recording import Recording
 from jetsel.zoo import STARTER, scan
 
 XS = scan([STARTER]).families["starter"].models[0]
@@ -57,3 +59,37 @@ def test_a_network_of_mdinference_takes_its_fitted_median_for_its_mean_photograp
     low, high = network.ends_ms([51_900], np.random.default_rng(0))
     # 200 draws of a lognormal around exp(3.879): 1.645 deviations of 0.583 either way are exp(2.92) and exp(4.84)
     assert np.log([low, high]) == pytest.approx([2.92, 4.84], abs=0.25)
+
+
+def test_a_plan_is_worth_what_its_cascade_gives_and_nothing_is_held_where_nothing_fits() -> None:
+    """Of 100 images `small` is right on the first 60 and sure of these, `large` on the last 90: together on all."""
+    logits = np.zeros((2, 100, 2), np.float32)
+    logits[0, :60, 0], logits[0, 60:, 1] = 4.0, 0.5
+    logits[1, 10:, 0], logits[1, :10, 1] = 3.0, 3.0
+    said = Recording(
+        models=("small", "large"),
+        logits=logits,
+        classes=np.zeros(100, np.int64),
+        features=np.zeros((100, 1), np.float32),
+        costs_ms={"small": 1.0, "large": 10.0},
+    )
+    family = prepared("two", said, said, {"small": {"s": 1_000_000}, "large": {"l": 5_000_000}})
+    devices = [Device(6e6, 100.0, 1.0, (1.0,)), Device(1.5e6, 100.0, 1.0, (1.0,)), Device(6e6, 5.0, 1.0, (1.0,))]
+    offers = [offered(family, device, 0) for device in devices]
+    draw = np.random.default_rng(0)
+    plans = [given([family], [one], device, draw) for one, device in zip(offers, devices, strict=True)]
+    singles = [given([family], [alone(one)], device, draw) for one, device in zip(offers, devices, strict=True)]
+    assert [(one.storage_mb, one.both, one.expected) for one in plans] == [(6, 1.0, 1.0), (1, 0.6, 0.6), (1, 0.6, 0.6)]
+    assert [(one.storage_mb, one.both) for one in singles] == [(5, 0.9), (1, 0.6), (1, 0.6)]
+    assert same_for_all([[alone(one)] for one in offers], devices) == [("small",)], "0.9 once is less than 0.6 thrice"
+    assert given([family], [offers[0]], Device(0.5e6, 100.0, 1.0, (1.0,)), draw).storage_mb == 0
+
+
+def test_eight_bits_are_compared_under_one_condition_and_for_large_files_alone() -> None:
+    def took(load_ms: float) -> Took:
+        return Took(0.0, load_ms, 1.0, 0.0, 1.0, 0.0)
+
+    eight = File("family", "a", EIGHT, Path("a8"), 1, 1, 0.8, XS.manifest.input, 64)
+    large, small = file("a", "a", 5_000_000, 0.8), file("b", "b", 1_000_000, 0.8)
+    found = {(large, 1, True): took(80.0), (eight, 1, True): took(20.0), (small, 1, True): took(1.0)}
+    assert beside_large(found | {(large, 2, True): took(1.0)}, 1, True, "load_ms") == "0.25 (0.25 to 0.25)"

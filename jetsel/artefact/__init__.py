@@ -1,1 +1,1 @@
-"""What a calibration is on disk: what it holds, its coding, its history, and the answers that ship beside it."""
+"""A calibration on disk: content, coding, history, and the condensed recording that ships beside it."""

@@ -1,4 +1,4 @@
-"""A calibration to and from its two files, a JSON manifest and an .npz of arrays; one hash vouches for both."""
+"""Reads and writes a calibration's two files, a JSON manifest and an .npz of arrays, with one hash over both."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, RecursionError)
 
 
 class ManifestHeader(Struct, frozen=True):
-    """What every version of the manifest begins with, read before anything else is believed."""
+    """Start of the manifest in every version, read before the rest."""
 
     format: str
     version: int
 
 
 class Envelope(ManifestHeader, frozen=True, forbid_unknown_fields=True):
-    """The manifest. sha256: of its body as written and the other file, one after the other, so that damage is seen."""
+    """The manifest. sha256: hash of its body as written, followed by the other file, to detect damage."""
 
     sha256: str
     body: msgspec.Raw
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a calibration says beside its arrays. parts: policy -> its facts."""
+    """The content of a calibration beside its arrays. parts: policy -> its facts."""
 
     facts: CalibrationFacts
     parts: dict[str, Any]
 
 
 def encode(calibration: Calibration) -> dict[str, bytes]:
-    """Return the content of each file by its name. Raises CalibrationError for what `read` would refuse."""
+    """Return the content of each file by its name. Raises CalibrationError for what `read` would reject."""
     verify(calibration)
     parts = calibration.parts
     packed = pack({f"{policy}.{name}": array for policy, part in parts.items() for name, array in part.arrays.items()})
     facts = CalibrationFacts(**{name: getattr(calibration, name) for name in CalibrationFacts.__struct_fields__})
     plain = Body(facts, {policy: part.facts for policy, part in parts.items()})
-    written = msgspec.json.encode(plain, enc_hook=lambda value: value.tolist())  # numpy's, as figures often are
+    written = msgspec.json.encode(plain, enc_hook=lambda value: value.tolist())  # figures often are numpy scalars
     body = msgspec.json.format(written, indent=1)
     envelope = Envelope(FORMAT, VERSION, _digest(body, packed), msgspec.Raw(body))
     return {MANIFEST: msgspec.json.encode(envelope) + b"\n", ARRAYS: packed}
@@ -66,9 +66,9 @@ def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
 
 
 def save(calibration: Calibration, folder: Path) -> None:
-    """Write the two files into a folder, made if it is not there, to ship a calibration with models.
+    """Write the two files into a folder, to ship a calibration with models; create the folder if needed.
 
-    Raises OSError, and CalibrationError for what `read` would refuse. What is in use is installed instead.
+    Raises OSError, and CalibrationError for what `read` would reject. `install` puts a calibration into use instead.
     """
     files = encode(calibration)
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def save(calibration: Calibration, folder: Path) -> None:
 
 
 def read(folder: Path) -> Calibration:
-    """Read the two files of a calibration; its arrays are read-only. Raises CalibrationError that names the fault."""
+    """Return a calibration from its two files, with read-only arrays. Raises CalibrationError with the fault."""
     envelope, arrays = _envelope(folder), _read_bounded(folder / ARRAYS, MAX_BYTES)
     if _digest(envelope.body, arrays) != envelope.sha256:
         raise CalibrationError(f"{folder}: altered or damaged since it was written; {RESTORE}")
@@ -92,7 +92,7 @@ def read(folder: Path) -> Calibration:
 
 
 def identity(folder: Path) -> str:
-    """Return the SHA-256 that vouches for both files, in hex; raises CalibrationError if the manifest is unreadable."""
+    """Return the SHA-256 of both files, in hex. Raises CalibrationError if the manifest is unreadable."""
     return _envelope(folder).sha256
 
 
@@ -114,12 +114,12 @@ def _envelope(folder: Path) -> Envelope:
 
 
 def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
-    """Return the calibration. Raises CalibrationError for a policy that this jetsel does not have."""
+    """Return the calibration. Raises CalibrationError for a policy that this version does not have."""
     gone = sorted(body.parts.keys() - FACTS.keys())
     if gone:
         repair = "run jetsel calibrate IMAGES, or update jetsel"
         raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
-    groups: dict[str, dict[str, NDArray[Any]]] = {}  # policy -> its arrays, by what stands after the first dot
+    groups: dict[str, dict[str, NDArray[Any]]] = {}  # policy -> its arrays, by the name after the first dot
     for name, array in arrays.items():
         group, _, member = name.partition(".")
         groups.setdefault(group, {})[member] = array

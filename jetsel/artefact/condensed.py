@@ -1,8 +1,8 @@
-"""A recording without its photographs, small enough to ship: thresholds are fitted again to another machine's times.
+"""A recording without images, small enough to ship, from which thresholds are fitted to another machine's latencies.
 
-Of each photograph stay its class, the classes that a model had among its first three, and 64 places that share what is
-left of the probability evenly, at each model's calibrated temperature: so confidences, and which model is right, are
-nearly those of the whole recording. Features are halved to float16.
+It holds for each image the class, the classes among any model's first three, and 64 places that share the rest of the
+probability evenly, at each model's calibrated temperature. Confidences, and which model is right, are therefore nearly
+those of the whole recording. Features are rounded to float16.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from jetsel.base.files import read_bounded
 from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 
 FIRST, REST = 3, 64
-FEW_CLASSES = 16  # of a family of so few, all stay
-_NOTHING = -1e4  # a logit that float16 holds, and whose probability is 0
+FEW_CLASSES = 16  # families with fewer classes keep all of them
+_NOTHING = -1e4  # a logit within float16 whose probability is 0
 
 
 @dataclass(frozen=True)
 class AnsweredModel:
-    """One model in ANSWERS: its Manifest.identity, and the temperature that its logits are divided by."""
+    """One model in ANSWERS: its Manifest.identity, and the divisor of its logits."""
 
     identity: str
     temperature: float
@@ -36,9 +36,9 @@ class AnsweredModel:
 
 @dataclass(frozen=True, eq=False)
 class JudgedCascade:
-    """One cascade on n images. rungs: columns of its models, cheapest first.
+    """Results of one cascade on n images. rungs: columns of its models, cheapest first.
 
-    stops: (n,) the place of the rung whose answer was taken. right: (n,) whether that answer is right.
+    stops: (n,) the place of the rung that answered. right: (n,) whether that answer is right.
     """
 
     rungs: tuple[int, ...]
@@ -48,12 +48,11 @@ class JudgedCascade:
 
 @dataclass(frozen=True, eq=False)
 class RecordedAnswers:
-    """What m models answered on n images, as ANSWERS holds it, and what each model takes.
+    """Answers of m models on n images, as in ANSWERS, and the models' latencies.
 
-    logits: (m, n, c) float16 or float32, divided by the calibrated temperatures already. classes: (n,) the true class,
-    a place among the c, which means something for one image alone. features: (n, f) float32. groups: (n,) images that
-    are nearly the same share a number. costs_ms: of each model, in the order of `models`. labels: (n,) the true class
-    numbers.
+    logits: (m, n, c) float16 or float32, already divided by the temperatures. classes: (n,) the true class as a place
+    among the c, which differ from image to image. features: (n, f) float32. groups: (n,), near-duplicates share a
+    number. costs_ms: by model, in the order of `models`. labels: (n,) the true class numbers.
     """
 
     models: tuple[str, ...]
@@ -65,7 +64,7 @@ class RecordedAnswers:
     labels: NDArray[np.int64]
 
     def cascades(self, costs_ms: Sequence[float]) -> list[JudgedCascade]:
-        """Return each model alone and each cascade of two models at these times, one a model."""
+        """Return each model alone and each cascade of two models. costs_ms: one for each model."""
         order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
         outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
@@ -85,18 +84,17 @@ def condense(
     temperatures: Mapping[str, float],
     identities: Mapping[str, str],
 ) -> bytes:
-    """Return the content of ANSWERS. What is not in it: paths, embeddings, energies.
+    """Return the content of ANSWERS, without paths, embeddings and energies.
 
-    logits: of each model, (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups:
-    (n,) see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may
-    not know.
+    logits: model -> (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups: (n,),
+    see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may lack.
     """
     scaled = {model: log_softmax(model_logits, temperatures[model]) for model, model_logits in logits.items()}
     most = FIRST if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
     first = np.stack([np.argsort(-model_logits, axis=1)[:, :most] for model_logits in scaled.values()], axis=1)
     stored_classes = [np.unique(row) for row in first]
     width = max(map(len, stored_classes))
-    no_class = width + REST - 1  # stands for a true class that no model names: one of the rest
+    no_class = width + REST - 1  # place of a true class that no model ranks high
     arrays: dict[str, NDArray[np.generic]] = {
         "features": features.astype(np.float16),
         "groups": np.arange(len(stored_classes)) if groups is None else groups,
@@ -119,7 +117,7 @@ def condense(
 def _shortened(
     logits: NDArray[np.float32], stored_classes: Sequence[NDArray[np.int64]], width: int
 ) -> NDArray[np.float16]:
-    """One model's log odds of each image's named classes, and of the rest: (n, width + REST)."""
+    """Return one model's log odds for each image's stored classes, and for the rest: (n, width + REST)."""
     short = np.full((len(stored_classes), width + REST), _NOTHING, np.float32)
     for row, classes in enumerate(stored_classes):
         others = np.delete(logits[row], classes)
@@ -130,7 +128,7 @@ def _shortened(
 
 
 def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredModel]:
-    """Return the models that ANSWERS says enough of: those of the calibration beside it, and those with an identity.
+    """Return the models in ANSWERS whose identity is known, there or in the calibration.
 
     Raises CalibrationError.
     """
@@ -144,7 +142,7 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredMod
 
 
 def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> RecordedAnswers:
-    """Return the answers of the models that `costs_ms` names, in its order. Raises CalibrationError."""
+    """Return the answers of the models in `costs_ms`, in that order. Raises CalibrationError."""
     arrays = _read(folder)
     try:
         return RecordedAnswers(

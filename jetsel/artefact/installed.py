@@ -12,15 +12,15 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.names import RULE, is_plain
 from jetsel.base.versions import NONE, Versions
 
-SHIPPED = NONE  # stands for the one that came with the models, which lies elsewhere: no link says so
+SHIPPED = NONE  # the calibration shipped with the models, which is in use if there is no link
 REPORT = "report.html"
 
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """One calibration of the history; if it cannot be used, `calibration` is None and `reason` says why.
+    """One calibration of the history. If it cannot be used, `calibration` is None and `reason` says why.
 
-    sha256: of every copy of it, on any device; None if it cannot be used.
+    sha256: the same for every copy of it on any device; None if it cannot be used.
     """
 
     number: int
@@ -33,12 +33,12 @@ class Installed:
 
     @property
     def called(self) -> str:
-        """Which one it is, in words."""
+        """Number and date, in words."""
         name = _named(self.number)
         return name if self.calibration is None else f"{name}, of {self.calibration.created}"
 
     def usable(self) -> Calibration:
-        """Return the calibration; raises CalibrationError with the reason if there is none."""
+        """Return the calibration. Raises CalibrationError with the reason if it cannot be used."""
         if self.calibration is None:
             raise CalibrationError(self.reason)
         return self.calibration
@@ -47,12 +47,11 @@ class Installed:
 def install(
     calibration: Calibration, folder: Path, family: str, report: str | None = None, answers: bytes | None = None
 ) -> Installed:
-    """Put a calibration into `folder`/`family` under the next number, with its report (HTML), and have it used.
+    """Install a calibration in `folder`/`family` under the next number, with its report (HTML), and put it into use.
 
-    answers: the content of ANSWERS, by which other machines fit it to theirs; None if it is not known.
-
-    Killed or out of space at any moment, `current` gives the one before, whole. Of those that are older the last 10 are
-    kept. Raises CalibrationError that names the repair, and then nothing has changed.
+    answers: the content of ANSWERS, for fitting on other machines; None if unknown. If the process is killed or space
+    runs out, the one before stays in use. The last 10 older ones are kept. Raises CalibrationError that names the
+    repair; nothing has changed then.
     """
     versions = _versions(folder, family)
     if calibration.family != family:
@@ -64,9 +63,9 @@ def install(
 
 
 def current(folder: Path, family: str) -> Installed | None:
-    """Return the calibration in use, with its reason if it is refused; None if none of the owner's is.
+    """Return the owner's calibration in use, with its reason if it is rejected; None if the owner's is not in use.
 
-    Raises CalibrationError if the link itself is none of ours or cannot be read.
+    Raises CalibrationError if the link is foreign or unreadable.
     """
     versions = _versions(folder, family)
     number = versions.current()
@@ -74,10 +73,10 @@ def current(folder: Path, family: str) -> Installed | None:
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
-    """Return the calibration that came with a family's models, in the same shape; None if none did.
+    """Return the calibration that came with a family's models, None if there is none.
 
-    labels_sha256: of the family, None for any. Models with heads of their owner's share the folder of their backbone:
-    its calibration is of other classes, and not theirs.
+    labels_sha256: of the family, None for any. A family with a trained head shares its backbone's folder, whose
+    calibration is for other classes and is not returned.
     """
     installed = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
     if (
@@ -90,7 +89,7 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
 
 
 def history(folder: Path, family: str) -> list[Installed]:
-    """Return every calibration that is kept, the newest first. Raises CalibrationError if none can be listed."""
+    """Return every kept calibration, the newest first. Raises CalibrationError if the folder cannot be listed."""
     versions = _versions(folder, family)
     used = versions.current()
     numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
@@ -98,11 +97,10 @@ def history(folder: Path, family: str) -> list[Installed]:
 
 
 def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, str]) -> Installed | None:
-    """Have the calibration before the current one used, or the one numbered `to`; None if that is the shipped one.
+    """Put the previous calibration, or the one numbered `to`, into use; return it, None for the shipped one.
 
-    refused: by number, why the models cannot be served with it.
-    Nothing is deleted: the number that was left can be gone back to. Raises CalibrationError if there is none such
-    or it would be refused, and then nothing has changed.
+    refused: number -> why the models cannot be served with it. Nothing is deleted, so a later rollback can undo this
+    one. Raises CalibrationError if there is no such calibration or it would be rejected; nothing has changed then.
     """
     versions = _versions(folder, family)
     if versions.current() == SHIPPED and (to is None or not versions.folder.is_dir()):
@@ -133,7 +131,7 @@ def _named(number: int) -> str:
 
 
 def _versions(folder: Path, family: str) -> Versions:
-    if not is_plain(family):  # it could lead out of the folder
+    if not is_plain(family):  # other names could lead out of the folder
         raise CalibrationError(f"{family!r} is not a valid family name: {RULE}")
     return Versions(folder / family, CalibrationError)
 

@@ -1,4 +1,4 @@
-"""What a policy promises of its errors: the least score of an answer for each level."""
+"""The promises of a policy about its errors: the lowest accepted score for each level."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from jetsel.base.errors import RequirementsError
 
 Share = Annotated[float, Meta(ge=0, le=1)]
-SMALLEST = 6e-8  # half a step of float32 below 1: no probability is nearer to 0 or 1
+SMALLEST = 6e-8  # half a step of float32 below 1; probabilities stay this far from 0 and 1
 
 
 def log_odds(probability: NDArray[np.floating] | float) -> NDArray[np.float64]:
-    """Return ln(p / (1 - p)), the score of an answer with this probability; p is kept SMALLEST away from 0 and 1."""
+    """Return ln(p / (1 - p)), the score of an answer with probability p; p is clipped to SMALLEST from 0 and 1."""
     clipped = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
     return np.log(clipped / (1 - clipped))
 
 
 class Promise(Struct, frozen=True, forbid_unknown_fields=True):
-    """One level of one policy, fitted on images that were held out.
+    """One level of one policy, fitted on held-out images.
 
-    threshold: the least score of an answer, see `log_odds`. early: for each rung of a cascade but the last, the score
-    below which it refuses at once, None for never. answered, wrong: the share of the images that is answered, and of
-    the answers that is wrong. saved: the share of the mean time that early refusal saves. unknown_refused: of images of
-    nothing that the family knows, the share that is refused; None if there were none.
+    threshold: lowest accepted score, see `log_odds`. early: for each rung of a cascade but the last, the score below
+    which it rejects at once, None for never. answered: share of the images that are answered; wrong: share of those
+    answers that are wrong. saved: share of the mean time that early rejection saves. unknown_refused: share of rejected
+    images among those outside all classes; None if none were tested.
     """
 
     wrong_at_most: Share
@@ -39,23 +39,23 @@ class Promise(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Missing(Struct, frozen=True, forbid_unknown_fields=True):
-    """A level that cannot be promised. images: how many would be needed in all, None if no number is likely to do."""
+    """A level that cannot be promised. images: number needed in all, None if no number is likely to suffice."""
 
     wrong_at_most: Share
     images: int | None
 
 
 class Promises(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one policy can promise. kept: by rising level. recorded: the images, near-duplicates counted once."""
+    """The promises of one policy. kept: by rising level. recorded: number of images, near-duplicates counted once."""
 
     kept: tuple[Promise, ...]
     missing: tuple[Missing, ...]
     recorded: int
 
     def at(self, wrong_at_most: float) -> Promise:
-        """Return the promise of the highest level that is not above `wrong_at_most`.
+        """Return the promise with the highest level up to `wrong_at_most`.
 
-        Raises RequirementsError that says how many images are missing.
+        Raises RequirementsError with the reason, such as the number of missing images.
         """
         able = [one for one in self.kept if one.wrong_at_most <= wrong_at_most]
         if able:

@@ -1,1 +1,1 @@
-"""What every part uses: errors, settings, logs, and files that are swapped whole. Imports nothing else of ours."""
+"""Shared by all packages: errors, settings, logs, and files that are replaced whole. Imports nothing else of ours."""

@@ -1,4 +1,4 @@
-"""Arrays to and from the bytes of an .npz file, without pickle and within bounds."""
+"""Packs arrays into the bytes of an .npz file and back, without pickle and within bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-MAX_BYTES = 256 * 2**20  # of all arrays together: 100,000 photographs by 512 float32 values, with room
+MAX_BYTES = 256 * 2**20  # of all arrays together: more than 100,000 images by 512 float32 values
 
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, MemoryError, OSError, RuntimeError, ValueError)
 
@@ -20,15 +20,15 @@ _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, MemoryError, OSError, Runt
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return a compressed .npz of the arrays."""
     file = io.BytesIO()
-    # numpy's stubs take the names for its own option allow_pickle; none of ours is called so, and none is an object
+    # numpy's stubs confuse the keywords with its option allow_pickle; no array has that name, and none holds objects
     np.savez_compressed(file, **{name: np.ascontiguousarray(a) for name, a in arrays.items()})  # type: ignore[arg-type,unused-ignore]
     return file.getvalue()
 
 
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz, read-only: numbers, or yes and no, of one or two dimensions.
+    """Return the arrays of an .npz, read-only: numbers or booleans in one or two dimensions.
 
-    Raises ValueError if it holds anything else, or more than MAX_BYTES.
+    Raises ValueError if the file holds other arrays, or more than MAX_BYTES.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

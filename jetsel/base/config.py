@@ -146,21 +146,21 @@ class Observe(Struct, frozen=True, forbid_unknown_fields=True):
     class_counts: bool = False
 
 
-Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # keys of TOML are text
+Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # TOML keys are text
 
 
 class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A model of the edge; its name here is the name of the same model here if there is one."""
+    """A model of the edge server. If the same model exists here, both have the same name."""
 
-    remote: str  # its name there
-    input: Literal["encoded", "tensor"] = "encoded"  # the photograph's file, or float32 as the model here takes it
+    remote: str  # its name on the edge server
+    input: Literal["encoded", "tensor"] = "encoded"  # the image file, or float32 as the model here needs it
     input_name: str | None = None  # None: its only input
     output: Literal["ranked", "probabilities", "logits"] = "ranked"  # probability:wnid:label, or numbers by class
     output_name: str | None = None  # None: its only output; of ranked, top_k
-    labels: str | None = None  # a file with a class a line, in the order of its output; None: that of the family
-    like: str | None = None  # the model here whose input it takes; None: the one of its name
-    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None  # None: that of its name in the calibration
-    accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # of photographs reduced to a shorter side
+    labels: str | None = None  # file with one class per line, in the order of its output; None: the family's
+    like: str | None = None  # model here with the same input; None: the one with its name
+    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None  # None: the calibration's value for its name
+    accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # by the shorter side of reduced images
 
 
 Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
@@ -188,7 +188,7 @@ class EdgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def urls(self) -> list[str]:
-        """Each of them once, empty if there is none."""
+        """Each address once; empty if there is none."""
         given = [self.url] if isinstance(self.url, str) else self.url or []
         return list(dict.fromkeys(url.rstrip("/") for url in given))
 
@@ -248,15 +248,16 @@ REMOVED = {
     "power.replay": "jetsel plays no recordings of power any more: remove the line",
     "power.battery_reserve_percent": "use power.budget_w, or requests with most_energy_mj",
 }
-"""Settings of earlier versions, and what replaces each."""
+"""Settings of earlier versions -> what to do instead."""
 
 SECTIONS = Sections(Config, EXAMPLES, REMOVED)
 
 
 def parse(text: str, addons: Collection[str] = ()) -> Config:
-    """Read the text of a jetsel.toml; raises ConfigError with one line: the key, what is wrong, an example.
+    """Return the configuration in the text of a jetsel.toml.
 
-    addons: names of sections that an add-on decodes; they are accepted and left to it.
+    addons: names of sections that an add-on decodes; they are accepted and ignored here. Raises ConfigError with one
+    line: the key, what is wrong, an example.
     """
     plain = parse_toml(text)
     config = decode({name: values for name, values in plain.items() if name not in addons}, SECTIONS, addons)
@@ -271,12 +272,12 @@ def parse(text: str, addons: Collection[str] = ()) -> Config:
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the owner's calibrations: models.calibrations if it is set, else see state_folder."""
+    """Return the folder of the owner's calibrations: models.calibrations if set, otherwise see state_folder."""
     if models.calibrations is not None:
         return Path(models.calibrations)
     return state_folder("calibrations", environment)
 
 
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of what `jetsel power calibrate` measured: power.calibration if set, else see state_folder."""
+    """Return the folder for `jetsel power calibrate`: power.calibration if set, otherwise see state_folder."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)

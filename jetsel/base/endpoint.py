@@ -1,4 +1,4 @@
-"""Where a daemon's socket is, by the rule that the daemon and its clients share, and why nobody answers there."""
+"""Finds the daemon's socket, by one rule for the daemon and its clients, and explains why nobody answers there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jetsel.base.errors import ConfigError, NoDaemonError
 SYSTEM_SOCKET = "/run/jetsel/jetsel.sock"
 VARIABLE = "JETSEL_ENDPOINT"
 HOW_TO_START = "start one with: jetsel serve"
-USERS_RUN = "/run/user"  # where logind makes the runtime directory of each user who is logged in
-PROBE_S = 1.0  # a listener on this machine accepts or refuses at once; only its full backlog takes longer
+USERS_RUN = "/run/user"  # logind makes a runtime directory here for each user who is logged in
+PROBE_S = 1.0  # a local listener accepts or refuses at once, unless its backlog is full
 
 
 def user_socket(environment: Mapping[str, str] | None = None) -> str:
@@ -27,10 +27,10 @@ def user_socket(environment: Mapping[str, str] | None = None) -> str:
 
 
 def find(endpoint: str | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """Return the endpoint to connect to: the argument, $JETSEL_ENDPOINT, the user's socket, the system's.
+    """Return the endpoint to connect to: the argument, $JETSEL_ENDPOINT, the user's socket, or the system's.
 
-    Of the two sockets the first that exists is taken. Raises NoDaemonError if neither does, and ConfigError if
-    the argument or the variable names no endpoint.
+    The first of the two sockets that exists is used. Raises NoDaemonError if neither exists, ConfigError if the
+    argument or the variable is no endpoint.
     """
     environment = os.environ if environment is None else environment
     given = _checked(endpoint, "the endpoint") if endpoint else from_variable(environment)
@@ -46,13 +46,13 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
 
 
 def from_variable(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set; raises ConfigError if it names none."""
+    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set. Raises ConfigError if it is no endpoint."""
     given = environment.get(VARIABLE)
     return _checked(given, f"${VARIABLE}") if given else None
 
 
 def why_absent(endpoint: str) -> NoDaemonError | None:
-    """Connect once and hang up; return why nobody can be reached there, or None if somebody listens."""
+    """Return why no daemon can be reached there, None if one listens. Connects once and closes the connection."""
     path = endpoint.removeprefix("ipc://")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_S)
@@ -65,7 +65,7 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
         except PermissionError:
             return NoDaemonError(_who_may(path))
         except (BlockingIOError, TimeoutError):
-            return None  # it listens, and its backlog is full (connect(2): EAGAIN of a socket with a timeout)
+            return None  # it listens with a full backlog (connect(2): EAGAIN of a socket with a timeout)
         except OSError as error:
             return NoDaemonError(f"cannot connect to {path}: {error.strerror or error}: name the socket of a daemon")
     return None
@@ -82,18 +82,18 @@ def _checked(given: str, source: str) -> str:
 
 
 def _stands(path: Path) -> bool:
-    """Whether a socket is there; in a folder under /tmp that somebody else made first, none counts."""
+    """Return whether a socket may exist at this path; not in a folder under /tmp that another user owns."""
     try:
         is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()
         return not is_foreign and path.is_socket()
     except PermissionError:
-        return True  # it may be there: connecting says why it cannot be used
+        return True  # it may exist; connecting gives the reason
     except OSError:
         return False
 
 
 def _who_may(path: str) -> str:
-    """Say which group may use the socket, as far as this user may see."""
+    """Return the message for a user without access, with the socket's group as far as this user may see it."""
     for folder in (Path(path), *Path(path).parents):
         try:
             group_id = folder.stat().st_gid

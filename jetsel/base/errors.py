@@ -1,4 +1,4 @@
-"""Every error that jetsel raises or answers, with its code on the wire; imports nothing of ours."""
+"""Every error that jetsel raises or sends, with its code on the wire. Imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class JetselError(Exception):
-    """Something jetsel cannot do. The message names what is wrong and the repair.
+    """An error of jetsel. The message gives the problem and the repair.
 
     `code` is stable and documented in docs/protocol.md; `retry` says whether the same request may succeed later.
     """
@@ -19,17 +19,17 @@ class JetselError(Exception):
 
 
 class InternalError(JetselError):
-    """A fault of jetsel itself; the daemon's log has the traceback under the request's id."""
+    """A defect in jetsel; the daemon's log has the traceback with the request's id."""
 
 
 class ConfigError(JetselError):
-    """The configuration cannot be used: which key, what is wrong with it, and an example."""
+    """The configuration cannot be used. The message has the key, the problem, and an example."""
 
     code = "config"
 
 
 class BadRequestError(JetselError):
-    """The message is not one of the protocol: frames, JSON, fields or their values."""
+    """The message does not follow the protocol: frames, JSON, fields or their values."""
 
     code = "bad-request"
 
@@ -41,25 +41,25 @@ class UnsupportedVersionError(JetselError):
 
 
 class UnknownKindError(JetselError):
-    """The message's `type` names no kind of message that the daemon answers."""
+    """The message's `type` is unknown to the daemon."""
 
     code = "unknown-kind"
 
 
 class BadImageError(JetselError):
-    """The bytes are not a whole image of a kind that jetsel reads."""
+    """The bytes are not a whole image in a supported format."""
 
     code = "bad-image"
 
 
 class ImageTooLargeError(JetselError):
-    """The image is past the configured limit in bytes or in pixels."""
+    """The image exceeds the configured limit in bytes or in pixels."""
 
     code = "image-too-large"
 
 
 class UnknownModelError(JetselError):
-    """No model of this name in the family."""
+    """The family has no model of this name."""
 
     code = "unknown-model"
 
@@ -71,13 +71,13 @@ class UnknownFamilyError(JetselError):
 
 
 class UnknownPolicyError(JetselError):
-    """No policy of this name in the family, or one that mixes families."""
+    """The family has no policy of this name, or the policy mixes families."""
 
     code = "unknown-policy"
 
 
 class LoadingError(JetselError):
-    """The daemon is up but its models are not ready yet."""
+    """The daemon runs but its models are still loading."""
 
     code = "loading"
     retry = True
@@ -91,26 +91,26 @@ class BusyError(JetselError):
 
 
 class NoMemoryError(BusyError):
-    """Memory ran out in the middle of a request; this one alone failed, and may succeed when others have left."""
+    """Memory ran out during a request; only this request failed, and it may succeed later."""
 
 
 class OverLimitError(JetselError):
-    """One client has as many requests under way as it may; others are served."""
+    """One user has too many requests in progress; other users are served."""
 
     code = "over-limit"
     retry = True
 
 
 class DeadlineError(JetselError):
-    """No path can answer within the request's deadline, or it passed before any model had run."""
+    """No path can answer by the request's deadline, or the deadline passed before any model ran."""
 
     code = "deadline"
 
 
 class InDoubtError(JetselError):
-    """The answer is in doubt and the request asked to refuse rather than to guess.
+    """The answer is in doubt and the request asks for rejection in that case.
 
-    covered: the share of images that are expected not to be, if the request has a promise.
+    covered: expected share of images not in doubt, if the request has a promise.
     """
 
     code = "in-doubt"
@@ -118,19 +118,19 @@ class InDoubtError(JetselError):
 
 
 class RequirementsError(JetselError):
-    """No path, here or at the edge, has the accuracy, energy and time that the request asked for."""
+    """No path, here or on the edge server, has the required accuracy, energy and latency."""
 
     code = "unmet-requirements"
 
 
 class ModelUnavailableError(JetselError):
-    """The model that the request needs failed to load or failed while running."""
+    """The required model failed to load or to run."""
 
     code = "model-unavailable"
 
 
 class EngineDiedError(ModelUnavailableError):
-    """The process that ran the model died or hung, and is being started again."""
+    """The process that ran the model died or hung, and is being restarted."""
 
     code = "engine-died"
     retry = True
@@ -143,27 +143,27 @@ class NotAllowedError(JetselError):
 
 
 class ReloadFailedError(JetselError):
-    """The new configuration or models cannot be used; the running ones stay."""
+    """The new configuration or models cannot be used; the previous ones stay in use."""
 
     code = "reload-failed"
 
 
 class ShuttingDownError(JetselError):
-    """The daemon is stopping; what was accepted before is still answered."""
+    """The daemon is stopping; it still answers requests that it accepted before."""
 
     code = "shutting-down"
     retry = True
 
 
 class NoDaemonError(JetselError):
-    """No daemon answers on the endpoint (raised by clients, never sent)."""
+    """No daemon listens on the endpoint (raised by clients, never sent)."""
 
     code = "no-daemon"
     retry = True
 
 
 class NoReplyError(JetselError):
-    """The daemon did not answer within the client's timeout (raised by clients, never sent)."""
+    """The daemon did not reply within the client's timeout (raised by clients, never sent)."""
 
     code = "no-reply"
     retry = True
@@ -183,13 +183,13 @@ class DownloadError(ManifestError):
 
 
 class PowerError(JetselError):
-    """Power cannot be read, recorded or calibrated on this machine as it was asked for."""
+    """Power cannot be read, recorded or calibrated on this machine as requested."""
 
     code = "bad-power"
 
 
 class CalibrationError(JetselError):
-    """A calibration cannot be used: damaged, too new, or made for other models or features."""
+    """A calibration cannot be used: it is damaged, too new, or made for other models or features."""
 
     code = "bad-calibration"
 
@@ -208,15 +208,15 @@ def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
 
 
 BY_CODE = _all(JetselError)
-"""The error class of each wire code, so that a client raises what the daemon meant."""
+"""Wire code -> error class, so that a client raises the error that the daemon sent."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return " (did you mean X?)" if one of the known names is near, else nothing."""
+    """Return " (did you mean X?)" if a candidate is similar, otherwise an empty string."""
     near = difflib.get_close_matches(name, list(candidates), 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def pip_install(extra: str) -> str:
-    """Return the command that installs one of jetsel's extras beside this jetsel, whatever `pip` the shell finds."""
+    """Return the command that installs an extra of jetsel for the running Python."""
     return f"{shlex.quote(sys.executable)} -m pip install 'jetsel[{extra}]'"

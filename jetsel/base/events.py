@@ -1,13 +1,13 @@
-"""What a log line carries besides its words: the event's stable name, its fields, and the requests it is about.
+"""The structured part of a log line: the event's stable name, its fields, and the ids of requests.
 
 Every line that jetsel logs names its event; docs/monitoring.md lists them, and a test compares them with the code:
 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
-Words and fields may hold what a client sent: the handler (jetsel/base/logs.py) makes them harmless. `run_about(ids,
-work)` puts the ids of requests on each line that the same thread logs meanwhile. If another thread logs for that
-work, take `requests()` along and give them as `event(..., request_id=ids)`.
+The handler (jetsel/base/logs.py) escapes words and fields, which may hold text of clients. `run_about(ids, work)` adds
+the ids of requests to each line that the same thread logs meanwhile. If another thread logs for that work, pass it
+`requests()` and log them as `event(..., request_id=ids)`.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is only called if a line is logged
+Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is called only if a line is logged
 
 _about: ContextVar[Ids] = ContextVar("requests", default=())
 
 
 def event(name: str, /, **fields: object) -> dict[str, object]:
-    """The `extra` of a log call: the event's name, as in "model-unavailable", and what is known of it by name.
+    """Return the `extra` of a log call: the event's name, such as "model-unavailable", and its fields.
 
-    Fields are lower-case words with their unit in the name (`wait_ms`). One that is None is unknown and left out; a
-    tuple or list is several values of one field.
+    Field names are lower-case words that end in their unit (`wait_ms`). Fields with the value None are left out; a
+    tuple or list gives several values of one field.
     """
     return {"event": name, "fields": fields}
 
 
 def harmless(text: str) -> str:
-    """Return the text on one line, with controls, line ends and all else that str.isprintable excludes spelled out."""
+    """Return the text on one line, with control characters and others that str.isprintable excludes escaped."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def requests() -> tuple[str, ...]:
-    """The ids of the requests that this thread works on; empty outside of any."""
+    """Return the ids of the requests that this thread works on; empty if there are none."""
     ids = _about.get()
     return ids() if callable(ids) else ids
 
 
 def run_about(ids: Ids, work: Callable[..., Result], *arguments: object) -> Result:
-    """Return what the work returns; what this thread logs meanwhile is about these requests."""
+    """Return the result of work(*arguments); lines that this thread logs meanwhile carry the ids."""
     token = _about.set(ids)
     try:
         return work(*arguments)

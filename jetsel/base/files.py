@@ -1,4 +1,4 @@
-"""Single files: flushed to the disk, replaced whole, hashed, read up to a bound, secret, locked with their folder."""
+"""Single files: write, flush, replace, hash, read within a bound, read secrets, lock a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from jetsel.base.errors import ConfigError
 
 TEMPORARY = ".jetsel-"
-"""Begins the name of all that is not finished; the next writer of the folder clears it away."""
+"""Prefix of unfinished files; the next writer in the folder removes them."""
 
 _CHUNK_BYTES = 1 << 20
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -23,7 +23,7 @@ _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def flush(path: Path) -> None:
-    """Have a file's content, or a folder's names, on the disk (fsync(2): a folder's names need one of their own).
+    """Flush a file's content, or a folder's names, to the disk; names need a flush of their own (fsync(2)).
 
     Raises OSError.
     """
@@ -35,7 +35,7 @@ def flush(path: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a new file and flush it; its name is on the disk once its folder is flushed. Raises OSError."""
+    """Write a new file and flush it; its name is safe once the folder is flushed. Raises OSError."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -43,7 +43,10 @@ def write(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Have a file hold these bytes, or what it held before. mode: who may read it. Raises OSError."""
+    """Replace a file's content in one step; after a crash the file has the old or the new content.
+
+    mode: permissions of the file. Raises OSError.
+    """
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         write(temporary, content)
@@ -56,7 +59,7 @@ def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Return a file's SHA-256 in hexadecimal; raises OSError."""
+    """Return a file's SHA-256 in hexadecimal. Raises OSError."""
     digest = hashlib.sha256()
     with open_regular(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -65,9 +68,9 @@ def sha256_of(path: Path) -> str:
 
 
 def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
-    """Open a regular file to read it; raises OSError, also for a pipe or a device, which may never end.
+    """Open a regular file for reading. Raises OSError, also for a pipe or a device, which may never end.
 
-    folder: the descriptor of the folder that a file's name is in; then a link is not followed.
+    folder: descriptor of the folder that holds the file; links are then not followed.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would wait for a writer
     descriptor = os.open(path, flags if folder is None else flags | os.O_NOFOLLOW, dir_fd=folder)
@@ -79,19 +82,19 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
 
 
 def read_bounded(path: Path, at_most_bytes: int, folder: int | None = None) -> bytes:
-    """Return the bytes of a regular file of at most this size; raises OSError, EFBIG if it is larger."""
+    """Return the bytes of a regular file. Raises OSError, with EFBIG if the file is larger than the limit."""
     with open_regular(path, folder) as file:
         size = os.fstat(file.fileno()).st_size
         if size > at_most_bytes:
             raise OSError(errno.EFBIG, f"it exceeds the limit of {at_most_bytes} bytes", str(path))
-        return file.read(size + 1)  # a file that grows meanwhile is damaged, and is not read without end
+        return file.read(size + 1)  # one byte more shows that the file grew meanwhile
 
 
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the folder's lock, which the kernel frees if the process dies.
+    """Hold the folder's lock; the kernel releases it if the process dies.
 
-    waiting: called once if another process holds it. Raises OSError if the folder cannot be opened.
+    waiting: called once if another process holds the lock. Raises OSError if the folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -107,7 +110,7 @@ def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[
 
 
 def repair_of(fault: OSError, another_place: str = "choose another folder") -> str:
-    """Return what to do about a file that could not be written. another_place: how one names another folder."""
+    """Return the repair for a failed write. another_place: words for choosing another folder."""
     if fault.errno in _NO_SPACE:
         return "free some space there"
     if fault.errno in _NOT_ALLOWED:
@@ -119,7 +122,7 @@ _SECRET_BYTES = 4096
 
 
 def read_secret(path: Path, setting: str) -> str:
-    """Return the text of a file; raises ConfigError that names the option or setting if others could read it too."""
+    """Return the text of a file. Raises ConfigError, which names the setting, if other users may read the file."""
     try:
         mode = path.stat().st_mode
         secret = read_bounded(path, _SECRET_BYTES).decode()

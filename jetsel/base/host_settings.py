@@ -1,4 +1,4 @@
-"""The section [host] of jetsel.toml: what the engines are told of the engine host."""
+"""The section [host] of jetsel.toml: settings of the process that runs TensorRT."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def folder(self) -> Path:
-        """Where the engines built on this device lie: `engines` if it is set, else see state_folder."""
+        """Folder of the engines built on this device: `engines` if set, otherwise see state_folder."""
         return Path(self.engines) if self.engines is not None else state_folder("engines")
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory that a build may use."""
+        """Memory that a build may use."""
         return int(self.workspace_mb * 1e6)
 
     @property
     def reserve_bytes(self) -> int:
-        """The memory that every load leaves free."""
+        """Memory that every load leaves free."""
         return int(self.reserve_mb * 1e6)

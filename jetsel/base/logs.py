@@ -1,7 +1,7 @@
-"""The log of the daemon: one handler that writes each record to stderr, for the journal or for people.
+"""The daemon's log: one handler that writes each record to stderr, for the journal or for people.
 
-A line is the words of the record, then its event and fields: `ready after 0.22 s [event=ready took_s=0.216]`. If the
-journal reads stderr, the priority stands in front as `<6>` (sd-daemon(3)); elsewhere the time and the level do.
+A line has the record's words, then its event and fields: `ready after 0.22 s [event=ready took_s=0.216]`. If the
+journal reads stderr, the line starts with the priority as `<6>` (sd-daemon(3)), otherwise with time and level.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from jetsel.base.events import event, harmless, requests
 
 PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}  # syslog(3)
 
-LONGEST_VALUE = 200  # characters of a field that are written
-MARK = "[event="  # stands in a line once: if words or values hold it, it is written otherwise
-CONTINUED = "    | "  # begins each line of a traceback, so that none passes for a line of the log
+LONGEST_VALUE = 200  # characters written of one value
+MARK = "[event="  # appears once in a line: in words and values it is escaped
+CONTINUED = "    | "  # prefix of traceback lines, so that they cannot be taken for log lines
 
 WINDOW_S = 10.0
-MOST_REPEATS = 5  # warnings and errors of one kind that are written in a window
-SUBJECTS = ("family", "model", "path", "section")  # fields that make two records of one event different kinds
+MOST_REPEATS = 5  # warnings and errors of one kind written in a window
+SUBJECTS = ("family", "model", "path", "section")  # records of one event with different values here are different kinds
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+@%,")
 
@@ -44,7 +44,7 @@ class _Window(NamedTuple):
 
 
 class Handler(logging.Handler):
-    """Writes lines at once, in the thread that logs, and waits for nobody: what stderr does not take is counted."""
+    """Writes lines in the thread that logs, without waiting; lines that stderr does not accept are counted."""
 
     def __init__(self, fd: int, environment: Mapping[str, str]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Handler(logging.Handler):
         self._lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record unless it repeats too often. logging calls this under the handler's lock."""
+        """Write the record unless its kind repeats too often. logging calls this method under the handler's lock."""
         left_out = self._left_out(record, time.monotonic())
         if left_out is None:
             return
@@ -71,7 +71,7 @@ class Handler(logging.Handler):
             self._lost += 1
 
     def lines(self, record: logging.LogRecord, left_out: int = 0) -> list[str]:
-        """Return the line of a record, and one more for each line of its traceback."""
+        """Return the lines of a record: one, and one more for each line of its traceback."""
         fields = {"request_id": requests(), **getattr(record, "fields", {"logger": record.name})}
         if left_out:
             fields["left_out"] = left_out
@@ -83,10 +83,10 @@ class Handler(logging.Handler):
         return [f"{at}.{int(record.msecs):03d}Z {record.levelname.lower():<8} {words}", *more]
 
     def _left_out(self, record: logging.LogRecord, now_s: float) -> int | None:
-        """Return how many records like this one were left out before it; None if this one is, too."""
+        """Return how many records of this kind were left out before this one; None to leave this one out too."""
         name = getattr(record, "event", None)
         if record.levelno < logging.WARNING:
-            return 0  # one by one asked for: by `[log] requests`, a level, or a reload
+            return 0  # the owner enabled them by `[log] requests` or a level
         fields = getattr(record, "fields", {})
         kind = (name, record.name, record.lineno, *(str(fields.get(subject)) for subject in SUBJECTS))
         window = self._windows.get(kind, _Window(now_s + WINDOW_S, 0, 0))
@@ -98,14 +98,14 @@ class Handler(logging.Handler):
         return window.left_out if is_written else None
 
     def _write(self, lines: list[str]) -> bool:
-        """Write lines as far as there is room now; return whether all were written."""
+        """Write lines while stderr has room; return whether all were written."""
         try:
             for line in lines:
                 if not self._has_room():
                     return False
-                # A pipe that is ready takes so much without waiting (poll(2), PIPE_BUF); a longer line is cut.
+                # A ready pipe accepts PIPE_BUF bytes without waiting (poll(2)); a longer line is cut.
                 os.write(self._fd, line.encode("utf-8", "backslashreplace")[: select.PIPE_BUF - 1] + b"\n")
-        except OSError:  # nobody reads any more, or the disk is full
+        except OSError:  # the reader is gone, or the disk is full
             return False
         return True
 
@@ -114,20 +114,20 @@ class Handler(logging.Handler):
 
 
 def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
-    """Whether the journal reads this descriptor: $JOURNAL_STREAM names its device and inode (systemd.exec(5))."""
+    """Return whether the journal reads this descriptor: $JOURNAL_STREAM has its device and inode (systemd.exec(5))."""
     status = os.fstat(fd)
     return environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def priority(level: int) -> int:
-    """Return the priority of syslog(3) for a level of logging; one between two of ours is the less urgent."""
+    """Return the syslog(3) priority of a logging level; levels in between get the less urgent one."""
     return next((number for level_at, number in PRIORITIES.items() if level >= level_at), PRIORITIES[logging.DEBUG])
 
 
 def _words(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except (TypeError, ValueError, KeyError):  # the call has a defect: what it was to say is better than nothing
+    except (TypeError, ValueError, KeyError):  # the log call has a defect; show its parts instead
         return f"{record.msg} {record.args!r}"
 
 
@@ -138,7 +138,7 @@ def _traceback(record: logging.LogRecord) -> list[str]:
 
 
 def _shown(name: str, fields: Mapping[str, object]) -> str:
-    """`[event=ready pid=7]`: a field without a value is left out, several values of one stand behind commas."""
+    """Return `[event=ready pid=7]`: fields without a value are left out, several values are joined by commas."""
     shown = [f"{MARK}{name}"]
     for field, value in fields.items():
         values = value if isinstance(value, (tuple, list)) else (value,)
@@ -149,7 +149,7 @@ def _shown(name: str, fields: Mapping[str, object]) -> str:
 
 
 def _value(value: object) -> str:
-    """A value of plain characters as it is, any other as a string of JSON."""
+    """Return plain characters unchanged, other text as a JSON string."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     if len(text) > LONGEST_VALUE:
         text = f"{text[:LONGEST_VALUE]}..."
@@ -157,28 +157,28 @@ def _value(value: object) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """The text without anything that a search for an event would find: it may hold what a client sent."""
+    """Return the text with MARK escaped, so that text from clients cannot imitate an event."""
     return text.replace(MARK, MARK.replace("[", r"\u005b"))
 
 
 def begin(level: str) -> None:
-    """Send what this process logs to its stderr, uncaught exceptions and the stacks of a crash included."""
+    """Send this process's log to its stderr, including uncaught exceptions and the stacks after a crash."""
     root = logging.getLogger()
     if not any(isinstance(handler, Handler) for handler in root.handlers):
         root.addHandler(Handler(sys.stderr.fileno(), os.environ))
-        faulthandler.enable()  # where each thread was, when the service manager ends a daemon that hangs
+        faulthandler.enable()  # shows each thread's stack if the service manager aborts a hung daemon
     sys.excepthook = _crashed
     threading.excepthook = _thread_ended
     set_level(level)
 
 
 def set_level(level: str) -> None:
-    """Log from this level on: "debug", "info", "warning" or "error"."""
+    """Log messages of this level and above: "debug", "info", "warning" or "error"."""
     logging.getLogger().setLevel(level.upper())
 
 
 def cannot_start(error: JetselError) -> int:
-    """Log why the daemon does not start, and return its exit status."""
+    """Log why the daemon does not start; return the exit status."""
     log.critical("cannot start: %s", error, extra=event("not-started", code=error.code))
     return 2 if isinstance(error, ConfigError) else 1
 

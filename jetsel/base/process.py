@@ -1,4 +1,4 @@
-"""What a process takes from the system: memory, given back after loading; open files; an eventfd; a child Python."""
+"""System resources of a process: memory returned after loading, open files, an eventfd, and child Pythons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M_MMAP_THRESHOLD = -3  # malloc.h
 
 
 def resident_mb() -> float | None:
-    """The process's resident memory in megabytes (proc(5), statm), or None if /proc does not tell."""
+    """Return the process's resident memory in megabytes (proc(5), statm), None if /proc does not give it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -23,20 +23,20 @@ def resident_mb() -> float | None:
 
 
 def return_large_blocks() -> None:
-    """Have every freed block of a megabyte or more go back to the system at once: messages can be that large.
+    """Make malloc return freed blocks of 1 MB or more to the system at once; messages can be that large.
 
-    Left alone, glibc raises this threshold to the largest block it has freed, and keeps what lies below it; a flood of
-    large messages would stay in the process's memory for good. mallopt(3), M_MMAP_THRESHOLD.
+    By default glibc raises this threshold to the largest freed block and keeps smaller ones, so that memory would stay
+    large after a burst of large messages. mallopt(3), M_MMAP_THRESHOLD.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1_000_000)
 
 
 def settle() -> None:
-    """After loading: what was freed goes back to the system, and what stays is left out of every later collection.
+    """Return freed memory, a fifth of the daemon's, to the system; exclude loaded objects from garbage collection.
 
-    What a reload replaces is freed by counting its references, and a look at all there is would hold up the requests
-    that are under way: so what was left out stays out. Freed memory was a fifth of the daemon, which malloc would keep.
+    Collections would otherwise scan all loaded objects and delay requests. Objects that a reload replaces are still
+    freed by reference counts.
     """
     gc.collect()
     gc.freeze()
@@ -44,29 +44,33 @@ def settle() -> None:
 
 
 def trim() -> None:
-    """Give what was freed back to the system: malloc_trim(3) is glibc's; another C library goes without."""
+    """Return freed memory to the system by glibc's malloc_trim(3); other C libraries lack it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 ENOUGH_FILES = 16_384
-"""If the hard limit is higher, the soft one is set to this: children inherit it, and some walk all that they may
-open. systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=)."""
+"""Upper bound of the soft limit, since children inherit it and some scan all descriptors up to it.
+
+systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=).
+"""
 
 RESERVED_FILES = 64
-"""Kept free for what the daemon opens itself: a reload reads files, an engine host is started again with some pipes, a
-connection that is accepted in between. The most seen at once was 30."""
+"""Descriptors reserved for the daemon itself, which used 30 at most.
+
+A reload opens files, a restarted engine host has pipes, and a connection may be accepted meanwhile.
+"""
 
 
 def raise_file_limit() -> None:
-    """Set the soft file_limit to the hard one, as far as that is sane (getrlimit(2), RLIMIT_NOFILE)."""
+    """Raise the soft limit of open files to the hard one, up to ENOUGH_FILES (getrlimit(2), RLIMIT_NOFILE)."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limit = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def file_limit() -> int:
-    """How many files the process may have open, once `raise_file_limit` was called."""
+    """Return the soft limit of open files."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -74,13 +78,13 @@ _RUN = (
     "import sys; sys.path[:] = filter(None, sys.path); del sys.argv[0]; import runpy; "
     'runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)'
 )
-"""Does what `python -P -m` does, which Python 3.10 lacks. `-I` would also hide the packages of the user's own site."""
+"""Does the same as `python -P -m`, which Python 3.10 lacks. `-I` would also hide the user's site packages."""
 
 
 def python_command(module: str, *words: str) -> list[str]:
-    """Return the command that runs a module, as `python -m` does, with these arguments.
+    """Return the command that runs a module with these arguments, as `python -m` does.
 
-    The child imports nothing from the folder that it is started in, which is the user's.
+    The child does not import from its working folder, which may be any folder of the user.
     """
     return [sys.executable, "-c", _RUN, module, *words]
 
@@ -88,7 +92,7 @@ def python_command(module: str, *words: str) -> list[str]:
 class EventFd:
     """An eventfd(2) that threads wait for together with sockets.
 
-    Each `set` ends one wait for its descriptor, whether that has begun or not.
+    Each `set` ends one wait for the descriptor, now or later.
     """
 
     def __init__(self) -> None:
@@ -99,12 +103,12 @@ class EventFd:
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> None:
-        """Count one wait that has ended; the others are set again: a waiting thread sees each once (EPOLLET)."""
-        with contextlib.suppress(BlockingIOError):  # another thread, awake by the same event, was first
+        """Consume one `set` and repeat the others, since with EPOLLET a waiting thread is woken once for each."""
+        with contextlib.suppress(BlockingIOError):  # another thread, woken by the same event, was first
             count = os.eventfd_read(self.fd)
             if count > 1:
                 os.eventfd_write(self.fd, count - 1)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self.fd)

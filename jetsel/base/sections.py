@@ -1,4 +1,4 @@
-"""Sections of a TOML file, decoded to frozen values; a typo fails with the key, what is wrong and an example."""
+"""Decodes sections of a TOML file to frozen values; errors give the key, the problem and an example."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jetsel.base.events import harmless
 S = TypeVar("S", bound=Struct)
 
 _ANY_EXAMPLE = "[server] then a line queue_requests = 128"
-_BRACKETS = re.compile(r"\[.*?\]")  # which of a list, in a path
+_BRACKETS = re.compile(r"\[.*?\]")  # list index in a path
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]+)`")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 
 
 @dataclass(frozen=True)
 class Sections(Generic[S]):
-    """The sections that one reader of the file decodes.
+    """The sections of a file that one reader decodes.
 
-    kind: its fields are the sections. examples: a line of TOML for each `section.key`. removed: settings of earlier
-    versions, and what replaces each.
+    kind: a struct whose fields are the sections. examples: `section.key` -> a line of TOML. removed: settings of
+    earlier versions -> what to do instead.
     """
 
     kind: type[S]
@@ -36,17 +36,17 @@ class Sections(Generic[S]):
 
 
 def default_examples(sections: Struct) -> dict[str, str]:
-    """Return an example of each key: its default value. A list of tables stands for its first."""
+    """Return an example of each key: its default value. Of a list of tables the first is used."""
     plain: dict[str, Any] = msgspec.to_builtins(sections)
     return {
-        f"{section}.{key}": f"{key} = {msgspec.json.encode(value).decode()}"  # these are TOML's, too
+        f"{section}.{key}": f"{key} = {msgspec.json.encode(value).decode()}"  # valid TOML, too
         for section, values in plain.items()
         for key, value in (values[0] if isinstance(values, list) else values).items()
     }
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the file's values, not decoded yet; raises ConfigError."""
+    """Return the file's values, not decoded yet. Raises ConfigError."""
     try:
         plain: dict[str, Any] = msgspec.toml.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -55,7 +55,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def decode(plain: Mapping[str, Any], sections: Sections[S], others: Collection[str] = ()) -> S:
-    """Return the sections' values; raises ConfigError. others: names of sections that somebody else decodes."""
+    """Return the sections' values. Raises ConfigError. others: names of sections that other readers decode."""
     try:
         return msgspec.convert(plain, sections.kind)
     except msgspec.ValidationError as error:
@@ -63,7 +63,7 @@ def decode(plain: Mapping[str, Any], sections: Sections[S], others: Collection[s
 
 
 def effective(sections: Struct) -> dict[str, Any]:
-    """Return the sections as plain values for printing; what is None is left to jetsel and stays out."""
+    """Return the sections as plain values for printing, without settings that are None."""
     plain: dict[str, Any] = msgspec.to_builtins(sections)
     return {
         section: [_set(one) for one in values] if isinstance(values, list) else _set(values)

@@ -1,4 +1,4 @@
-"""Numbered versions of one thing, swapped and rolled back; and folders that are published whole."""
+"""Numbered versions of a folder with install and rollback, and folders whose files are published together."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from jetsel.base.errors import JetselError
 from jetsel.base.files import TEMPORARY, flush, locked, repair_of, write
 
 NONE = 0
-"""The number of no version: what was there before the first is in use."""
+"""The number for no version: none is in use."""
 
 _CURRENT = "current"
-_BEFORE = "before"  # in each directory: the number that was in use when it was installed
+_BEFORE = "before"  # file in each version: the number that was in use before it
 _NEW, _LINK, _OLD = f"{TEMPORARY}new", f"{TEMPORARY}link", f"{TEMPORARY}old-"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 class Versions:
-    """The versions of one thing in a folder of their own; no directory is ever changed once it has its number.
+    """The versions in one folder; a directory never changes once it has its number.
 
-    most_kept: how many older versions stay. error: the class of what is raised if the folder cannot be read or written;
-    its message names the repair.
+    most_kept: number of older versions to keep. error: class raised if the folder cannot be read or written; the
+    message names the repair.
     """
 
     def __init__(self, folder: Path, error: type[JetselError], most_kept: int = 10) -> None:
@@ -34,11 +34,11 @@ class Versions:
         self._kept = most_kept
 
     def path(self, number: int) -> Path:
-        """Return the directory of a version, whether or not it is there."""
+        """Return the directory of a version, which need not exist."""
         return self.folder / str(number)
 
     def current(self) -> int:
-        """Return the number in use, NONE if there is none. Raises `error` if the link is none of ours."""
+        """Return the number in use, NONE if there is none. Raises `error` for a foreign link."""
         link = self.folder / _CURRENT
         try:
             target = str(link.readlink())
@@ -55,7 +55,7 @@ class Versions:
         return int(target)
 
     def numbers(self) -> list[int]:
-        """Return the number of every version that is kept, the oldest first. Raises `error`."""
+        """Return the numbers of all kept versions, the oldest first. Raises `error`."""
         try:
             return sorted(int(entry.name) for entry in self.folder.iterdir() if _is_version(entry))
         except (FileNotFoundError, NotADirectoryError):
@@ -64,21 +64,21 @@ class Versions:
             raise self._error(f"{self.folder}: cannot be listed ({fault.strerror}); check owner and mode") from fault
 
     def before(self) -> int:
-        """Return the number that was in use when the current one was installed; NONE if there was none.
+        """Return the number that was in use before the current one was installed, NONE if there was none.
 
-        It is thus never one that was rolled back from; if it is not kept any more, it is the next lower number.
+        A version that was rolled back from is never returned. If the number is no longer kept, the next lower one is.
         """
         used, numbers = self.current(), self.numbers()
         try:
             noted = int((self.path(used) / _BEFORE).read_text())
-        except (OSError, ValueError):  # the current one is damaged itself
+        except (OSError, ValueError):  # the current version is damaged
             noted = -1
         return noted if noted in (NONE, *numbers) else max([n for n in numbers if n < used], default=NONE)
 
     def install(self, files: Mapping[str, bytes], check: Callable[[Path], object]) -> int:
-        """Write a directory with these files under the next number, and have it used; return the number.
+        """Write the files into a new version and put it into use; return its number.
 
-        check: raises if what lies on the disk would be refused. See `install_made`.
+        check: raises if the written folder would be rejected. See `install_made`.
         """
 
         def make(folder: Path) -> None:
@@ -89,11 +89,11 @@ class Versions:
         return self.install_made(make)
 
     def install_made(self, make: Callable[[Path], object]) -> int:
-        """Have a directory filled, under the next number, and have it used; return the number.
+        """Let `make` fill a new version, and put it into use; return its number.
 
-        make: fills it under a temporary name with files that it flushes, and raises if they would be refused; the
-        directory is then flushed and renamed to its number; only then the link is replaced. Killed or out of space at
-        any moment, the link leads to the one before. Raises `error`, and then nothing has changed.
+        make: fills a temporary folder with flushed files, and raises if they would be rejected. The folder is then
+        flushed and renamed to its number before the link is replaced, so that after a crash or a full disk the previous
+        version is in use. Raises `error`; nothing has changed then.
         """
         try:
             if not self.folder.is_dir():
@@ -113,19 +113,19 @@ class Versions:
                 flush(self.folder)
                 self._point(number)
             except BaseException:
-                with contextlib.suppress(OSError, JetselError):  # what stays is removed by the next command
+                with contextlib.suppress(OSError, JetselError):  # the next command removes the rest
                     self._remove(number)
                     shutil.rmtree(self.folder / _NEW, ignore_errors=True)
                 raise
-            with contextlib.suppress(OSError, JetselError):  # what stays is removed by the next installation
+            with contextlib.suppress(OSError, JetselError):  # the next installation removes the rest
                 for old in set(self.numbers()[: -self._kept]) - {number, was}:
                     self._remove(old)
         return number
 
     def use(self, number: int, check: Callable[[Path], object]) -> None:
-        """Have another version used, or none (NONE); check: as in `install`.
+        """Put another version, or none (NONE), into use. check: as in `install`.
 
-        Raises `error`, and then nothing has changed.
+        Raises `error`; nothing has changed then.
         """
         with self._alone():
             if number != NONE:
@@ -134,7 +134,7 @@ class Versions:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the folder's lock, and begin by removing what a process that was killed left."""
+        """Hold the folder's lock; first remove leftovers of killed processes."""
         try:
             with locked(self.folder):
                 (self.folder / _LINK).unlink(missing_ok=True)
@@ -146,7 +146,7 @@ class Versions:
             raise self._not_written(fault) from fault
 
     def _point(self, number: int) -> None:
-        """Have the link lead to this number, at once and on the disk; if that fails, to what it led to before."""
+        """Point the link to this number and flush it; if that fails, restore the link."""
         was = self.current()
         try:
             self._lead(number)
@@ -166,7 +166,7 @@ class Versions:
             (self.folder / _LINK).replace(self.folder / _CURRENT)
 
     def _remove(self, number: int) -> None:
-        """Remove a version; its number goes first, so that no half of one is ever listed."""
+        """Remove a version; rename it first, so that no partial version is ever listed."""
         temporary = self.folder / f"{_OLD}{number}"
         with contextlib.suppress(FileNotFoundError):
             self.path(number).rename(temporary)
@@ -183,18 +183,18 @@ def _is_version(entry: Path) -> bool:
 
 
 _WORK = f"{TEMPORARY}work"
-_NAMES = f"{TEMPORARY}names"  # in the working folder: the files that are being moved out of it, or removed
+_NAMES = f"{TEMPORARY}names"  # lists the files that are being moved out of the working folder, or removed
 
 Named = Callable[[str], bool]
-"""Whether a record of the folder names this file."""
+"""Returns whether a record of the folder names this file."""
 
 
 @contextmanager
 def working_folder(folder: Path, is_named: Named, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
-    """Give an empty folder on the same disk to prepare files in, for as long as a `with` lasts.
+    """Provide an empty folder on the same disk for preparing files, for the duration of a `with`.
 
-    One process at a time has it, and others wait (waiting: called once then). What a process that was killed left is
-    removed first: its working folder, and those of its files that no record names. Raises OSError.
+    One process at a time has it; others wait (waiting: called once then). Leftovers of a killed process are removed
+    first: its working folder, and those of its files that no record names. Raises OSError.
     """
     with locked(folder, waiting):
         _clear_up(folder, is_named)
@@ -207,11 +207,11 @@ def working_folder(folder: Path, is_named: Named, waiting: Callable[[], None] | 
 
 
 def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> None:
-    """Move files out of a working folder into its folder, on the disk and under these names; the last is the record.
+    """Move the named files from a working folder into its parent folder, flushed; the last name is the record.
 
-    replaced: files of the record that stood there before; they go with the working folder unless a record names them.
-    If another file than the record stands there under its name already, the old record is removed first: no record
-    ever speaks of another file than the one beside it. Raises OSError.
+    replaced: files of the previous record; they are removed with the working folder unless a record names them. If a
+    file is overwritten, the old record is removed first, so that a record always describes the files beside it. Raises
+    OSError.
     """
     folder = work.parent
     *others, record = names
@@ -230,7 +230,7 @@ def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> N
 
 
 def withdraw(work: Path, record: str, others: Iterable[str]) -> None:
-    """Remove a record from the folder; its other files go with the working folder unless a record names them.
+    """Remove a record; its other files are removed with the working folder unless a record names them.
 
     Raises OSError.
     """
@@ -242,7 +242,7 @@ def withdraw(work: Path, record: str, others: Iterable[str]) -> None:
 
 
 def _clear_up(folder: Path, is_named: Named) -> None:
-    """Remove the working folder, and of the files that it was about those that no record names."""
+    """Remove the working folder, and the files that it lists unless a record names them."""
     work = folder / _WORK
     if not work.is_dir():
         return

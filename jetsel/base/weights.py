@@ -1,4 +1,4 @@
-"""What the models' store and the engines tell each other: which weights to load, and what a run of them showed."""
+"""Types shared by the models' store and the engines: the weights to load, and the results of a trial run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 HASH_BYTES = 8
-"""Of the hash of an image that a head was trained on: enough to tell it from any other."""
+"""Bytes of the hash of an image that a head was trained on; enough to identify the image."""
 
 
 @dataclass(frozen=True)
 class HeadFile:
-    """Where a head is kept, and how many classes the backbone itself has."""
+    """Path of a trained head, and the number of classes of the backbone itself."""
 
     path: Path
     backbone_classes: int
@@ -24,9 +24,9 @@ class HeadFile:
 
 @dataclass(frozen=True)
 class Weights:
-    """The ONNX file of one model, its hash in hexadecimal, what it takes and how many numbers it answers.
+    """One model's ONNX file with its hash (hexadecimal), input size and number of outputs.
 
-    head: a last layer of its own; the ONNX file is that of its backbone then.
+    head: a trained last layer; the ONNX file then holds its backbone.
     """
 
     name: str
@@ -39,20 +39,20 @@ class Weights:
 
     @property
     def backbone(self) -> Weights:
-        """What the ONNX file alone is: the same if the model has no head of its own."""
+        """The weights in the ONNX file alone; the same if there is no head."""
         return self if self.head is None else replace(self, head=None, classes=self.head.backbone_classes)
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """A last layer: embedding (n, width) float32 @ weights (width, classes) + bias (classes,) are its logits."""
+    """A trained last layer: logits = embedding (n, width) float32 @ weights (width, classes) + bias (classes,)."""
 
     weights: NDArray[np.float32]
     bias: NDArray[np.float32]
 
     @classmethod
     def read(cls, path: Path) -> Head:
-        """Read the file that `content` made; raises OSError, and ValueError or LookupError for any other."""
+        """Return the head in a file that `content` made. Raises OSError; ValueError or LookupError for another file."""
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             made = cls(arrays["weights"].astype(np.float32), arrays["bias"].astype(np.float32))
         if made.weights.ndim != 2 or made.bias.shape != made.weights.shape[1:]:
@@ -62,7 +62,7 @@ class Head:
         return made
 
     def content(self, learned: Sequence[str] = ()) -> bytes:
-        """Return the file's bytes. learned: SHA-256, in hexadecimal, of the images that it was trained on."""
+        """Return the file's bytes. learned: SHA-256, in hexadecimal, of each training image."""
         starts = np.frombuffer(bytes.fromhex("".join(one[: 2 * HASH_BYTES] for one in learned)), np.uint8)
         file = io.BytesIO()
         np.savez(file, weights=self.weights, bias=self.bias, learned=starts.reshape(-1, HASH_BYTES))
@@ -70,14 +70,14 @@ class Head:
 
 
 def learned_images(path: Path) -> set[str]:
-    """Return the first digits of the hashes of the images that a head was trained on; none if its file has none."""
+    """Return the first digits of the hashes of the images that a head was trained on; empty if unknown."""
     with np.load(path, allow_pickle=False) as arrays:
         return {row.tobytes().hex() for row in arrays["learned"]} if "learned" in arrays else set()
 
 
 @dataclass(frozen=True)
 class TrialRun:
-    """What a model was seen to do. latency_ms: the median of a photograph's runs, one at a time."""
+    """Results of a trial run. latency_ms: median over single images."""
 
     embedding_width: int | None
     latency_ms: float

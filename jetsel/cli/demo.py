@@ -159,9 +159,7 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
     from jetsel.cli.drawn import pictures
 
     images = photographs()
-    shown_photographs = (
-        PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]
-    )  # the starter family has only these classes
+    shown_photographs = PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]  # starter has no other classes
     right = {one.text: one.wnids for one in shown_photographs}
     drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
     shown: dict[str, Photograph] = {text: images[text] for text in right if text in images} or dict(drawings)

@@ -1,4 +1,4 @@
-"""Clients of the daemon, blocking and asyncio; they import the protocol, its errors, and endpoints, no more."""
+"""Clients of the daemon, blocking and asyncio; they import the protocol, its errors and endpoints only."""
 
 from jetsel.client.asynchronous import AsyncClient
 from jetsel.client.blocking import Client

@@ -1,4 +1,4 @@
-"""The asyncio client: many requests at once on one connection, answered as they finish."""
+"""The asyncio client: many requests at once on one connection, with replies in any order."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from jetsel.wire import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # of the type checker: nothing is installed for it
+    from typing_extensions import Unpack  # for the type checker only, so it need not be installed
 
 
 class ClosedError(NoReplyError):
-    """The caller closed the client while a call was under way: trying again is not what was meant."""
+    """The client was closed during a call; a retry makes no sense."""
 
     retry = False
 
 
 class Exchange:
-    """One link in one running loop. The loop watches its descriptors, so there is no task to cancel or to lose.
+    """One connection in one running loop. The loop watches its descriptors, so there is no task to cancel.
 
-    ZeroMQ's descriptors tell of a change once, and any use of the socket may swallow that: `pump` goes on until the
-    socket itself says that nothing is left, and runs after every request.
+    ZeroMQ's descriptors signal a change once, and any use of the socket may consume the signal. Therefore `pump` runs
+    after every request, and repeats until the socket reports that nothing is left.
     """
 
     def __init__(self, link: DaemonConnection, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,7 +66,7 @@ class Exchange:
             loop.add_reader(descriptor, self.pump)
 
     async def ask(self, request_id: str, message: bytes, image: bytes | memoryview | None, attempts: Attempts) -> Reply:
-        """Send a request and return its reply; raises NoDaemonError or NoReplyError. Cancelling forgets the request."""
+        """Send a request and return its reply. Raises NoDaemonError or NoReplyError. Cancelling drops the request."""
         future: asyncio.Future[Reply] = self.loop.create_future()
         self._waiting[request_id] = future
         timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, too_late(self._link, attempts))
@@ -79,7 +79,7 @@ class Exchange:
             self._waiting.pop(request_id, None)
 
     def close(self, reason: JetselError | None = None) -> None:
-        """Close the connection; calls that still wait get the reason."""
+        """Close the connection; waiting calls raise the reason."""
         if not self.is_open:
             return
         self.is_open = False
@@ -93,7 +93,7 @@ class Exchange:
         self._unsent.clear()
 
     def pump(self) -> None:
-        """Take the replies that are there, send what there is room for, notice the link's end, until nothing moves."""
+        """Receive replies, send waiting requests and detect the connection's end, until nothing is left to do."""
         while self.is_open:
             can_receive, can_send = self._link.ready()
             if can_receive:
@@ -102,22 +102,22 @@ class Exchange:
                 self.close(end_of(self._link))
             elif can_send and self._unsent:
                 request_id, message, image = self._unsent.popleft()
-                if request_id in self._waiting:  # else its caller has given up
+                if request_id in self._waiting:  # otherwise its caller has given up
                     self._link.send(message, image)
             else:
                 return
 
     def _settle(self, frame: bytes | None) -> None:
-        """Give a reply to the call that waits for it; replies to callers that gave up are dropped."""
+        """Pass a reply to the call that waits for it; drop it if that call has ended."""
         if frame is None:
             return
         try:
             reply = decode_reply(frame)
         except JetselError as error:
-            self.close(error)  # whatever this peer is, it answers nobody
+            self.close(error)  # this peer speaks another protocol
             return
         if isinstance(reply, Failure) and reply.id is None:
-            self.close(error_of(reply))  # it is about one of ours that the daemon could not read
+            self.close(error_of(reply))  # the daemon could not read one of our requests
             return
         future = self._waiting.get(reply.id or "")
         if future is not None and not future.done():
@@ -131,9 +131,9 @@ def _fail(future: asyncio.Future[Reply], error: JetselError) -> None:
 
 @dataclass(eq=False)
 class AsyncClient(ClientSettings):
-    """As Client, for asyncio: any number of calls may be under way at once, and each may be cancelled.
+    """Like Client, for asyncio: any number of calls may run at once, and each may be cancelled.
 
-    One event loop at a time. Leave the `async with`, or call `close`, before the loop ends.
+    It works in one event loop at a time. Leave the `async with`, or call `close`, before the loop ends.
     """
 
     _exchange: Exchange | None = field(init=False, repr=False, default=None)
@@ -150,7 +150,7 @@ class AsyncClient(ClientSettings):
         self.close()
 
     def close(self) -> None:
-        """Hang up; calls under way raise NoReplyError. A later call connects again."""
+        """Close the connection; running calls raise NoReplyError. A later call connects again."""
         if self._exchange is not None:
             self._exchange.close()
             self._exchange = None
@@ -178,7 +178,7 @@ class AsyncClient(ClientSettings):
         timeout_ms: float | None = None,
         **options: Unpack[RequestOptions],
     ) -> Answer | list[Answer | JetselError]:
-        """As Client.classify. An array must stay as it is until the answer has come."""
+        """Like Client.classify. An array must not change until the answer arrives."""
         if boxes is not None and not len(boxes):
             return []
         if isinstance(image, str | os.PathLike):
@@ -191,11 +191,11 @@ class AsyncClient(ClientSettings):
         return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:
-        """Return what the daemon serves, and its state; it answers while it loads, too."""
+        """Return the daemon's state, also while it loads."""
         return await self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     async def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
-        """Have the daemon read its configuration, models and calibrations again; for its administrators."""
+        """Make the daemon read its configuration, models and calibrations again; for administrators."""
         return await self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     async def _ask(
@@ -214,10 +214,10 @@ class AsyncClient(ClientSettings):
             await asyncio.sleep(pause_s)
 
     def _open(self) -> Exchange:
-        """Return the exchange of the running loop, new if there is none, or if its link has ended."""
+        """Return the running loop's exchange; make a new one if there is none or its connection has ended."""
         loop = asyncio.get_running_loop()
         if self._exchange is not None and self._exchange.loop is loop:
-            self._exchange.pump()  # it may have been hung up since the last call
+            self._exchange.pump()  # the daemon may have closed it since the last call
         if self._exchange is None or not self._exchange.is_open or self._exchange.loop is not loop:
             self.close()
             self._exchange = Exchange(self._connect(), loop)

@@ -1,4 +1,4 @@
-"""The blocking client: one call, one answer."""
+"""The blocking client: each call waits for its reply."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from jetsel.wire import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # of the type checker: nothing is installed for it
+    from typing_extensions import Unpack  # for the type checker only, so it need not be installed
 
 
 @dataclass(eq=False)
 class Client(ClientSettings):
-    """Asks a daemon and waits for its answer: `jetsel.Client().classify("cat.jpg").label`.
+    """Sends requests to a daemon and waits for the replies: `jetsel.Client().classify("cat.jpg").label`.
 
-    Threads may share one; their calls then wait for each other, so give each thread its own, or use AsyncClient, if
-    they should overlap. Every call raises NoDaemonError if nobody listens, NoReplyError when its timeout is over,
-    and what the daemon refuses with in the classes of jetsel.base.errors.
+    Threads may share a client, but their calls then wait for each other; for parallel calls, give each thread its own
+    client or use AsyncClient. Every call raises NoDaemonError if no daemon listens, NoReplyError after its timeout, and
+    the daemon's errors as classes of jetsel.base.errors.
     """
 
     _link: DaemonConnection | None = field(init=False, repr=False, default=None)
@@ -58,10 +58,10 @@ class Client(ClientSettings):
         self.close()
 
     def __del__(self) -> None:
-        self._hang_up()  # nobody else has it any more, so nobody has the turn
+        self._hang_up()  # no thread can use the client any more, so no lock is needed
 
     def close(self) -> None:
-        """Hang up, once the call that another thread has under way is over. A later call connects again."""
+        """Close the connection after the call that another thread may be running. A later call connects again."""
         with self._turn:
             self._hang_up()
 
@@ -88,13 +88,13 @@ class Client(ClientSettings):
         timeout_ms: float | None = None,
         **options: Unpack[RequestOptions],
     ) -> Answer | list[Answer | JetselError]:
-        """Return what the photograph shows; with `boxes`, what each of them shows, or the error that it has instead.
+        """Return the answer for the image; with `boxes`, an answer or an error for each box.
 
-        image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order `channels` says, or
-        gray (height, width) uint8. What is None is decided by the daemon's configuration; docs/protocol.md describes
-        every setting. boxes: at most 64, each x, y, width, height from the upper left of the upright image, in pixels
-        or in shares of its sides. Raises OSError if a path cannot be read, BadImageError and ImageTooLargeError before
-        sending, and what every call raises.
+        image: a path; an encoded image as bytes; or pixels, (height, width, 3) uint8 in the order of `channels`, or
+        gray (height, width) uint8. The daemon's configuration decides options that are None; docs/protocol.md describes
+        them. boxes: at most 64, each x, y, width, height from the upper left of the upright image, in pixels or in
+        shares of its sides. Raises OSError if a path is unreadable, BadImageError or ImageTooLargeError before sending,
+        and the errors of every call.
         """
         if boxes is not None and not len(boxes):
             return []
@@ -105,11 +105,11 @@ class Client(ClientSettings):
         return self._ask(request, data, timeout_ms, Answer)
 
     def status(self, *, timeout_ms: float | None = None) -> StatusReply:
-        """Return what the daemon serves, and its state; it answers while it loads, too."""
+        """Return the daemon's state, also while it loads."""
         return self._ask(Status(PROTOCOL_VERSION, ""), None, timeout_ms, StatusReply)
 
     def reload(self, *, timeout_ms: float | None = None) -> Reloaded:
-        """Have the daemon read its configuration, models and calibrations again; for its administrators."""
+        """Make the daemon read its configuration, models and calibrations again; for administrators."""
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
@@ -129,7 +129,7 @@ class Client(ClientSettings):
             self._turn.release()
 
     def _attempt(self, request: Request, image: bytes | memoryview | None, attempts: Attempts, kind: type[R]) -> R:
-        """Send once and wait for the reply under this attempt's id; those of calls that gave up are dropped."""
+        """Send the request once and return its reply; drop late replies to earlier requests."""
         link = self._open()
         request_id, message = self._write(request, attempts)
         is_sent = link.send(message, image)
@@ -149,7 +149,7 @@ class Client(ClientSettings):
                 is_sent = is_sent or link.send(message, image)
 
     def _open(self) -> DaemonConnection:
-        """Return a link that stands: the one from before, or a new one if that has ended meanwhile."""
+        """Return a working connection: the existing one, or a new one if that has ended."""
         if self._link is not None and self._link.end is not None:
             self._hang_up()
         if self._link is None:

@@ -1,4 +1,4 @@
-"""One connection to the daemon, whose use never blocks; and how often and how long a call tries."""
+"""One connection to the daemon, which never blocks, and the retries and time limits of a call."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from zmq.utils.monitor import recv_monitor_message
 from jetsel.base.errors import ConfigError, JetselError, NoDaemonError, NoReplyError
 
 HIGH_WATER_MARK = 64
-"""Messages that ZeroMQ may hold for us in each direction; replies are about 1 KB."""
+"""Messages that ZeroMQ may queue in each direction; replies have about 1 KB."""
 MAX_REPLY_BYTES = 4_000_000
-"""The longest reply, 1,000 labels of 128 letters, has under 0.2 MB; anything larger is no reply of ours."""
+"""Larger replies are invalid: the longest, 1,000 labels of 128 letters, has under 0.2 MB."""
 UNCOPIED_FROM_BYTES = 65_536
-"""From here on lending the memory to ZeroMQ is cheaper than copying it."""
+"""From this size, lending the memory to ZeroMQ is cheaper than copying it."""
 ENDED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED
 
 End = Literal["refused", "lost"]
-"""How a connection ended: it never came about (EVENT_CLOSED), or it was hung up."""
+"""How a connection ended: "refused" before it was made (EVENT_CLOSED), or "lost" later."""
 
 
 class DaemonConnection:
-    """A connection, used until it is lost and then replaced: it does not reconnect, so no request is sent twice unseen.
+    """A connection that does not reconnect, so that ZeroMQ never sends a request twice.
 
-    Raises ConfigError if the endpoint is none, and NoDaemonError if this process has no descriptors left.
+    Raises ConfigError for an invalid endpoint, NoDaemonError if this process has no free descriptors.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -59,9 +59,9 @@ class DaemonConnection:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def send(self, message: bytes, image: bytes | memoryview | None) -> bool:
-        """Send a request without waiting; return False if the daemon has not read what was sent before.
+        """Send a request without waiting; return False if the daemon has not read earlier ones yet.
 
-        The delimiter before it lets a proxy between this socket and the daemon give the reply back (ZeroMQ RFC 28).
+        The empty first frame allows a proxy between this socket and the daemon to route the reply (ZeroMQ RFC 28).
         """
         try:
             self._socket.send(b"", zmq.NOBLOCK | zmq.SNDMORE)
@@ -73,12 +73,12 @@ class DaemonConnection:
         return True
 
     def ready(self) -> tuple[bool, bool]:
-        """Whether a reply is there, and whether there is room to send. `descriptors` are mute until neither is so."""
+        """Return whether there is a reply, and room to send. `descriptors` signal again only once both are False."""
         events = _number(self._socket, zmq.EVENTS)
         return bool(events & zmq.POLLIN), bool(events & zmq.POLLOUT)
 
     def receive(self) -> bytes | None:
-        """Return the JSON of a reply that has come, or None."""
+        """Return the JSON of a received reply, None if there is none."""
         try:
             frames: list[bytes] = self._socket.recv_multipart(zmq.NOBLOCK)
         except zmq.Again:
@@ -87,10 +87,10 @@ class DaemonConnection:
 
     @property
     def end(self) -> End | None:
-        """How the connection ended; None while it stands or is being made.
+        """How the connection ended, None while it works or is being made.
 
-        To a process that was forked off it is lost: ZeroMQ's threads stay with the one that made it, and any use of
-        the socket here would wait for them for ever.
+        In a forked process it is lost: ZeroMQ's threads exist only in the parent, and any use of the socket would wait
+        for them for ever.
         """
         if self._pid != os.getpid():
             return "lost"
@@ -100,12 +100,12 @@ class DaemonConnection:
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:
-        """Sleep until a reply may have come (`to_send`: or a request may be sent), the link ended, or time is over."""
+        """Sleep until a reply (`to_send`: or room to send) may be there, the connection ends, or time is over."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if to_send else 0))
         self._poller.poll(math.ceil(max(timeout_ms, 0)))
 
     def close(self) -> None:
-        """Hang up. What was not sent yet is dropped."""
+        """Close the connection and drop unsent requests."""
         if not self._socket.closed and self._pid == os.getpid():
             self._socket.disable_monitor()
             self._monitor.close()
@@ -116,18 +116,18 @@ def _number(socket: zmq.Socket[bytes], option: int) -> int:
     return int(socket.getsockopt(option))
 
 
-FIRST_PAUSE_S = 0.01  # a queue of 10 ms photographs has moved on by then
-LONGEST_PAUSE_S = 0.5  # a daemon that starts again is ready in seconds
+FIRST_PAUSE_S = 0.01  # a queue of requests of 10 ms has advanced by then
+LONGEST_PAUSE_S = 0.5  # a restarted daemon is ready in seconds
 MOST_LOSSES = 2
-"""A restart loses a request once. A request that loses its connection each time is itself the cause."""
+"""A restart loses a request once; a request that loses its connection every time is itself the cause."""
 
 
 class CrowdedError(NoReplyError):
-    """A daemon listens, and the kernel's queue of waiting connections is full (connect(2), EAGAIN)."""
+    """A daemon listens, but the kernel's queue of new connections is full (connect(2), EAGAIN)."""
 
 
 class Attempts:
-    """The clock of one call: `timeout_ms` ends the waiting, `deadline_ms` is what the photograph is answered within."""
+    """The time limits of one call: `timeout_ms` for the whole call, `deadline_ms` for the answer."""
 
     def __init__(self, timeout_ms: float, deadline_ms: float | None = None) -> None:
         self._began_s = time.monotonic()
@@ -139,25 +139,25 @@ class Attempts:
 
     @property
     def left_ms(self) -> float:
-        """Milliseconds until the call gives up; 0 or less when it must."""
+        """Milliseconds until the call gives up; 0 or less if it is over."""
         return self.timeout_ms - self._elapsed_ms
 
     @property
     def deadline_left_ms(self) -> float | None:
-        """Milliseconds of the request's deadline that are left for the next attempt, or None if it has none."""
+        """Milliseconds left of the request's deadline, None if it has none."""
         return None if self._deadline_ms is None else self._deadline_ms - self._elapsed_ms
 
     def pause_s(self, error: JetselError) -> float | None:
-        """Return how long to pause before the next attempt, doubling each time; None if the error is final.
+        """Return the pause before the next attempt, doubled each time; None if the error is final.
 
-        Final: it does not say `retry`; no daemon was there from the start; the connection was lost again and again; or
-        the next attempt would begin past the timeout or the deadline.
+        An error is final if it does not say `retry`, no daemon was there from the start, the connection was lost too
+        often, or the next attempt would begin after the timeout or the deadline.
         """
         if not error.retry or (isinstance(error, NoDaemonError) and not self._was_answered):
             return None
         self._was_answered = True
         self._losses += isinstance(error, NoReplyError) and not isinstance(error, CrowdedError)
-        pause_s = self._pause_s * random.uniform(0.5, 1.0)  # so that refused clients do not all come back at once
+        pause_s = self._pause_s * random.uniform(0.5, 1.0)  # spreads the retries of rejected clients
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         left_ms = min(self.left_ms, self.left_ms if self.deadline_left_ms is None else self.deadline_left_ms)
         return None if self._losses > MOST_LOSSES or pause_s * 1e3 >= left_ms else pause_s

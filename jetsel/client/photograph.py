@@ -1,4 +1,4 @@
-"""From what a caller holds to frame two: a path, encoded bytes or an array becomes bytes and, if raw, their layout."""
+"""Converts an image of the caller (path, encoded bytes or array) to frame two and, if raw, its layout."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.base.files import open_regular
 from jetsel.wire import Pixels
 
-MEGABYTE = 1_000_000  # as the daemon counts its server.max_image_mb
+MEGABYTE = 1_000_000  # as in the daemon's server.max_image_mb
 
 Channels = Literal["bgr", "rgb"]
 
 
 class ArrayLike(Protocol):
-    """An array that numpy can see without copying: its own, Pillow's images, and others'."""
+    """An array that numpy can use without copying, such as its own arrays and Pillow's images."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """Shape, type and address, as numpy's array interface describes them."""
+        """Shape, type and address in numpy's array interface."""
 
 
 Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
@@ -28,17 +28,17 @@ Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
 
 
 class Payload(NamedTuple):
-    """Frame two, and what frame one says of it. `pixels` is None if the image is encoded."""
+    """Frame two, and the layout for frame one; `pixels` is None if the image is encoded."""
 
     data: bytes | memoryview
     pixels: Pixels | None
 
 
 def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Payload:
-    """Return frame two, and the layout of raw pixels, (height, width[, 3]) uint8 in the order that `channels` says.
+    """Return frame two, and the layout of raw pixels: (height, width[, 3]) uint8 in the order of `channels`.
 
-    Contiguous memory is not copied: it must stay as it is until the answer has come. Raises OSError if a path cannot
-    be read, BadImageError if an array is no photograph, and ImageTooLargeError.
+    Contiguous memory is not copied and must not change until the answer arrives. Raises OSError if a path is
+    unreadable, BadImageError if an array is not an image, ImageTooLargeError.
     """
     if isinstance(image, str | os.PathLike):
         return _from_file(image, max_image_mb)
@@ -55,7 +55,7 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
 
 
 def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
-    """Read an encoded image, never more of it than may be sent."""
+    """Return an encoded image; never read more than the limit."""
     most = int(max_image_mb * MEGABYTE)
     with open_regular(Path(path)) as file:
         size = os.fstat(file.fileno()).st_size
@@ -66,7 +66,7 @@ def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
 
 
 def _view(image: Any) -> memoryview:
-    """Return the memory, rows one after another; what lies otherwise, such as a crop or a flipped view, is copied."""
+    """Return contiguous rows of pixels; other layouts, such as crops or flipped views, are copied."""
     if not isinstance(image, bytes | bytearray | memoryview) and not hasattr(image, "__array_interface__"):
         raise BadImageError(f"a {type(image).__name__} is not an image: pass a path, encoded bytes or a uint8 array")
     try:
@@ -74,14 +74,14 @@ def _view(image: Any) -> memoryview:
         if view.c_contiguous:
             return view
     except (TypeError, ValueError):
-        pass  # an array of a kind that offers no buffer
-    import numpy as np  # only here: programs that send paths and bytes need not load it
+        pass  # an array without a buffer
+    import numpy as np  # imported here, since paths and bytes do not need it
 
     return np.ascontiguousarray(image).data
 
 
 def _order(image: object, channels: Channels) -> Channels:
-    """Return the order of the channels: an image that names its own, as Pillow's do, is believed."""
+    """Return the order of the channels; an image that states its own, as Pillow's do, overrides `channels`."""
     bands = getattr(image, "getbands", None)
     if bands is not None:
         if bands() not in (("R", "G", "B"), ("L",)):
@@ -93,7 +93,7 @@ def _order(image: object, channels: Channels) -> Channels:
 
 
 def _layout(shape: tuple[int, ...], channels: Channels) -> Pixels:
-    """Describe contiguous rows of pixels: (height, width), (height, width, 1) or (height, width, 3)."""
+    """Return the layout of contiguous pixels: (height, width), (height, width, 1) or (height, width, 3)."""
     if len(shape) == 2 or (len(shape) == 3 and shape[2] == 1):
         return Pixels("gray8", width=shape[1], height=shape[0], stride=shape[1])
     if len(shape) == 3 and shape[2] == 3:

@@ -1,4 +1,4 @@
-"""What both clients share: their settings, how an attempt is written, and what a reply, or none, is to the caller."""
+"""Shared by both clients: their settings, the writing of requests, and the conversion of replies to results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from jetsel.wire import (
 R = TypeVar("R", Answer, Answers, StatusReply, Reloaded)
 
 BoxesXywh = Sequence[Sequence[float]]
-"""x, y, width and height of each; an array of (n, 4) is one, too."""
+"""x, y, width and height of each box; an array of (n, 4) is valid, too."""
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request may say of how it is answered; what is left out is decided by the daemon's configuration."""
+    """Options of a request; the daemon's configuration decides missing ones."""
 
     family: str | None
     top_k: int
@@ -53,7 +53,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 class Options(RequestOptions, total=False):
-    """What `classify` takes besides the image and its boxes."""
+    """Options of `classify` besides the image and its boxes."""
 
     channels: Channels
     timeout_ms: float | None
@@ -61,12 +61,12 @@ class Options(RequestOptions, total=False):
 
 @dataclass(eq=False)
 class ClientSettings:
-    """Where a client connects, how long it waits, and what it sends at most. Nothing is opened before the first call.
+    """Settings of a client, which connects at the first call.
 
-    endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
-    timeout_ms: of a whole call, attempts and pauses included, if the call names no other.
-    max_image_mb: the daemon's [server] max_image_mb; past it an image is refused here, before it is sent.
-    retry: whether failures that say `retry` (busy, loading, a restart) are tried again within the timeout.
+    endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock. timeout_ms: default for a
+    whole call, including retries and pauses. max_image_mb: as the daemon's [server] max_image_mb; larger images are
+    rejected before sending. retry: whether to retry errors that say `retry` (busy, loading, a restart) within the
+    timeout.
     """
 
     endpoint: str | None = None
@@ -82,10 +82,9 @@ class ClientSettings:
         return Attempts(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
 
     def _write(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
-        """Return frame one and its id, a new one for each attempt: a late reply is never taken for a later one's.
+        """Return frame one and its id. Each attempt has a new id, so that late replies are not confused.
 
-        Raises DeadlineError if the time for the answer is over, and BadRequestError if the daemon would not read
-        frame one, and could not tell whose it is.
+        Raises DeadlineError if the deadline has passed, BadRequestError if frame one is too long for the daemon.
         """
         request_id = f"{self._prefix}-{next(self._count)}"
         if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
@@ -105,7 +104,7 @@ class ClientSettings:
 
 
 def result(reply: Reply, kind: type[R]) -> R:
-    """Return the reply if it is of the kind asked for; raises what a Failure carries."""
+    """Return the reply if it has the expected type. Raises the error in a Failure."""
     if isinstance(reply, kind):
         return reply
     if isinstance(reply, Failure):
@@ -116,25 +115,25 @@ def result(reply: Reply, kind: type[R]) -> R:
 def classify_request(
     pixels: Pixels | None, boxes: BoxesXywh | None, unit: Literal["pixels", "shares"], options: RequestOptions
 ) -> Classify:
-    """Return the request for an image, without its id. pixels: how raw pixels lie. Raises TypeError as a call does."""
+    """Return the request for an image, without its id. Raises TypeError for unknown options."""
     carried = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
     return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=carried, **options)
 
 
 def outcomes(reply: Answers) -> list[Answer | JetselError]:
-    """Return each box's answer, or the error that it has instead."""
+    """Return an answer or an error for each box."""
     return [one if isinstance(one, Answer) else error_of(one) for one in reply.answers]
 
 
 def error_of(failure: Failure) -> JetselError:
-    """Return the daemon's error in its own class; a code that this version does not know keeps its code and `retry`."""
+    """Return the daemon's error in its class; an unknown code is kept with its `retry`."""
     error = BY_CODE.get(failure.code, JetselError)(failure.message)
     error.code, error.retry = failure.code, failure.retry
     return error
 
 
 def end_of(link: DaemonConnection) -> NoDaemonError | NoReplyError:
-    """Return why a link that has ended did so."""
+    """Return the error for a connection that has ended."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
             f"the daemon at {link.endpoint} did not accept this client: too many clients connect at once; see the "
@@ -147,7 +146,7 @@ def end_of(link: DaemonConnection) -> NoDaemonError | NoReplyError:
 
 
 def too_late(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
-    """Return the error of a call whose time is over."""
+    """Return the error for a call whose timeout is over."""
     return NoReplyError(
         f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "
         "see `jetsel status`, or allow more time"

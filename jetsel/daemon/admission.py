@@ -1,4 +1,4 @@
-"""Who is let in: what is in the queue, in requests, bytes and pixels, and how long that takes the workers."""
+"""Admission of requests: counts requests, bytes and pixels in the queue, and estimates the time that they take."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jetsel.base.config import ServerSettings
 from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
-MEMORY = 0.05  # of the running means of a request's work: they follow the last twenty or so
-MOST_LATE = 0.05  # of the answers that were admitted: what is kept free of each limit grows until no more are late
-WAY = 0.1  # of a limit is for the way to the daemon and back, which it cannot see
-MOST_MARGIN = 0.7  # of a limit is kept free at most
-FORGET_S = 60.0  # after this time without an answer that had a limit, a third of the margin is left
+MEMORY = 0.05  # weight of a new value in the running means of a request's work: they follow the last twenty or so
+MOST_LATE = 0.05  # share of admitted answers that may be late: the margin grows until no more are
+WAY = 0.1  # share of a limit for the way to the daemon and back, which it cannot measure
+MOST_MARGIN = 0.7  # largest share of a limit that is kept free
+FORGET_S = 60.0  # time constant: a third of the margin is left after this time without an answer that had a limit
 
 
 class Load(NamedTuple):
@@ -29,7 +29,7 @@ class Load(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one answer took of a worker, in all and for its models, and of its limit; None without a limit."""
+    """Time that one answer took of a worker, in all and for its models, and its share of the limit (None: no limit)."""
 
     busy_ms: float
     models_ms: float
@@ -37,10 +37,10 @@ class Work(NamedTuple):
 
 
 class Admission:
-    """Counters behind one lock; admission is decided where the queue is counted.
+    """Counts the load of the queue and decides on admission, both behind one lock.
 
-    If nothing is configured, a client has half of the queue, so that none fills it alone; root and the daemon's own
-    user have all of it, since they may end the daemon anyway.
+    By default a client may fill half of the queue, so that none fills it alone. Root and the daemon's own user may fill
+    all of it, since they may end the daemon anyway.
     """
 
     def __init__(self, limits: ServerSettings, workers: int, now: Callable[[], float] = time.monotonic) -> None:
@@ -48,11 +48,11 @@ class Admission:
         self.limits = limits
         self._workers = workers
         self._now = now
-        self._models_ms: float | None = None  # of an answer, in the mean
-        self.around_ms = 0.0  # what a worker spends on an answer besides its models, in the mean
-        self._margin = 0.0  # of a limit, kept free, as of the last answer that had one
-        self._margin_s = 0.0  # when that was
-        self._full_since_s: float | None = None  # when the last answer left work for all workers; None if it did not
+        self._models_ms: float | None = None  # running mean for one answer
+        self.around_ms = 0.0  # running mean of a worker's time for an answer, without its models
+        self._margin = 0.0  # share of a limit that is kept free, at the last answer that had one
+        self._margin_s = 0.0  # time of that answer
+        self._full_since_s: float | None = None  # since when the queue holds work for all workers; None: not
         self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
         self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
         self._of_client: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class Admission:
         self.queued_pixels = 0
 
     def check(self, load: Load) -> None:
-        """Raise what `admit` would of a load of which only some is known yet, whatever its time limit."""
+        """Raise the errors of `admit`, except for deadlines; the load's pixels may be 0 while they are unknown."""
         limits, of_client = self.limits, self._of_client[load.client]
         if load.size_bytes > limits.queue_mb * 1e6 or load.pixels > limits.queue_megapixels * 1e6:
             raise ImageTooLargeError(
@@ -96,14 +96,14 @@ class Admission:
         adapts: bool = False,
         since_ms: float = 0.0,
     ) -> None:
-        """Count a request in; `release` its load when it is answered.
+        """Count a request in; call `release` with its load when it is answered.
 
-        load: None for a box of a message that counts already. since_ms: since it arrived.
-        floor_ms: the least inference time of any path that the request's policy may take; loading_ms: of loading its
-        model meanwhile. target_ms: in which it should be answered if it has no deadline. adapts: whether it takes less
-        if many wait, so that those ahead are taken to have the least, too.
-        Raises OverLimitError if its client has as much under way as it may, BusyError if the queue is full or no path
-        can meet the target, DeadlineError if none can be in time, ImageTooLargeError if the queue can never hold it.
+        load: None for a box of a message that is counted already. since_ms: time since it arrived. floor_ms: the least
+        inference time of any path that its policy may take. loading_ms: time to load its model meanwhile. target_ms:
+        latency target, used if deadline_ms is None. adapts: the policy takes less time if many wait, so the requests
+        ahead are estimated at floor_ms too.
+        Raises OverLimitError if the client has reached its limit, BusyError if the queue is full or no path can meet
+        the target, DeadlineError if no path can meet the deadline, ImageTooLargeError if the queue can never hold it.
         """
         with self._lock:
             if load is not None:
@@ -112,7 +112,7 @@ class Admission:
             if limit_ms is not None:
                 ahead = self.in_queue - self._workers + (load is not None)
                 queue_ms, around_ms, margin_ms = since_ms, 0.0, 0.0
-                if ahead > 0:  # a free worker has nothing better to do, and only an answer corrects what was learned
+                if ahead > 0:  # a free worker starts at once, and only an answer corrects the means
                     models_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
                     around_ms, margin_ms = self.around_ms, limit_ms * self._faded_margin(self._now())
                     queue_ms += ahead * (around_ms + models_ms) / self._workers
@@ -127,13 +127,13 @@ class Admission:
                 self.queued_pixels += load.pixels
 
     def release(self, load: Load | None, work: Work | None) -> None:
-        """Count a request out; work is what it took, None if it failed. load: None if boxes of its message are left."""
+        """Count a request out. work: None if it failed. load: None if other boxes of its message are not answered."""
         now_s = self._now()
         with self._lock:
             if load is not None:
                 self._of_client[load.client] -= 1
                 if not self._of_client[load.client]:
-                    del self._of_client[load.client]  # so that who has nothing under way is forgotten
+                    del self._of_client[load.client]  # forget clients without requests
                 self.in_queue -= 1
                 self.queued_bytes -= load.size_bytes
                 self.queued_pixels -= load.pixels
@@ -142,10 +142,10 @@ class Admission:
             self._full_since_s = now_s if self.in_queue >= self._workers else None
 
     def _learn(self, work: Work, now_s: float) -> None:
-        """Take in what an answer took. While all workers have work, all that passes between two answers is theirs.
+        """Update the means and the margin with one answer.
 
-        That counts what the stages of an answer do not: reading the socket, refusing others, replying, and waiting for
-        a processor.
+        While all workers are busy, the time between two answers counts as work. It includes what no stage measures:
+        reading the socket, refusing others, replying, and waiting for a processor.
         """
         if work.of_limit is not None:
             step = 1 - MOST_LATE if work.of_limit > 1 - WAY else -MOST_LATE
@@ -159,12 +159,12 @@ class Admission:
         self.around_ms = max(0.0, self.around_ms + (spent_ms - work.models_ms - self.around_ms) * MEMORY)
 
     def _faded_margin(self, now_s: float) -> float:
-        """Return the margin now: refusals teach nothing, so it is forgotten while no answer had a limit."""
+        """Return the margin now; it fades while no answer has a limit, because refusals do not correct it."""
         return self._margin * math.exp((self._margin_s - now_s) / FORGET_S)
 
 
 def _late(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
-    """Return the error that refuses a request which would come too late. takes_ms: by what takes it."""
+    """Return the error for a request that would be late. takes_ms: expected times by name."""
     words = "expected: " + ", ".join(f"{what} {ms:.1f} ms" for what, ms in takes_ms.items() if ms)
     if is_target:
         return BusyError(

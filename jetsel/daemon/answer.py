@@ -1,4 +1,4 @@
-"""What a job ends in: its answer, built from its run, and its line in the log."""
+"""Builds a job's answer from its run, and logs the outcome of each request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked
 
 
 def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
-    """Put the decision of the job's policy into words."""
+    """Build the answer from the decision of the job's policy."""
     photograph = job.photograph
     assert photograph is not None
     top = _ranked(job, decision.prediction.probabilities)
@@ -58,7 +58,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
 
 
 def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
-    """The top-k labels; of equal probabilities the lower class number stands first."""
+    """Return the top-k labels; equal probabilities are sorted by class number."""
     labels = job.family.labels
     order = (-probabilities).argsort(kind="stable")[: job.message.top_k]
     return [
@@ -93,7 +93,7 @@ NO_MEMORY = -4  # cv::Error::StsNoMem, which OpenCV raises if malloc gives nothi
 
 
 def log_reply(job: Job, reply: Answer | Failure) -> None:
-    """Log the outcome of an admitted request, and the stages that it came through."""
+    """Log the outcome of an admitted request, and the times of its stages."""
     run, stages = job.run, reply.stages_ms if isinstance(reply, Answer) else None
     fields = event(
         "request",
@@ -123,7 +123,7 @@ def log_refusal(request_id: str | None, error: JetselError, client: str) -> None
 
 
 def warn_of_limit(error: JetselError, client: str) -> None:
-    """Warn if the daemon's queue is full or a client is at its limit; who repeats it is left out of the log."""
+    """Warn if the queue is full or a client is at its limit; the log drops repeated warnings."""
     if isinstance(error, BusyError):
         log.warning("requests are refused: %s", error, extra=event("queue-full", code=error.code))
     elif isinstance(error, OverLimitError):
@@ -131,7 +131,7 @@ def warn_of_limit(error: JetselError, client: str) -> None:
 
 
 def unexpected(error: Exception, request_id: str | None) -> JetselError:
-    """Log an exception that is none of ours, and return the error that answers the request."""
+    """Log an exception that is not a JetselError, and return the error for the client."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
             "memory ran out while this image was processed: send it again later, or send a smaller one; or raise the "

@@ -1,7 +1,7 @@
-"""The boxes of one message: each is a job of its own, the image is decoded once, and there is one reply.
+"""The boxes of one message: each box is a job, the image is decoded once, and the message gets one reply.
 
-The first box has the image decoded; then AT_ONCE are in the queue, and each that is answered gives its place to the
-next. So a message with many boxes keeps other requests waiting no longer than these few do.
+At most AT_ONCE boxes of a message are in the queue; each answered box admits the next one. So a message with many boxes
+delays other requests no longer than AT_ONCE images do.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from jetsel.image import Photograph, crop, pixels_of_box
 from jetsel.wire import PROTOCOL_VERSION, Answer, Answers, Boxes, Failure, failure
 
 AT_ONCE = 2
-MOST_SHARE = 1.5  # of a side: a box may reach over the edge
+MOST_SHARE = 1.5  # of a side: a box may reach over the image's border
 
 
 class Crops:
-    """What the jobs of one message share. Any thread may call.
+    """State that the jobs of one message share. Any thread may call.
 
-    left: the boxes whose turn has not come, by number. in_work: how many are in the queue, or in work. lock: guards all
-    of it, also while the image is decoded, which the other jobs need, too.
+    left: numbers of the boxes that are not admitted yet. in_work: number of boxes in the queue or in work. lock: guards
+    all fields; a thread holds it while it decodes the image, because the other jobs wait for that too.
     """
 
     def __init__(self, request_id: str, boxes: Boxes, admit: Callable[..., None]) -> None:
-        """admit: raises what keeps a box from being in time, as Admission.admit does."""
+        """admit: raises an error if a box cannot be in time, as Admission.admit does."""
         self._id = request_id
         self.boxes = boxes
         self.admit = admit
@@ -38,11 +38,11 @@ class Crops:
         self.in_work = 1
         self.lock = threading.RLock()
         self._photograph: Photograph | None = None
-        self._error: JetselError | None = None  # of the image
+        self._error: JetselError | None = None  # why the image could not be decoded
         self._replies: dict[int, Answer | Failure] = {}
 
     def whole(self, decode: Callable[[], Photograph]) -> Photograph:
-        """Return the whole image, decoded by the first job that needs it; raises what `decode` does, each time."""
+        """Return the whole image, decoded by the first job that needs it; raises the error of `decode` at each call."""
         with self.lock:
             if self._error is not None:
                 raise copy.copy(self._error)
@@ -50,14 +50,14 @@ class Crops:
                 try:
                     self._photograph = decode()
                 except JetselError as error:
-                    self._error = copy.copy(error)  # without its frames, which hold the message
+                    self._error = copy.copy(error)  # a copy without frames, which would hold the message
                     raise
             return self._photograph
 
     def answered(self, number: int, reply: Answer | Failure) -> Answers | Failure | None:
-        """Take in what a box came to; return the reply to the message once it is the last of them.
+        """Note the reply to a box; return the reply to the message if this was its last box, else None.
 
-        If the image itself cannot be read, that is the reply, and no list of the same failure for each box.
+        If the image itself cannot be decoded, the message gets one failure instead of one for each box.
         """
         with self.lock:
             self._replies[number] = reply
@@ -69,10 +69,10 @@ class Crops:
 
 
 def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
-    """Return how many pixels the boxes have in all; the header may not tell which way up the image is: the larger."""
+    """Return the number of pixels in all boxes, the larger one of both orientations that the image may have."""
     pixels = [0, 0]
     for (way, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
-        with contextlib.suppress(BadRequestError):  # which will be the reply to this box
+        with contextlib.suppress(BadRequestError):  # this error will be the reply to the box
             left, top, right, bottom = pixels_of_box(box, boxes.unit, *size_px)
             pixels[way] += (right - left) * (bottom - top)
     return max(pixels)
@@ -80,13 +80,13 @@ def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
 
 @dataclass(frozen=True)
 class Crop:
-    """One box of a message. number: its place among them, from 0."""
+    """One box of a message. number: its index, from 0."""
 
     crops: Crops
     number: int
 
     def photograph(self, decode: Callable[[], Photograph]) -> Photograph:
-        """Return what is in the box; raises what `decode` does, and BadRequestError for a bad box."""
+        """Return the image inside the box; raises what `decode` raises, and BadRequestError for an invalid box."""
         boxes = self.crops.boxes
         box = boxes.xywh[self.number]
         whole, sides = self.crops.whole(decode), [abs(value) for value in box if value is not None]
@@ -101,5 +101,5 @@ class Crop:
         )
 
     def answered(self, reply: Answer | Failure) -> Answers | Failure | None:
-        """Take in what it came to, as `Crops.answered` does."""
+        """Note the reply, as `Crops.answered` does."""
         return self.crops.answered(self.number, reply)

@@ -1,4 +1,4 @@
-"""Which of a family's policies decides about a request, and why."""
+"""Choice of the policy that answers a request, and the reason in words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jetsel.wire import Classify
 
 
 def policy_for(family: ServedFamily, request: Classify) -> Policy:
-    """The policy that this request asks for, or the default.
+    """Return the policy that this request asks for, or the default policy.
 
-    Raises UnknownModelError, UnknownPolicyError, and BadRequestError if what is named has nothing to choose, or is a
-    model of the edge for a photograph that is to stay here.
+    Raises UnknownModelError, UnknownPolicyError, and BadRequestError if requirements come with a model or a policy, or
+    if an image that must stay on the device would go to the edge server.
     """
     least_accuracy, most_energy_mj = request.least_accuracy, request.most_energy_mj
     requires, names = (least_accuracy, most_energy_mj) != (None, None), (request.model, request.policy) != (None, None)
@@ -58,9 +58,9 @@ def _asked_for(family: ServedFamily, request: Classify) -> Policy:
 
 
 def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front | None:
-    """The operating points from which the request's policy is chosen when it begins; None if it keeps its policy.
+    """Return the operating points among which the request's policy is chosen when it begins; None for a fixed policy.
 
-    That is for requests of the default policy, if the configuration has a latency target or a power budget.
+    Only requests of the default policy have them, and only if a latency target or a power budget is configured.
     """
     is_default = request.model is None and request.policy is None and not isinstance(policy, Requirements)
     front = family.front
@@ -68,7 +68,7 @@ def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front 
 
 
 def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
-    """Why this policy decides about the request, in words."""
+    """Return why this policy answers the request."""
     if isinstance(policy, Requirements):
         return "the request has requirements"
     if request.model is not None or request.policy is not None:

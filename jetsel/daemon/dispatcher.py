@@ -1,4 +1,4 @@
-"""The daemon between its socket and its threads: what is not on a photograph's way, and what the lifecycle asks for."""
+"""Assembles the daemon's parts; answers requests that have no image; offers what the lifecycle calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IDLE_LOOK_S = 1.0
 
 
 def unload_idle(current: Current, stopping: threading.Event) -> None:
-    """Until the daemon stops, unload what has not run for models.idle_unload_s, as the snapshot that serves has it."""
+    """Until the daemon stops, unload models that have been idle for models.idle_unload_s of the current snapshot."""
     while not stopping.wait(IDLE_LOOK_S):
         snapshot = current.snapshot
         idle_s = snapshot.config.models.idle_unload_s
@@ -56,7 +56,7 @@ def unload_idle(current: Current, stopping: threading.Event) -> None:
 
 
 def _unload(queue: ModelQueue, since_s: float) -> bool:
-    """Unload a model for which nothing waits, and that nothing but the daemon's own request has used since then."""
+    """Unload an idle model; return whether it was idle: no run waits, and only the watchdog's probe used it."""
     engine = queue.engine
     if not isinstance(engine, OnDemandEngine) or queue.waiting:
         return False
@@ -66,7 +66,7 @@ def _unload(queue: ModelQueue, since_s: float) -> bool:
 
 
 class Dispatcher:
-    """Puts the daemon's parts together, and hands each message that is not a photograph to the one that answers it."""
+    """Puts the daemon's parts together, and answers or forwards every message that is not a classify request."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Dispatcher:
         notifier: Notifier,
         locate: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        """reread: gives the configuration for a reload; locate: the file that it reads."""
+        """reread: returns the configuration for a reload. locate: returns the path of the file that it reads."""
         self._locate = locate
         self._metering = metering
         self._port = port
@@ -106,7 +106,7 @@ class Dispatcher:
         self.workers.put_in_front(probe)
 
     def _serve(self, message: Message, request: Status | ReloadRequest) -> None:
-        """Answer a request for the status, or have a reload begin, which answers when it has ended."""
+        """Answer a status request, or queue a reload, which replies when it has ended."""
         if isinstance(request, Status):
             self.pipeline.reply(message.route, self._status(request.id))
             return
@@ -123,25 +123,25 @@ class Dispatcher:
         parts = self._tally, queue, self._port, self._metering, self._backends, config
         return status(request_id, self.current, *parts)
 
-    # What the lifecycle calls.
+    # For the lifecycle.
 
     def progress(self, words: str, patience_s: float) -> None:
-        """Note how far the loading at the start is, and tell the service manager when the next word comes at last."""
+        """Note how far loading is, and report to the service manager that the next report comes within patience_s."""
         self.current.progress = words
         self._notifier.progress(words, patience_s)
 
     def begin_serving(self) -> None:
-        """Admit requests and feed the watchdog from now on: every model is loaded."""
+        """Admit requests and feed the watchdog from now on; every model is loaded."""
         self.current.is_ready, self.current.progress = True, None
         self._watchdog.start()
         threading.Thread(target=unload_idle, args=(self.current, self._stopping), name="idle", daemon=True).start()
 
     def reload(self) -> None:
-        """Have everything read again, and served from the next request on; for a signal, which nobody answers."""
+        """Queue a reload that has no reply, for SIGHUP."""
         self._reloads.ask()
 
     def refuse_new(self) -> int:
-        """From now on only what was admitted is answered, and no reload begins; return how much of that is left."""
+        """Refuse new requests and reloads from now on; return the number of admitted requests that are not answered."""
         self.current.is_closed = True
         self._stopping.set()
         self._reloads.close()
@@ -149,13 +149,13 @@ class Dispatcher:
 
     @property
     def is_drained(self) -> bool:
-        """Whether every message that came has been answered, as far as can be seen now."""
+        """Whether every message received so far has been answered, as far as the daemon can see."""
         return self._admission.in_queue == 0 and self._port.is_quiet
 
     def give_up(self, patience_s: float) -> int:
-        """Let each thread end what it has at hand, if it can in that time, then tell who is not answered to ask again.
+        """Wait for each thread's current job, at most patience_s in all, then fail the remaining requests.
 
-        Return how many those are.
+        Return how many requests failed.
         """
         self.workers.stop(patience_s)
         given_up = self.pipeline.give_up()

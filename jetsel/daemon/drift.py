@@ -1,4 +1,4 @@
-"""Whether the photographs and the models' confidences are still those that a family was calibrated on."""
+"""Drift: compares recent images and confidences with those of a family's calibration."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from jetsel.features import NAMES, extract
 from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
 
-KEPT = 500  # the last ones that are compared
+KEPT = 500  # Number of recent images and confidences that are compared
 FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
 SIGNIFICANT = 0.25
-"""An index above it is a significant change, see jetsel.artefact.calibration. The highest feature's counts, not the
-median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08 (calibration/imagenet/drift.py).
-"""
-LEAST_SHIFT = 0.05  # of a mean confidence; a smaller one does not change what a policy does by much
+"""A population stability index above it is a significant change, see `stability_index`. The highest index of all
+features counts, not the median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08
+(calibration/imagenet/drift.py)."""
+LEAST_SHIFT = 0.05  # of a mean confidence; a smaller shift hardly changes a policy's decisions
 HINT = "recalibrate on recent images: jetsel calibrate IMAGES"
 
 
 class Drift:
-    """The last photographs and confidences of one family beside its calibration's. Any thread may call."""
+    """Recent images and confidences of one family, compared with its calibration. Any thread may call."""
 
     def __init__(self, expected: ExpectedStatistics, default: str, features_px: int) -> None:
-        """default: the policy that the expected confidences were seen under."""
+        """default: the policy under which the expected confidences were recorded."""
         self._expected = expected
         self._default = default
         self._features_px = features_px
         self._lock = threading.Lock()
         self._answers = 0
         self._bins: deque[list[int]] = deque(maxlen=KEPT)
-        self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and how likely that was
+        self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and its expected probability
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
     def answered(self, policy: str, reply: Answer, every: int) -> bool:
-        """Note how sure the models were; return whether to check this image: every Nth, 0 for none."""
+        """Note the models' confidences; return whether to check this image: True for every Nth, never if 0."""
         with self._lock:
             self._answers += 1
             if policy == self._default:
@@ -51,12 +51,12 @@ class Drift:
             return every > 0 and self._answers % every == 0
 
     def count_doubt(self, answered: float, *, is_in_doubt: bool) -> None:
-        """Note whether an answer with a promise was in doubt. answered: the share that is not, by calibration."""
+        """Note whether an answer with a promise was in doubt. answered: calibrated share of answers not in doubt."""
         with self._lock:
             self._doubts.append((is_in_doubt, 1 - answered))
 
     def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
-        """Compute the features of a photograph that was answered. data: what it was decoded from."""
+        """Compute and note the features of an answered image. data: the bytes that it was decoded from."""
         view = image.of_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
         features = dict(zip(NAMES, extract(view.bgr, NAMES, self._features_px, size_px), strict=True))
@@ -65,7 +65,7 @@ class Drift:
             self._bins.append(bins)
 
     def status(self) -> DriftStatus:
-        """What has moved, and what to do about it."""
+        """Return what has changed, and a hint what to do."""
         with self._lock:
             bins = np.array(self._bins)
             confidences = {model: np.array(counts) for model, counts in self._confidences.items()}
@@ -113,7 +113,7 @@ class Drift:
 
 
 def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
-    """Compare how many of the last requests were in doubt with their chances, (n, 2)."""
+    """Compare how many recent requests were in doubt with the expected probabilities; doubts: (n, 2)."""
     n = len(doubts)
     if n < FEWEST:
         return RefusalShift(n, None, float(doubts[:, 1].mean()) if n else None, False)
@@ -123,10 +123,10 @@ def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
 
 
 def stability_index(expected: Sequence[float], bins: NDArray[np.intp]) -> float:
-    """Return the population stability index of photographs, (n,) bins, against the expected shares.
+    """Return the population stability index of the bins (n,) of images, against the expected shares.
 
-    The sum of (seen - expected) ln(seen / expected) (Siddiqi, Credit Risk Scorecards, 2006, which calls less than 0.1
-    no change and more than 0.25 a significant one). Half a photograph is added to each bin, so that none is empty.
+    It is the sum of (seen - expected) ln(seen / expected) (Siddiqi, Credit Risk Scorecards, 2006: below 0.1 is no
+    change, above 0.25 a significant one). Half an image is added to each bin, so that none is empty.
     """
     n = len(bins)
     shares = (np.bincount(bins, minlength=len(expected)) + 0.5) / (n + 0.5 * len(expected))

@@ -1,4 +1,4 @@
-"""The energy of an answer by what was calibrated of the models that ran, and what such energies add up to."""
+"""Estimated energy of an answer, from the calibrated energies of the models that ran, and sums of these estimates."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NO_CALIBRATION = "the family has no calibration: run `jetsel calibrate` on a dev
 def estimated_mj(
     ran: Sequence[Ran], chose: bool, calibration: Calibration | None, mj_per_kb: float | None
 ) -> tuple[float | None, str | None]:
-    """Return the calibrated energy of what ran, in mJ, or None and the reason why it is not known.
+    """Return the calibrated energy of the runs in mJ, or None and the reason why it is unknown.
 
-    chose: whether features were read, whose energy is added. mj_per_kb: what sending and receiving 1,000 bytes takes;
-    what the edge itself takes is not the device's.
+    chose: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
+    receiving 1,000 bytes; the edge server's own energy does not count.
     """
     if calibration is None or not calibration.energies_mj:
         return None, no_energies(calibration)
@@ -37,7 +37,7 @@ def estimated_mj(
 
 
 def no_energies(calibration: Calibration | None) -> str | None:
-    """Why this calibration tells no energies, None if it does."""
+    """Return why this calibration has no energies, None if it has them."""
     if calibration is None:
         return NO_CALIBRATION
     if calibration.energies_mj:
@@ -48,7 +48,7 @@ def no_energies(calibration: Calibration | None) -> str | None:
 
 @dataclass
 class _EnergySum:
-    """A sum over photographs; n_known: of how many of them the energy is known."""
+    """A sum over images; n_known: the number of images whose energy is known."""
 
     count: int = 0
     n_known: int = 0
@@ -66,7 +66,7 @@ class _EnergySum:
 
     @property
     def figures(self) -> tuple[int, float | None, float | None]:
-        """How many photographs, what they took in J, and in the mean in mJ."""
+        """Return the number of images, their energy in J, and their mean energy in mJ."""
         return self.count, self.known_j, self.joules / self.n_known * 1e3 if self.n_known else None
 
 
@@ -81,7 +81,7 @@ class Estimates:
         self._unused_j = 0.0
 
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
-        """Take in an answer that was given. chose: whether features were read for it."""
+        """Add an answer's energy. chose: whether features were computed for it."""
         made = None if answer.out_of_conditions else calibration
         of_model = made.energies_mj if made is not None else {}
         with self._lock:
@@ -93,28 +93,28 @@ class Estimates:
             self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
     def unused(self, family: str, model: str, energy_mj: float | None) -> None:
-        """Take in a run here whose result came when the answer was given already, as another's was there first."""
+        """Add a run on this device whose result came too late, because another model had answered already."""
         with self._lock:
             self._models[family, model].add(energy_mj)
             self._unused_j += (energy_mj or 0.0) * 1e-3
 
     def totals(self) -> tuple[float, int, int]:
-        """Return the joules of all answers and unused runs, how many answers, and how many of them have no estimate."""
+        """Return the joules of all answers and unused runs, the number of answers, and how many have no estimate."""
         with self._lock:
             sums = self._policies.values()
             count = sum(one.count for one in sums)
             return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.n_known for one in sums)
 
     def chooser_j(self) -> float | None:
-        """Return what choosing took, None if none of it is known."""
+        """Return the energy of choosing in J, None if it is unknown."""
         return self._chooser.known_j
 
     def models(self) -> list[ModelEnergy]:
-        """Return what each model took that has run for an answer."""
+        """Return the energy of each model that has run for an answer."""
         with self._lock:
             return [ModelEnergy(family, model, *spent.figures) for (family, model), spent in self._models.items()]
 
     def policies(self) -> list[PolicyEnergy]:
-        """Return what the answers of each policy took."""
+        """Return the energy of each policy's answers."""
         with self._lock:
             return [PolicyEnergy(family, policy, *spent.figures) for (family, policy), spent in self._policies.items()]

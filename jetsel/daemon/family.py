@@ -1,4 +1,4 @@
-"""One family as it is served: its models' queues and driver, its policies, and what decides unless a request does."""
+"""One family as it is served: its models' queues, driver and policies, and the default for requests."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(eq=False)
 class ServedFamily:
-    """Everything that answers for one family. Built by `serve_family`; its engines are loaded by `load`."""
+    """Everything that answers requests for one family. `serve_family` builds it; `load` loads its engines."""
 
     name: str
     labels: Labels
     models: dict[str, Model]
     specs: dict[str, InputSpec]
-    backends: dict[str, str]  # what each model runs on
+    backends: dict[str, str]  # by model
     decode_px: int
     driver: Driver
     policies: dict[str, Policy]
-    requirements: Requirements  # the policy of requests that say what their answer must have
+    requirements: Requirements  # policy of requests with requirements
     default_policy: str
     because: str
-    fallback: str  # the model used in doubt
-    on_doubt: str  # "use" the fallback or "refuse", if the request does not say
+    fallback: str  # model used in doubt
+    on_doubt: str  # default of requests: "use" the fallback, or "refuse"
     in_use: CalibrationInUse  # the calibration
-    shipped: Path  # the folder of the calibration that came with the models, if any did
+    shipped: Path  # folder of the calibration that came with the models; it may not exist
     points_used: PointsUsed
-    front: Front | None = None  # of the default policy, if the load may lead along it
+    front: Front | None = None  # operating points of the default policy, if load or power budget may choose among them
     promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
-    drift: Drift | None = None  # None: the calibration does not say what it expects
-    instead: list[str] = field(default_factory=list)  # what stands in for a default that cannot run, in words
-    damaged: dict[str, str] = field(default_factory=dict)  # by model that runs on: what is wrong with its file now
-    _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that did not load
+    drift: Drift | None = None  # None: the calibration has no expected statistics
+    instead: list[str] = field(default_factory=list)  # messages on replaced fallbacks and defaults
+    damaged: dict[str, str] = field(default_factory=dict)  # by loaded model: why its file is damaged
+    _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that failed to load
 
     def take_over(self, before: ServedFamily) -> None:
-        """Go on with the engines, times and records of those models that are the same on the same backend.
+        """Keep the engines, times and records of models that are unchanged and run on the same backend.
 
-        before: the family of this name in the snapshot that a reload replaces. If the file of such a model is not
-        what its manifest says any more, the model runs on while it is loaded, and `damaged` says so.
+        before: the family of this name in the snapshot that a reload replaces. If the file of such a model no longer
+        matches its manifest, the model stays in use while it is loaded, and `damaged` holds the reason.
         """
         if before.in_use.identity == self.in_use.identity:
             self.drift, self.points_used = before.drift, before.points_used
@@ -76,10 +76,8 @@ class ServedFamily:
             if old_queue is None or not old_queue.serves or old_queue.engine is None or old_queue.engine.is_stale:
                 continue
             if before.backends[name] == self.backends[name] and before.weights(name) == self.weights(name):
-                queue.engine, queue.times = (
-                    old_queue.engine,
-                    old_queue.times,
-                )  # not the prior: that is this calibration's
+                # The prior stays: it belongs to this calibration.
+                queue.engine, queue.times = old_queue.engine, old_queue.times
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
@@ -93,28 +91,28 @@ class ServedFamily:
 
     @property
     def features_px(self) -> int:
-        """The pixels of a photograph that features see at most."""
+        """Largest number of pixels from which features are computed."""
         calibration = self.in_use.calibration
         return WORKING_PX if calibration is None else calibration.features_px
 
     def weights(self, name: str) -> Weights:
-        """What a backend needs to load this model of the family."""
+        """Return what a backend needs to load this model."""
         return self.models[name].weights(len(self.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
-        """Load and warm up every model. One that fails is marked with its reason, for `stand_in`, and the rest go on.
+        """Load and warm up every model; one that fails is marked with its reason, and loading continues.
 
-        begin: called before each; what it raises ends the loading.
+        begin: called before each model; an exception that it raises ends the loading.
         """
         for name, model in self.models.items():
             begin()
             queue = self.driver.queues[name]
             if queue.engine is not None:
-                continue  # taken over from before a reload: the same bytes
+                continue  # taken over at a reload: the model is unchanged
             engine: Engine | None = None
             try:
                 weights = self.weights(name)
-                backends.get(self.backends[name])  # what it imports is no part of a model's load
+                backends.get(self.backends[name])  # imported first, so that the import does not count as load time
                 opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
                 try_batches = partial(gains_by_batches, weights=weights)
                 engine = OnDemandEngine(opened, backends.changed, try_batches=try_batches)
@@ -127,22 +125,22 @@ class ServedFamily:
             queue.engine, queue.unavailable = engine, None
 
     def stand_in(self) -> None:
-        """Once all is loaded, and is to serve: have models that run decide if one is needed that does not.
+        """Replace a default or a fallback that cannot run by the most expensive model that runs, after all are loaded.
 
-        Only now the log hears which ones those are: a reload that is refused leaves the models as they were.
+        This also logs the models that failed. It waits until here, because a refused reload changes nothing.
         """
         for name, error in self._failed.items():
             fields = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=fields)
         running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
-            return  # the error of each request says why
+            return  # each request fails with the reason
         best = running[-1]
         if self.fallback not in running:
             self._log_stand_in(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
             self.fallback = best
         name = self.default_policy
-        needed = self.policies[name].models  # it passes over those of them that are unavailable
+        needed = self.policies[name].models  # the policy skips those that are unavailable
         if not any(model in running for model in needed):
             self.default_policy = f"single:{best}"
             self.because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
@@ -161,13 +159,13 @@ class ServedFamily:
 
     @property
     def objective(self) -> str | None:
-        """What the calibration in use was to save, None if there is none."""
+        """The objective of the calibration in use, None if there is none."""
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
 
 
 def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
-    """Load a model from the file that its manifest means. It holds nothing of a family: reloads keep what it loaded."""
+    """Verify and load a model. Unlike a method, it holds no family, so that engines can outlive one in a reload."""
     verify(model)
     return backends.open(backend, weights, concurrency=workers, threads=threads)
 
@@ -178,10 +176,7 @@ def serve_family(
     events: Events,
     edge: EdgeClient | None = None,
 ) -> ServedFamily:
-    """Put one family together as the configuration has it served; nothing is loaded yet.
-
-    edge: what answers for it elsewhere.
-    """
+    """Build one family from the configuration, without loading models. edge: client of the edge server to use."""
     family, models, in_use = configured.family, configured.models, configured.in_use
     temperatures = in_use.calibration.temperatures if in_use.calibration else {}
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
@@ -214,7 +209,7 @@ def serve_family(
 
 
 def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config) -> dict[str, Policy]:
-    """What the calibration offers, each model of the edge, and what goes by time, if it can."""
+    """Return the calibration's policies, one for each model on the edge server, and the deadline policy if possible."""
     policies = dict(in_use.policies)
     if in_use.calibration is not None:
         here, elsewhere = _places(in_use, queues)
@@ -225,9 +220,9 @@ def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config:
 
 
 def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
-    """Return the models that answer here, cheapest first, and those of the edge.
+    """Return the models on this device, cheapest first, and those on the edge server.
 
-    If the calibration knows some of those here, the others do not count.
+    If the calibration covers some of the models on this device, only these count.
     """
     here = [name for name, queue in queues.items() if queue.runner is None]
     unknown = in_use.unknown(here)
@@ -236,7 +231,7 @@ def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple
 
 
 def drift_of(calibration: Calibration | None) -> Drift | None:
-    """What compares answers with this calibration; None if it does not say what it expects."""
+    """Return the drift check for this calibration; None if it has no expected statistics."""
     if calibration is None or calibration.expected is None:
         return None
     return Drift(calibration.expected, calibration.default_policy, calibration.features_px)

@@ -1,6 +1,6 @@
-"""At the first start on a machine, calibrations that came with models are fitted to its times, beside the requests.
+"""At the first start on a machine, fit calibrations that came with models to its times, while requests are served.
 
-Models that another machine chose stay, and the log says so.
+Models that were chosen on another machine stay, and the log reports them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from jetsel.zoo import Model
 
 log = logging.getLogger("jetsel.models")
 
-LIMIT_S = 600.0  # a quiet board takes a minute or two
+LIMIT_S = 600.0  # a quiet board needs a minute or two
 FAILED = "timing them failed, and `jetsel calibrate --retime` shows why"
 LOOK_S = 60.0
-QUIET_LOAD = 0.5  # processes that want to run, for each core, as a mean over a minute (getloadavg(3))
+QUIET_LOAD = 0.5  # runnable processes for each core, as a mean over a minute (getloadavg(3))
 
 
 def needs_retiming(family: ServedFamily) -> bool:
-    """Whether a calibration came with the models, and with what it was fitted on, and the owner has none in use.
+    """Whether the models' own calibration can be fitted again, and the owner has installed no other.
 
-    If the one that came is for other models too, it is refused, and fitted again to those that are here.
+    If that calibration was refused because it covers other models, it is fitted to the models present.
     """
     identity = family.in_use.identity
     return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
 
 
 def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machine: str | None) -> None:
-    """Begin with those that need it, one after the other. config: the daemon's own file. machine: this one's name."""
+    """Fit the families that need it, one after the other. config: the daemon's file. machine: this machine's name."""
     due = [family for family in families if needs_retiming(family)]
     for family in due:
         report_other_machine(family.name, family.models.values(), machine)
@@ -56,7 +56,7 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machin
 
 
 def report_other_machine(family: str, models: Iterable[Model], machine: str | None) -> None:
-    """Log if the precision of a model was chosen on another machine; None: this one's name is unknown."""
+    """Log if a model's precision was chosen on another machine; machine: None if this machine's name is unknown."""
     choices = [model.manifest.precision_choice for model in models]
     others = {choice.machine for choice in choices if choice and choice.machine} - {machine}
     if machine is not None and others:
@@ -65,7 +65,7 @@ def report_other_machine(family: str, models: Iterable[Model], machine: str | No
 
 
 def wait_until_quiet() -> None:
-    """Return once other programs leave half of the processor free."""
+    """Return once the mean load is at most half of the cores."""
     while True:
         threading.Event().wait(LOOK_S)
         if os.getloadavg()[0] <= QUIET_LOAD * (os.cpu_count() or 1):
@@ -73,7 +73,7 @@ def wait_until_quiet() -> None:
 
 
 def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait: Callable[[], None]) -> None:
-    """Run the command that fits one family's calibration; a run that exceeds its limit is repeated after `wait`."""
+    """Run the command that fits one family's calibration; repeat it after `wait` if it exceeds its limit."""
     is_first = True
     for limit_s in limits_s:
         try:
@@ -92,15 +92,15 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
 
 
 class RetimingError(JetselError):
-    """The models were not timed, for this reason."""
+    """Timing the models failed, with the reason."""
 
 
 def _printed(command: Sequence[str], limit_s: float) -> str:
-    """Return the first line that a command prints; raises RetimingError, and TimeoutExpired after this time."""
+    """Return the first line that the command prints; raises RetimingError, and TimeoutExpired after limit_s."""
     try:
         done = subprocess.run(
             command,
-            cwd="/",  # whose modules are nobody's
+            cwd="/",  # so that it imports no module from the daemon's folder
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

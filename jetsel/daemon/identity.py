@@ -1,4 +1,4 @@
-"""Who sent a message: the user that the kernel names at the other end of its connection (unix(7), SO_PEERCRED)."""
+"""Sender of a message: the user that the kernel reports for its connection (unix(7), SO_PEERCRED)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import NamedTuple
 from jetsel.base.errors import ConfigError, NotAllowedError
 from jetsel.base.state import agent_folder
 
-TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # by name: root and the daemon's own user, who may end it anyway
+TRUSTED = frozenset({"uid 0", f"uid {os.getuid()}"})  # root and the daemon's own user may end the daemon anyway
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class UserIdentity(NamedTuple):
-    """One user, by the numbers of the user and its group."""
+    """One user: the numbers of the user and its group."""
 
     uid: int
     gid: int
 
     @property
     def name(self) -> str:
-        """What limits and the log count by."""
+        """Name by which limits and the log count."""
         return f"uid {self.uid}"
 
 
 def sender_of(peer: socket.socket) -> UserIdentity:
-    """Return who is at the other end of a unix socket. Raises OSError."""
+    """Return the user at the other end of a unix socket. Raises OSError."""
     raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return UserIdentity(*_CREDENTIALS.unpack(raw)[1:])
 
@@ -53,7 +53,7 @@ def check_admin(sender: UserIdentity, admin_group: str | None) -> None:
 
 
 def _agent_user() -> int | None:
-    """Return the owner of the agent's folder, who has its plan served by a reload; None if there is no such folder."""
+    """Return the owner of the agent's folder, since the agent reloads after it installs; None if there is none."""
     try:
         return agent_folder().stat().st_uid
     except OSError:
@@ -61,7 +61,7 @@ def _agent_user() -> int | None:
 
 
 def _is_member(sender: UserIdentity, name: str) -> bool:
-    """Whether the peer's own group or its user's groups hold the name; the file is read now, so changes count."""
+    """Whether the group is the peer's own or one of its user's; the file is read each time, so changes take effect."""
     try:
         group = grp.getgrnam(name)
         return sender.gid == group.gr_gid or pwd.getpwuid(sender.uid).pw_name in group.gr_mem

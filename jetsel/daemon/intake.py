@@ -1,4 +1,4 @@
-"""A message becomes a job if it may be let in; each of its boxes becomes one when it is its turn."""
+"""Turns an admitted message into a job, and each of its boxes into one when its turn comes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jetsel.wire import Classify, failure
 
 
 class Intake:
-    """Chooses the policy or the front, measures the image, and asks the admission. Any thread may call."""
+    """Chooses the policy or the operating points, measures the image, and asks for admission. Any thread may call."""
 
     def __init__(self, current: Current, admission: Admission, tally: Tally, metering: Metering) -> None:
         self._current = current
@@ -31,9 +31,9 @@ class Intake:
         self._metering = metering
 
     def job(self, message: Message, request: Classify) -> Job:
-        """Return the job, counted in; of several boxes the first one's: `following` has the others.
+        """Return the admitted job; if the message has boxes, the first one's job (`following` returns the others).
 
-        Raises the JetselError that refuses it before any work is done for it.
+        Raises the JetselError that refuses the message, before any work is done for it.
         """
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
@@ -58,7 +58,7 @@ class Intake:
             paths = [policy] if front is None else [point.policy for point in front.points]
             floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
             client, data = message.sender.name, message.frames[1]
-            self._admission.check(Load(client, data.nbytes, 0))  # who is at a limit costs no look at an image
+            self._admission.check(Load(client, data.nbytes, 0))  # first: a client at its limit costs no look at images
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
             pixels, sized = measured.pixels, request.pixels or measured.header
@@ -80,7 +80,7 @@ class Intake:
         return job
 
     def following(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
-        """Return the boxes whose turn it is after the job's, and what the message holds, None if it has boxes left.
+        """Return the next boxes' jobs after a box has ended, and the message's load if no box is left, else None.
 
         A box that cannot be in time any more gets its failure here.
         """

@@ -23,27 +23,27 @@ from jetsel.wire import Classify
 
 
 class Job(Struct, eq=False):
-    """An admitted request, or one box of it. Times are seconds on the monotonic clock."""
+    """An admitted request, or one box of it. Times are in seconds of the monotonic clock."""
 
     route: Route | None  # None: nobody waits for the reply
     message: Classify
     data: memoryview  # the image as it was sent
-    load: Load  # what it holds of the queue
-    snapshot: Snapshot  # the configuration under which it is answered
+    load: Load  # its share of the queue's limits
+    snapshot: Snapshot  # configuration under which it is answered
     family: ServedFamily
     policy: Policy
     received_s: float
     deadline_s: float | None = None
-    front: Front | None = None  # from which the policy is chosen when it begins
-    measured: MeasuredImage | None = None  # of the image, by its header
-    crop: Crop | None = None  # the box that it is about; None: the whole image
-    photograph: Photograph | None = None  # what it is about, once decoded
-    inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # of models; some take the same
+    front: Front | None = None  # the policy is chosen from it when the job begins
+    measured: MeasuredImage | None = None  # size in the header
+    crop: Crop | None = None  # its box; None: the whole image
+    photograph: Photograph | None = None  # the image, or the part in the box, once decoded
+    inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # models may share one
     run: RequestRun | None = None  # None until its policy begins
 
     @property
     def is_counted(self) -> bool:
-        """Whether the reported runs and times of the models include it: not if the daemon sent it."""
+        """Whether it counts in the models' reported runs and times: the daemon's own probe does not."""
         return self.route is not None
 
     @property
@@ -53,19 +53,19 @@ class Job(Struct, eq=False):
 
     @property
     def target_s(self) -> float | None:
-        """When it should be answered: at its deadline, or within the configured target if its policy is chosen."""
+        """Time by which it should be answered: its deadline, or the latency target if its policy is chosen."""
         target_ms = None if self.front is None else self.snapshot.config.policy.latency_target_ms
         return self.deadline_s if target_ms is None else self.received_s + target_ms / 1e3
 
     @property
     def file(self) -> memoryview | None:
-        """The image file as it was sent; None if it is not exactly the image."""
+        """The image file as it was sent; None if raw pixels or a box were sent."""
         return self.data if self.message.pixels is None and self.crop is None else None
 
     def decode(self) -> Photograph:
-        """Return what the request is about, decoded as large as its family needs it.
+        """Return the image or its box, decoded at the size that the family needs.
 
-        Raises as `jetsel.image.decode` and `from_pixels` do, and BadRequestError for a bad box.
+        Raises what `jetsel.image.decode` and `from_pixels` raise, and BadRequestError for an invalid box.
         """
         if self.crop is not None:
             return self.crop.photograph(lambda: self._decoded(MAX_SIDE_PX))
@@ -78,13 +78,13 @@ class Job(Struct, eq=False):
         return image.decode(self.data, limits, needed_px, self.measured)
 
     def model_input(self, model: str) -> NDArray[np.float32]:
-        """Return the input (1, 3, height, width) of a model, made once for all that take the same."""
+        """Return the input (1, 3, height, width) of a model, made once for all models that share it."""
         spec = self.family.specs[model]
         made = self.inputs.get(spec)
         if made is None:
             assert self.photograph is not None
             began_s = time.monotonic()
             made = self.inputs[spec] = image.model_input(self.photograph, spec)
-            if (run := self.run) is not None:  # else the daemon's end has answered it meanwhile
+            if (run := self.run) is not None:  # None if `give_up` has answered the job meanwhile
                 run.stages.input = (run.stages.input or 0.0) + (time.monotonic() - began_s) * 1e3
         return made

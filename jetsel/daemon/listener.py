@@ -1,6 +1,6 @@
-"""The ipc socket's file: who owns it, its mode and group, and that nothing alive or foreign is ever removed.
+"""The file of the ipc socket: its owner, mode and group. No file of a running daemon or another program is removed.
 
-It makes the listening socket; the server takes the descriptor over.
+`Listener` makes the listening socket; the port takes over the descriptor.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from jetsel.daemon.identity import group_number
 MODE = 0o660
 BACKLOG = 128
 LONGEST_PATH = 107  # sun_path of sockaddr_un holds 108 bytes, the last of them zero
-RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): made for the service, several are separated by colons
+RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): folders of the service, separated by colons
 
 
 def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
-    """Listen where the configuration says, else at the socket that was passed, else at $JETSEL_ENDPOINT.
+    """Listen at the configured path, else at the socket that was passed, else at $JETSEL_ENDPOINT.
 
-    If none of them is given, listen in the service's folder, or in the user's.
-    Raises ConfigError, also if a socket was passed that is not at the configured path.
+    If none is given, listen in the service's folder, or in the user's. Raises ConfigError, also if the passed socket is
+    not at the configured path.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
@@ -47,15 +47,15 @@ def listen(server: ServerSettings, environment: MutableMapping[str, str] | None 
 
 
 class Listener:
-    """A listening unix socket at a path, owned through a lock on `<path>.lock` until `close`."""
+    """A listening unix socket at a path, reserved by a lock on `<path>.lock` until `close`."""
 
     def __init__(
         self, path: Path, group: str | None, passed_fd: int | None = None, named_by: str = "server.endpoint"
     ) -> None:
-        """Take the path over; raises ConfigError if another daemon, a foreign file or a permission is in the way.
+        """Take the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
 
-        passed_fd: the socket that a service manager listens on there. It made the file, and removes it. named_by: the
-        setting that errors name.
+        passed_fd: the socket on which a service manager listens there; the manager owns the file. named_by: the setting
+        that errors name.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
@@ -84,7 +84,7 @@ class Listener:
             raise
 
     def close(self) -> None:
-        """Remove the file, then give up the lock. The descriptor is the server's to close."""
+        """Remove the socket's file, then release the lock. The port closes the descriptor."""
         if self._lock_fd is None:
             return
         with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ class Listener:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder of the user's own socket, closed to others; raises ConfigError if somebody else owns it."""
+    """Make the folder of the user's own socket, with mode 0700; raises ConfigError if another user owns it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -124,7 +124,7 @@ def _lock(path: Path, named_by: str) -> int:
             raise ConfigError(
                 f"{named_by}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
             ) from None
-        # The one who held it before may have removed the file between our open and our lock.
+        # The previous holder may have removed the file between our open and our lock.
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(descriptor).st_ino == _lock_path(path).stat().st_ino:
                 os.ftruncate(descriptor, 0)
@@ -141,7 +141,7 @@ def _remove_stale(path: Path, named_by: str) -> None:
     if not stat.S_ISSOCK(mode):
         raise ConfigError(f"{named_by}: {path} exists and is not a socket: move it away, or choose another endpoint")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
-        # Nobody holds the lock, and still somebody may listen: a service manager, or one whose lock was cleaned away.
+        # Without a lock, a service manager may listen, or a daemon whose lock file was deleted.
         if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
             raise ConfigError(
                 f"{named_by}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
@@ -151,7 +151,7 @@ def _remove_stale(path: Path, named_by: str) -> None:
 
 
 def _listen(path: Path, group: str | None) -> int:
-    """Bind, then mode and group, then listen: nobody connects before the permissions stand."""
+    """Bind, set mode and group, then listen, so that nobody connects before the permissions are set."""
     gid = -1 if group is None else group_number("group", group)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as listening:
         before = os.umask(0o177)
@@ -174,10 +174,10 @@ PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
 
 
 def passed_socket(environment: MutableMapping[str, str], expected_path: Path | None) -> Path | None:
-    """Return where FIRST_FD listens if it was passed to this process, else None; no child inherits it or hears of it.
+    """Return the path of the socket that was passed to this process, else None; no child inherits it.
 
-    expected_path: the configured path, None if there is none. Raises ConfigError if more was passed than one listening
-    unix stream socket with a file, or one at another path than is wanted.
+    expected_path: the configured path, or None. Raises ConfigError unless exactly one descriptor was passed, a
+    listening unix stream socket with a file, at the expected path.
     """
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
     if process != str(os.getpid()):
@@ -213,7 +213,7 @@ def _path_of(descriptor: int) -> Path | None:
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Whether two paths name one file, by way of links such as /var/run too."""
+    """Whether two paths name one file, also through links such as /var/run."""
     try:
         return path == other or path.samefile(other)
     except OSError:

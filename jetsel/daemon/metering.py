@@ -1,4 +1,4 @@
-"""Power in the daemon: its sampler, idle power, the board's conditions, the estimates, and the budget."""
+"""Power in the daemon: sampler, idle power, the board's conditions, energy estimates, and the power budget."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from jetsel.wire import Answer
 log = logging.getLogger("jetsel.power")
 
 LOOK_S = 1.0  # between two looks at the board
-RAILS_EVERY_S = 1.0  # each rail, for `status` alone
+RAILS_EVERY_S = 1.0  # interval for single rails, which only `status` reads
 JTOP_WAIT_S = 2.0  # at the start, for the first answer of jetson-stats
 IDLE = "idle power"
 NOT_AS_CALIBRATED = "the board's state differs from that at the calibration"
 
 
 class Metering:
-    """Owned by the daemon for its life; a reload changes the budget.
+    """Power measurement, which lives as long as the daemon; a reload changes only the budget.
 
-    idle: what is deducted, None if it is not known for this board in its power mode of now, and then idle_reason
-    says why. above_idle: what was measured above idle power since the start, as long as that was known and the board
-    was as it was then.
+    idle: idle power of this board in its current power mode; if it is None, idle_reason holds the reason. above_idle:
+    energy above idle power since the start, summed while idle power is known and the board is in the conditions of that
+    measurement.
     """
 
     def __init__(self, power: Power) -> None:
-        """Start the sampler, unless [power] says that there is no sensor."""
+        """Start the sampler, unless [power] sensor is "none"."""
         self.machine = Machine(power.sysfs, power.jtop)
         self.facts = self.machine.facts(JTOP_WAIT_S if power.jtop else 0.0)
         self.conditions = ConditionsWatch()
@@ -54,17 +54,17 @@ class Metering:
         self._power = power
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
-        self._made_under: dict[str, BoardFacts] = {}  # of the calibrations that tell, by how conditions name them
+        self._made_under: dict[str, BoardFacts] = {}  # board state at each calibration, by its name in `conditions`
         self._seen_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
 
     def start(self) -> None:
-        """Begin to look at the board once a second."""
+        """Start the thread that reads the board once a second."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the looking and the sampler."""
+        """End that thread and the sampler."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -73,7 +73,7 @@ class Metering:
         self.machine.close()
 
     def serve(self, families: Mapping[str, ServedFamily], config: Config) -> None:
-        """Tell of these families from now on, under this configuration's budget and energy of sending."""
+        """Meter these families from now on, with this configuration's budget and energy of sending."""
         self._mj_per_kb = config.edge.mj_per_kb
         self.budget.set(config.power.budget_w)
         for family in families.values():
@@ -84,52 +84,53 @@ class Metering:
 
     @property
     def reason(self) -> str | None:
-        """Why no power is read, None if it is."""
+        """Return why no power is measured, None if it is."""
         return '[power] sensor is "none"' if self.sampler is None else self.sampler.reason
 
-    # What a request needs.
+    # For a request.
 
     def estimate(
         self, family: ServedFamily, policy: Policy, run: RequestRun, differing: list[str]
     ) -> tuple[float | None, str | None]:
-        """Return the calibrated energy of what ran for a request, in mJ, or None and why it is not known.
+        """Return the calibrated energy of a request's runs in mJ, or None and the reason why it is unknown.
 
-        differing: what `out_of_conditions` says of the family.
+        differing: the result of `out_of_conditions` for the family.
         """
         if differing:
             return None, f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}"
         return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
 
     def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
-        """Add up the energy of an answer that is given."""
+        """Add the energy of an answer to the estimates."""
         self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
 
     def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
-        """Count an answer whose operating point was chosen, for the power budget.
+        """Count an answer in the power budget, if its operating point was chosen.
 
-        By the calibrated energy, whatever the board's state: what that changes is in the power that is measured.
+        It uses the calibrated energy in every state of the board: the measured power already includes what the state
+        changes.
         """
         energy_mj, _ = estimated_mj(answer.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
         self.budget.spend(energy_mj)
 
     def unused(self, family: ServedFamily, model: str) -> None:
-        """Add up the energy of a run here whose result nobody waited for any more."""
+        """Add the energy of a run on this device whose result was not needed any more."""
         calibration = None if self.out_of_conditions(family.name) else family.in_use.calibration
         if model in family.models:
             energy_mj = None if calibration is None else calibration.energies_mj.get(model)
             self.estimates.unused(family.name, model, energy_mj)
 
     def out_of_conditions(self, family: str) -> list[str]:
-        """Return how the board differs from what a family's energies and choices were measured under."""
+        """Return how the board differs from its state when the family was calibrated."""
         return self.conditions.of(_calibration_of(family)) if self.conditions.reasons else []
 
     def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
-        """Return the policy; that of requirements counts on no energy while the board is not as it was calibrated."""
+        """Return the policy; one of requirements loses its energies while the board differs from the calibration."""
         if isinstance(policy, Requirements) and (differing := self.out_of_conditions(family.name)):
             return policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
         return policy
 
-    # What is done beside the requests.
+    # In the power thread.
 
     def _watch(self) -> None:
         self.look(time.monotonic())
@@ -137,7 +138,7 @@ class Metering:
             self.look(time.monotonic())
 
     def look(self, now_s: float) -> None:
-        """Take in what the board and its sensors say now; once a second, by one thread."""
+        """Read the board and its sensors; one thread calls this once a second."""
         self.facts = self.machine.facts()
         if self.sampler is not None:
             self._read_idle(self.sampler)
@@ -155,7 +156,7 @@ class Metering:
             log.warning("power budget of %g W: it %s", now.budget_w, now.state, extra=fields)
 
     def _read_idle(self, sampler: Sampler) -> None:
-        """Read what was measured on this board in its power mode of now; log if that is another than before."""
+        """Load the idle power measured on this board in its current power mode; log a change."""
         if not sampler.total_of:
             self.idle_reason = sampler.reason
             return
@@ -175,7 +176,6 @@ class Metering:
 
 
 def _calibration_of(family: str) -> str:
-    """How conditions name a family's calibration."""
     return f"calibration of {family}"
 
 
@@ -189,26 +189,26 @@ def _more(before: Sum, passed: Sum, idle_w: float) -> Sum:
 
 
 SHORTLY_S = 10.0
-"""How long an alarm is reported after it went off, and reasons must be gone before that is logged: heat comes and goes
-at a trip point."""
+"""How long an alarm is reported, and how long a reason must be gone before that is logged: temperatures swing around a
+trip point."""
 
 BOARD = "the board"
 
 
 class ConditionsWatch:
-    """Compares each look at the board with what was measured, and remembers what it has warned of.
+    """Compares the board with its state at each measurement, and remembers which warnings it has logged.
 
-    One thread looks; any thread may read `reasons`.
+    One thread calls `look`; any thread may read `reasons`.
     """
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, BoardFacts]] = deque()
-        self._seen_s: dict[str, float] = {}  # when a reason was last seen, by what it concerns
+        self._seen_s: dict[str, float] = {}  # by name: when a reason was last present
         self.reasons: dict[str, list[str]] = {}
-        """What is wrong, by what it concerns: BOARD, or what was measured. Replaced as a whole, and never changed."""
+        """Reasons by name: BOARD, or a measurement. The dictionary is replaced as a whole and never changed."""
 
     def look(self, now_s: float, facts: BoardFacts, measured: Mapping[str, BoardFacts]) -> None:
-        """Take in the board's facts of now. measured: the facts that each measurement in use was made under."""
+        """Compare the board's current state. measured: the board's state at each measurement in use, by name."""
         while len(self._looks) > 1 and now_s - self._looks[1][0] >= SHORTLY_S:
             self._looks.popleft()
         before = self._looks[0][1] if self._looks else None
@@ -218,12 +218,12 @@ class ConditionsWatch:
         self._warn(now_s)
 
     def of(self, *concerned: str) -> list[str]:
-        """Return the reasons in words that concern the board or one of these measurements."""
+        """Return the reasons, in words, that concern the board or one of these measurements."""
         reasons = self.reasons
         return words({what: reasons[what] for what in (BOARD, *concerned) if what in reasons})
 
     def _warn(self, now_s: float) -> None:
-        """Log once what is concerned and why while any reason lasts, and once that all are over."""
+        """Log the reasons once when they appear, and once when all are gone."""
         for what, why in self.reasons.items():
             if what not in self._seen_s:
                 fields = event("out-of-conditions")
@@ -235,5 +235,5 @@ class ConditionsWatch:
 
 
 def words(reasons: Mapping[str, list[str]]) -> list[str]:
-    """Return every reason with what it concerns."""
+    """Return every reason as text that begins with its name."""
     return [f"{what}: {reason}" for what, why in reasons.items() for reason in why]

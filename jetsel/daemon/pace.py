@@ -1,4 +1,4 @@
-"""What one request may take now, for the sake of those that wait and of the power budget; the points in use."""
+"""Time and energy that one request may take under load and power budget; counts of the operating points in use."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jetsel.wire.power import BudgetStatus
 log = logging.getLogger("jetsel.daemon")
 
 SHARE = 0.5
-"""Of the target, for which the queue is kept. If requests come faster than they are answered, the queue grows until
-what each may take balances the two: it then takes this share of the target. The rest is for the own work and
-for bursts: with Poisson arrivals the queue's length varies by its square root."""
+"""Share of the latency target for the queue. If requests come faster than they are answered, the queue grows until the
+allowed time balances it, and then takes this share. The rest is for the request's own work and for bursts: with Poisson
+arrivals the queue's length varies by its square root."""
 
-USED_S = 10.0  # a point counts as used for as long after its last answer
-ALERT_S = 300.0  # of the cheapest point in use without such a pause, after which somebody should know
+USED_S = 10.0  # a point counts as in use until this long after its last answer
+ALERT_S = 300.0  # the cheapest point in use for this long is worth a warning
 
 
 class Allowance(NamedTuple):
-    """What a request's models may take in the mean."""
+    """Mean time and energy that a request's models may take."""
 
     ms: float = math.inf
     mj: float = math.inf
@@ -34,21 +34,21 @@ ANYTHING = Allowance()
 
 
 def allowed_ms(target_ms: float, in_queue: int, workers: int, around_ms: float) -> float:
-    """Return what the models may take in the mean for each of the requests in the queue, this one included.
+    """Return the mean time that the models may take for each request in the queue, this one included.
 
-    around_ms: what a worker spends on a request besides. Less than 0 if that alone is too long.
+    around_ms: a worker's time for a request without its models. The result is negative if that alone is too long.
     """
     return SHARE * target_ms * workers / max(1, in_queue) - around_ms
 
 
 class PointsUsed:
-    """The operating points that answered for one family. Any thread may call."""
+    """Counts the operating points that answered for one family. Any thread may call."""
 
     def __init__(self, family: str) -> None:
         self._family = family
         self._lock = threading.Lock()
         self._answers: Counter[str] = Counter()
-        self._cheapest_since_s = math.inf  # of time.monotonic(): from when on the cheapest point was in use
+        self._cheapest_since_s = math.inf  # time.monotonic() since when the cheapest point is in use
         self._cheapest_seen_s = -math.inf
         self._is_alerted = False
         self.last: str | None = None
@@ -89,47 +89,46 @@ minutes in which a board grows hot."""
 
 
 class Budget:
-    """Running means of the power, of the requests that choose an operating point, and of what those take.
+    """Running means of the power, of the rate of requests with a chosen operating point, and of their power.
 
-    The rest of the power is what the board takes without them. What the budget leaves above it, shared among the
-    requests, is what each may take. limit_w: None if there is no budget. Time is passed in. One thread calls `look`;
-    any thread the rest.
+    The board takes the rest of the power without these requests. The budget minus that rest, divided by their rate, is
+    what each may take. limit_w: None for no budget. One thread calls `look`; any thread may call the rest.
     """
 
     def __init__(self, limit_w: float | None) -> None:
-        """Begin without a limit on requests: nothing was measured."""
+        """Begin without a limit for requests, since no power has been measured."""
         self.limit_w = limit_w
         self.mean_w: float | None = None
         self.allowed_mj = math.inf
         self._lock = threading.Lock()
-        self._requests = 0  # since the last look
+        self._requests = 0  # since the last `look`
         self._spent_mj = 0.0
-        self._unknown = False  # the energy of one of them is not known
+        self._unknown = False  # whether the energy of one of them is unknown
         self._rate_hz = 0.0
         self._spent_w = 0.0
         self._looked_s = 0.0
 
     def set(self, limit_w: float | None) -> None:
-        """Hold this budget from now on."""
+        """Use this budget from now on."""
         self.limit_w = limit_w
         self._share_out()
 
     def spend(self, energy_mj: float | None) -> None:
-        """Count a request at an operating point of this mean energy, None if that is not known."""
+        """Count a request by the mean energy of its operating point; None if that is unknown."""
         with self._lock:
             self._requests += 1
             self._spent_mj += energy_mj or 0.0
             self._unknown |= energy_mj is None
 
     def look(self, now_s: float, power_w: float | None) -> None:
-        """Take in the mean power since the last look; if it is None, the means stay as they are."""
+        """Update the means. power_w: mean power since the last call; None leaves the means unchanged."""
         with self._lock:
             requests, spent_mj, self._requests, self._spent_mj = self._requests, self._spent_mj, 0, 0.0
         passed_s, self._looked_s = now_s - self._looked_s, now_s
         if power_w is None:
             return
         if self.mean_w is None:
-            self.mean_w = power_w  # the first look: nothing is known of how long requests were counted
+            self.mean_w = power_w  # first call: the time over which requests were counted is unknown
             return
         share = 1 - math.exp(-passed_s / MEAN_OVER_S)
         self.mean_w += (power_w - self.mean_w) * share
@@ -151,7 +150,7 @@ class Budget:
 
     @property
     def status(self) -> BudgetStatus | None:
-        """The budget and what it does now, None if there is none."""
+        """The budget and its effect now, None if there is no budget."""
         if self.limit_w is None:
             return None
         allowed_mj = None if math.isinf(self.allowed_mj) else max(0.0, self.allowed_mj)

@@ -1,4 +1,4 @@
-"""The product on one page: a photograph's way through the daemon, from the message to the reply, top to bottom."""
+"""The life of a request on one page, from the message to the reply, top to bottom."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from jetsel.wire import (
 
 
 class Pipeline:
-    """Takes messages in, and carries their requests to the reply. Any thread may call."""
+    """Turns messages into jobs, and carries jobs to their replies. Any thread may call."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Pipeline:
         serve_other: Callable[[Message, Status | Reload], None],
         probe_ended: Callable[[str], None],
     ) -> None:
-        """serve_other: answers what is not to classify. probe_ended: receives how the daemon's own request ended."""
+        """serve_other: answers all but classify requests. probe_ended: receives the outcome of the watchdog's probe."""
         self._current = current
         self._admission = admission
         self._tally = tally
@@ -66,13 +66,13 @@ class Pipeline:
         self._probe_ended = probe_ended
         self._intake = Intake(current, admission, tally, metering)
         self._unanswered: set[Job] = set()
-        self.begin_later: Callable[[Job], None]  # has a job begun after all that wait; of the workers, who set it
+        self.begin_later: Callable[[Job], None]  # queues a job behind all that wait; set by the worker pool
 
     # The message becomes a job, or is answered at once.
 
     def take_in(self, message: Message) -> list[Job]:
-        """Return the job that a message asks for; none if it was answered, or will be, without one."""
-        # One byte more than is read is refused as too long; the socket takes frames as large as an image.
+        """Return the job of a message; an empty list if it was refused, or is not a classify request."""
+        # One byte over the limit is enough to refuse the JSON; the socket takes frames as large as an image.
         frame = bytes(message.frames[0][: MAX_JSON_BYTES + 1]) if message.frames else b""
         try:
             if len(message.frames) > 2:
@@ -87,18 +87,18 @@ class Pipeline:
             self._serve_other(message, request)
         except JetselError as error:
             self._refuse(message, frame, error)
-        except Exception as error:  # whatever one message breaks, the next is read
+        except Exception as error:  # a defect that one message shows must not stop the next
             self._refuse(message, frame, unexpected(error, read_id(frame)))
         return []
 
     def take_in_probe(self, job: Job) -> None:
-        """Take in the daemon's own request, which nothing counts."""
+        """Note the watchdog's probe as unanswered; no counter includes it."""
         self._unanswered.add(job)
 
     # The thread that has a job carries it as far as it can, mostly to the reply.
 
     def carry(self, *jobs: Job) -> None:
-        """Decode the photographs, let the policies choose, run the models that they ask for, and reply."""
+        """Decode the images, choose the policies, run the models, and reply."""
         begun: dict[Driver, list[RequestRun]] = {}
         for job in jobs:
             run = run_about((job.message.id,), self._started, job)
@@ -108,16 +108,16 @@ class Pipeline:
             self._run(driver, *runs)
 
     def _started(self, job: Job) -> RequestRun | None:
-        """Start one job; None if that failed, and the job has its reply."""
+        """Start one job and return its run; None if that failed and the job has its reply."""
         try:
             is_timed = job.front is not None or job.deadline_s is not None
             return self.start(job, self._allowed(job) if is_timed else ANYTHING)
-        except Exception as error:  # whatever one photograph breaks, the next is served
+        except Exception as error:  # a defect that one image shows must not stop the next
             self._finish(job, error)
             return None
 
     def _allowed(self, job: Job) -> Allowance:
-        """Return what the models may take for this request, for the sake of those that wait and of the power budget."""
+        """Return what the models may take for this request, given the queue and the power budget."""
         queue_ms, target_s = math.inf, job.target_s
         if target_s is not None:
             admission, target_ms = self._admission, (target_s - job.received_s) * 1e3
@@ -126,7 +126,7 @@ class Pipeline:
 
     @staticmethod
     def start(job: Job, allowed: Allowance = ANYTHING) -> RequestRun:
-        """Decode the image, forecast times, choose the operating point, compute its features, and let it begin."""
+        """Decode the image, forecast times, choose the operating point, compute its features, and begin the policy."""
         began_s = time.monotonic()
         photograph = job.photograph = job.decode()
         decoded_s = time.monotonic()
@@ -146,13 +146,13 @@ class Pipeline:
         return run
 
     def _run(self, driver: Driver, *runs: RequestRun) -> None:
-        """Let the driver run models for these policies, and for those that wait for an engine which is free now."""
+        """Run models for these runs, and for waiting runs whose engine is free now; finish those that end."""
         for run in driver.carry(*runs):
             assert isinstance(run.request, Job)
             self._finish(run.request, None)
 
     def carry_waiting(self) -> None:
-        """Carry on what waited for an engine that is back, and what came back from elsewhere."""
+        """Continue runs whose engine is free again, and runs whose result came from the edge server."""
         for snapshot in self._current.standing:
             for family in snapshot.families.values():
                 if family.driver.has_work:
@@ -161,11 +161,11 @@ class Pipeline:
     # The reply.
 
     def _finish(self, job: Job, error: Exception | None) -> None:
-        """Answer a job that has ended, or was ended by this error, once, and count it."""
+        """Answer a job that ended, or failed with this error, unless it was answered before; count it."""
         try:
             self._unanswered.remove(job)
         except KeyError:
-            return  # the end of the daemon has answered it
+            return  # `give_up` has answered it
         reply = self._reply(job, error)
         following, load = ([], job.load) if job.crop is None else self._intake.following(job, job.crop)
         self._unanswered.update(following)
@@ -191,10 +191,10 @@ class Pipeline:
         if whole is not None:
             self.reply(job.route, whole)
         self._notice_drift(job, reply)
-        job.run = None  # which names the job: a circle would keep the photograph until the next garbage collection
+        job.run = None  # breaks the reference cycle, which would keep the image until a garbage collection
 
     def _notice_drift(self, job: Job, reply: Answer | Failure) -> None:
-        """Compare what was seen with what the family was calibrated on, once the reply is on its way."""
+        """Feed the drift check after the reply has been sent."""
         drift, photograph, snapshot = job.family.drift, job.photograph, job.snapshot
         if drift is None or photograph is None:
             return
@@ -207,11 +207,11 @@ class Pipeline:
         if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):
             try:
                 drift.look(photograph, job.data, snapshot.limits)
-            except Exception as error:  # it was answered already
+            except Exception as error:  # the reply has been sent
                 unexpected(error, job.message.id)
 
     def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
-        """Return the answer, or what the error says, which ended the job or was its policy's outcome."""
+        """Return the answer, or the failure for the job's error or its policy's outcome."""
         try:
             if error is None:
                 assert job.run is not None
@@ -232,13 +232,13 @@ class Pipeline:
         self.reply(message.route, failure(read_id(frame), error))
 
     def reply(self, route: Route, reply: Reply) -> None:
-        """Send a reply to where its message came from."""
+        """Send a reply to the sender of its message."""
         self._send(route, encode(reply))
 
     def give_up(self) -> int:
         """Answer the requests in work with `shutting-down`; return their number. Later results are discarded."""
         given_up = 0
-        while jobs := [job for job in self._unanswered.copy() if job.route is not None]:  # other boxes may follow them
+        while jobs := [job for job in self._unanswered.copy() if job.route is not None]:  # further boxes may follow
             given_up += len(jobs)
             for job in jobs:
                 self._finish(job, ShuttingDownError("the daemon has stopped: send again when it is back"))
@@ -246,7 +246,7 @@ class Pipeline:
 
 
 def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Outlook:
-    """Return what is known of the time that each model takes now, and begin loads that the next request needs."""
+    """Return the forecast of each model's time, and begin loading models that the next request needs."""
     queues, target_s, sent = job.family.driver.queues, job.target_s, job.file
     ahead = outlook(
         queues,
@@ -263,7 +263,7 @@ def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Out
 
 
 def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray[np.float32]:
-    """Return the features that the policy reads (features,), and note the time that they take."""
+    """Return the features that the policy reads (features,), and note how long that took."""
     began_s = time.monotonic()
     view = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
     size_px = photograph.width_px, photograph.height_px
@@ -273,7 +273,7 @@ def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray
 
 
 def _work(job: Job, answer: Answer) -> Work:
-    """What the answer took of a worker: not while it waited for a model, or for the edge; of a batch, its share."""
+    """Return a worker's time for the answer: no waiting, no edge server, and only a share of each batch."""
     stages = answer.stages_ms
     models_ms = 0.0
     for ran in answer.ran:

@@ -1,8 +1,8 @@
-"""The socket that requests come over, which every thread of the daemon may use: a ROUTER of our own.
+"""The socket for requests, which every thread of the daemon may use: a ROUTER of our own.
 
-libzmq is not used here since its ROUTER ends the process if a peer hangs up behind messages that nobody has taken
-yet (docs/security.md). Threads that have nothing to do wait at one epoll instance, where each piece of news rouses one
-of them (EPOLLET, epoll(7)): that thread reads what has come, and mostly carries it to its reply.
+libzmq is not used here, because its ROUTER ends the process if a peer disconnects while its messages are unread
+(docs/security.md). Idle threads wait at one epoll instance, which wakes one of them for each event (EPOLLET, epoll(7)):
+that thread reads the message and usually carries it to its reply.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jetsel.daemon.zmtp import GREETING, ProtocolError, ZmtpConnection
 
 log = logging.getLogger("jetsel.daemon")
 
-MESSAGE_ROOM_BYTES = 131_072  # a message may be so much larger than an image may be: its JSON and its envelope
-COUNTED_BYTES = 65_536  # that a connection holds, more or less than was counted, before it is counted anew
-UNREAD_BYTES = 32_000_000  # of replies are kept for one peer that does not read
+MESSAGE_ROOM_BYTES = 131_072  # for the JSON and the envelope, in addition to the largest image
+COUNTED_BYTES = 65_536  # a connection's bytes are counted anew if they changed by this much
+UNREAD_BYTES = 32_000_000  # limit of unread replies for one peer
 _NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
@@ -35,15 +35,15 @@ class Port:
     def __init__(self, listener: Listener, max_image_bytes: int, limits: ServerSettings) -> None:
         """Serve at a listening socket, which is this object's to close from now on."""
         self.endpoints = [f"ipc://{listener.path}"]
-        self.lost_replies = 0  # that found no reader
-        self.max_image_mb = max_image_bytes / 1e6  # until the daemon is started anew, whatever a reload reads
+        self.lost_replies = 0  # replies whose client was gone
+        self.max_image_mb = max_image_bytes / 1e6  # fixed until the next start; reloads do not change it
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
         self._most_clients = max(1, min(limits.max_clients, file_limit() - RESERVED_FILES))
-        self._lock = threading.Lock()  # of what follows; taken by who may hold a connection's lock, never before it
+        self._lock = threading.Lock()  # Guards the fields below. Take it after a connection's lock, never before.
         self._connections: dict[int, ZmtpConnection] = {}  # by descriptor
-        self._held_bytes = 0  # for all together
-        self._is_full = False  # so that it is logged once, and others are accepted when one leaves
+        self._held_bytes = 0  # of all connections
+        self._is_full = False  # whether the limit was logged; then `_drop` accepts waiting clients
         self._is_shut = False
         self._event_fd = EventFd()
         self._listening = socket.socket(fileno=listener.fd)
@@ -53,16 +53,16 @@ class Port:
         self._epoll.register(self._listening, _NEWS)
 
     def wake(self) -> None:
-        """Rouse one thread that waits in `receive`, or the next that would."""
+        """Wake one thread that waits in `receive`, or the next that would."""
         self._event_fd.set()
 
     def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
-        """Wait for at most this number of events, and return the messages that they bring: mostly one each.
+        """Wait for at most `most` events, and return the messages that they bring: usually one each.
 
-        None of them if `wake` was called or a peer came; None if the time is over.
+        The list is empty after `wake` or a new connection; None means that the time is over.
         """
         messages: list[Message] = []
-        news = self._epoll.poll(timeout_s, most)  # another thread hears what else there is
+        news = self._epoll.poll(timeout_s, most)  # other threads receive further events
         for descriptor, events in news:
             connection = self._connections.get(descriptor)
             if connection is not None:
@@ -74,11 +74,11 @@ class Port:
         if news:
             return messages
         if timeout_s:
-            self._accept()  # perhaps a descriptor, or a place, has become free
+            self._accept()  # a descriptor or a connection's place may have become free
         return None
 
     def _read(self, connection: ZmtpConnection, events: int) -> list[Message]:
-        """Read from one peer; drop it if it is gone or breaks the protocol."""
+        """Read from one client; drop the connection if the client is gone or breaks the protocol."""
         with connection.lock:
             try:
                 connection.has_left |= bool(events & _LEFT)
@@ -101,11 +101,11 @@ class Port:
         return messages
 
     def _listen_on(self, connection: ZmtpConnection) -> None:
-        """Have news of a connection told again, though they are no others: what is left is any thread's to read."""
+        """Make epoll report the connection again even without new data, so that any thread can read what is left."""
         self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
 
     def _accept(self) -> None:
-        """Accept those who wait, as far as there is room; the others when one leaves, or a little later."""
+        """Accept waiting clients as long as there is room; the others wait until a connection closes."""
         with self._lock:
             while not self._is_shut:
                 if len(self._connections) >= self._most_clients:
@@ -123,7 +123,7 @@ class Port:
                 self._greet(peer)
 
     def _greet(self, peer: socket.socket) -> None:
-        """Take up a connection, unless it has gone meanwhile."""
+        """Register a new connection, unless it was closed meanwhile."""
         try:
             peer.setblocking(False)
             connection = ZmtpConnection(peer, sender_of(peer), self._message_bytes)
@@ -141,9 +141,9 @@ class Port:
             log.warning(words, count, file_limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
-        """Send one reply without waiting for the peer; what its kernel does not take now is kept for it.
+        """Send one reply without waiting for the client; keep what the kernel does not take now.
 
-        A reply to a peer that is gone is counted as lost, and so is what is kept for a dropped one.
+        Replies that a closed connection has not read count as lost.
         """
         connection = route.connection
         with connection.lock:
@@ -158,7 +158,7 @@ class Port:
             self._count(connection)
 
     def _count(self, connection: ZmtpConnection) -> None:
-        """Count what a connection holds now; drop the one that holds most if that is too much in all."""
+        """Update a connection's byte count; drop the connection that holds most if the total exceeds its limit."""
         with self._lock:
             if self._connections.get(connection.fd) is connection:
                 held = connection.held_bytes
@@ -179,7 +179,7 @@ class Port:
             self._drop(connection)
 
     def _drop(self, connection: ZmtpConnection) -> None:
-        """Hang up; replies that it has not read are lost. The caller holds the connection's lock."""
+        """Close a connection; its unread replies are lost. The caller holds the connection's lock."""
         lost = len(connection.unsent)
         if lost:
             fields = event("replies-lost", count=lost)
@@ -197,7 +197,7 @@ class Port:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no message waits to be read and no reply waits for its reader."""
+        """Whether no message and no reply waits to be read."""
         waiting = select.poll()
         for connection in list(self._connections.values()):
             if connection.unsent:
@@ -206,11 +206,11 @@ class Port:
         return not waiting.poll(0)
 
     def shut(self) -> None:
-        """Accept nobody any more: new connections wait for the next process that listens there."""
+        """Accept no new connection: clients wait for the next process that listens there."""
         self._is_shut = True
 
     def close(self) -> None:
-        """Hang up on everybody; replies that wait for their readers are lost."""
+        """Close all connections; unread replies are lost."""
         for connection in list(self._connections.values()):
             with connection.lock:
                 self._drop(connection)
@@ -219,18 +219,18 @@ class Port:
         self._event_fd.close()
 
 
-MOST_ENVELOPE_BYTES = 4096  # ids of 255 bytes, over more proxies than anybody puts one behind another
+MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than anybody chains
 
 
 class Route(NamedTuple):
-    """Where a reply goes. envelope: the frames that it begins with, as its request did."""
+    """Destination of a reply. envelope: the frames with which the request began, and the reply begins."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()
 
 
 class Message(NamedTuple):
-    """One message as it came: where its reply goes, its frames without the envelope, and who sent it."""
+    """One received message: the route of its reply, its frames without the envelope, and its sender."""
 
     route: Route
     frames: list[memoryview]
@@ -238,10 +238,10 @@ class Message(NamedTuple):
 
 
 def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
-    """Return the envelope of a message, to its empty delimiter, and what follows it (ZeroMQ RFC 28).
+    """Return a message's envelope, up to its empty delimiter, and the frames after it (ZeroMQ RFC 28).
 
-    REQ sends the delimiter alone, with ZMQ_REQ_CORRELATE a number before it, and each proxy puts a peer's id before
-    them. Who sends no delimiter has no envelope; an empty frame at the very end is an image and delimits nothing.
+    REQ sends the delimiter alone, ZMQ_REQ_CORRELATE a number before it, and each proxy adds a peer's id before them.
+    Without a delimiter there is no envelope; an empty last frame is an image, not a delimiter.
     """
     for at, frame in enumerate(frames[:-1]):
         if not len(frame):

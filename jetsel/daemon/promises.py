@@ -1,4 +1,4 @@
-"""The promise that a request asks for, put around the policy that answers it."""
+"""Puts the promised error rate of a request around the policy that answers it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from jetsel.policies.with_promise import WithPromise
 
 
 class FamilyPromises:
-    """What one family can promise of its errors."""
+    """The error rates that one family can promise."""
 
     def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
-        """wrong_at_most: what the configuration asks for; the calibration's own goes before it."""
+        """wrong_at_most: the configured level; the calibration's own goes before it."""
         self._calibration = calibration
         own = None if calibration is None else calibration.wrong_at_most
         self.wrong_at_most = wrong_at_most if own is None else own
 
     def of(self, policy: str) -> Promises | None:
-        """Return what a policy can promise, None if it was not calibrated for that."""
+        """Return the promises of a policy, None if it was not calibrated for any."""
         return None if self._calibration is None else self._calibration.promises.get(policy)
 
     def level(self, wrong_at_most: float | None) -> float | None:
-        """Return the level that a request gets: its own, or the family's; None for no promise."""
+        """Return the level of a request: its own, or the family's; None for no promise."""
         level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
         return None if level is None or level >= 1 else level
 
     def wrap(self, policy: Policy, wrong_at_most: float | None) -> Policy:
-        """Return the policy with the promise that the request asks for, or the family does; 1 asks for none.
+        """Return the policy with the promise of the request or the family; level 1 means no promise.
 
-        What chooses among paths chooses among those that can promise it. Raises RequirementsError that says how many
-        images are missing, or what else stands against it.
+        A policy that chooses among paths keeps only those that can promise it. Raises RequirementsError with the
+        reason, such as the number of images that are missing.
         """
         level = self.level(wrong_at_most)
         if level is None:
@@ -55,10 +55,10 @@ class FamilyPromises:
         return self._with_promise(policy, level)
 
     def wrap_front(self, front: Front, wrong_at_most: float | None) -> Front:
-        """Return the operating points that can promise what the request asks for, with that promise.
+        """Return the operating points that can promise the requested level, with that promise.
 
-        They are still ranked by their accuracy: the shares that promises answer are of the images that their thresholds
-        were tested on, and the point with the luckiest threshold would be preferred. Raises as `wrap`.
+        They stay ranked by accuracy. Ranking by the share of answers would prefer the luckiest threshold, since that
+        share comes from the images that tested the thresholds. Raises as `wrap`.
         """
         level = self.level(wrong_at_most)
         if level is None:
@@ -69,7 +69,7 @@ class FamilyPromises:
         return able
 
     def missing(self, policy: Policy) -> str | None:
-        """Return why this policy cannot promise what the family's requests get, None if it can."""
+        """Return why this policy cannot promise the family's level, None if it can."""
         try:
             self.wrap(policy, None)
         except RequirementsError as error:
@@ -77,7 +77,7 @@ class FamilyPromises:
         return None
 
     def _able(self, policy: Policy, level: float) -> WithPromise | None:
-        """Return the policy with its promise, None if it cannot make it."""
+        """Return the policy with its promise, None if it cannot promise the level."""
         try:
             return self._with_promise(policy, level)
         except RequirementsError:
@@ -90,7 +90,7 @@ class FamilyPromises:
         return WithPromise(policy, promise.at(level))
 
     def _refusal(self, level: float, policy: str | None = None) -> RequirementsError:
-        """Return why nothing, or this policy, can promise the level."""
+        """Return the error that explains why no policy, or this one, can promise the level."""
         promises = {} if self._calibration is None else self._calibration.promises
         if not promises:
             return RequirementsError(

@@ -1,4 +1,4 @@
-"""Reloads, one after the other: asked for by messages or SIGHUP, made aside, swapped whole, and answered."""
+"""Reloads, one at a time, on request or SIGHUP: a new snapshot is loaded beside the old one and replaces it whole."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from jetsel.wire import Reload as ReloadRequest
 log = logging.getLogger("jetsel.daemon")
 
 SWITCH_S = 0.0005
-"""A request waits no longer for the interpreter while a reload works; CPython's own is 5 ms, which costs less."""
+"""Interpreter switch interval during a reload, so that requests wait less; CPython's default of 5 ms costs less."""
 
 
 @dataclass(frozen=True)
 class Reloader:
-    """Reads everything again and swaps the snapshot: taken as a whole, or refused as a whole.
+    """Reads all files again and replaces the snapshot, completely or not at all.
 
-    started: the configuration that the daemon began with. reread: gives that of now. stopping: ends a reload that is
-    under way. tell: is given its progress.
+    started: the configuration at the daemon's start. reread: returns the current one. stopping: set to end a reload
+    under way. tell: receives its progress.
     """
 
     started: Config
@@ -50,9 +50,9 @@ class Reloader:
     tell: Tell
 
     def __call__(self) -> list[str]:
-        """Return what is different, for people; one thread at a time calls.
+        """Reload and return what changed, in words; only one thread at a time may call.
 
-        Raises ReloadFailedError, and ShuttingDownError once the daemon stops: then nothing has changed.
+        Raises ReloadFailedError, and ShuttingDownError if the daemon stops; then nothing has changed.
         """
         before = self.current.snapshot
         usual_s = sys.getswitchinterval()
@@ -90,7 +90,7 @@ class Reloader:
 
 
 def changes(before: Snapshot, following: Snapshot) -> list[str]:
-    """Name what a reload made different, then what is out of service since."""
+    """List what a reload changed, and what has been out of service since."""
     was, now = before.config, following.config
     changed = [f"[{key}]" for key in ("models", "policy", "log", "observe") if getattr(was, key) != getattr(now, key)]
     changed += ["[power] budget_w"] if was.power.budget_w != now.power.budget_w else []
@@ -100,7 +100,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     changed += [f"family {name} removed" for name in before.families if name not in following.families]
     out_of_service = _out_of_service(before)
     changed += [line for line in _out_of_service(following) if line not in out_of_service]
-    for family in following.families.values():  # told by each reload
+    for family in following.families.values():  # reported at every reload
         changed += [
             f"weights of {name} are damaged; the model is served until it is unloaded: {why}"
             for name, why in family.damaged.items()
@@ -120,7 +120,7 @@ def _of_family(old_family: ServedFamily, family: ServedFamily) -> list[str]:
 
 
 def _out_of_service(snapshot: Snapshot) -> list[str]:
-    """What stands in the models' folders and does not serve, and what serves in its place."""
+    """Return models in the folders that are not served, and what is served instead."""
     lines = [f"left out: {line}" for line in snapshot.broken]
     for family in snapshot.families.values():
         queues = family.driver.queues.items()
@@ -130,7 +130,7 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
 
 
 def for_next_start(started: Config, now: Config) -> list[str]:
-    """Name the sections that differ from those the daemon was started with; the power budget does not wait."""
+    """Return the sections that changed since the start and take effect at the next; the power budget does not wait."""
     power = structs.replace(now.power, budget_w=started.power.budget_w)
     pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
     return [section for section, (was, is_now) in pairs.items() if was != is_now]
@@ -142,34 +142,34 @@ Asked = tuple[Route, ReloadRequest]
 
 
 class ReloadRequests:
-    """The thread that reloads: who asks while a reload is under way shares the next one. Any thread may call."""
+    """The thread that reloads. Requests that arrive during a reload share the next one. Any thread may call."""
 
     def __init__(
         self, reload: Callable[[], list[str]], reply: Callable[[Route, Reply], None], notifier: Notifier, tally: Tally
     ) -> None:
-        """reload: does it, and returns what it changed."""
+        """reload: reloads, and returns what changed."""
         self._reload = reload
         self._reply = reply
         self._notifier = notifier
         self._tally = tally
-        self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: nobody waits for an answer
+        self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: a reload without a reply
         self._lock = threading.Lock()
-        self._sharing: list[Asked] = []  # who is to be answered, until it is done
+        self._sharing: list[Asked] = []  # requests that the current reload answers
         self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name="reload", daemon=True)
         self._thread.start()
 
     def ask(self, request: Asked | None = None) -> None:
-        """Have a reload begin from now on, and the message answered, if one is given, when it has ended."""
+        """Queue a reload; if a request is given, it gets a reply when the reload has ended."""
         self._waiting.put(request)
 
     def close(self) -> None:
-        """Begin none any more; requests that wait for one that has not begun are answered so."""
+        """Begin no further reload; requests that wait for one fail."""
         self._is_closed = True
         self.ask()
 
     def give_up(self, patience_s: float) -> None:
-        """Once closed: wait so long for the one under way, then tell who waits for it."""
+        """After `close`: wait at most patience_s for the reload under way, then fail the requests that still wait."""
         self._thread.join(patience_s)
         self._take_waiting()
         self._answer(_stopping())
@@ -186,7 +186,7 @@ class ReloadRequests:
             self._sharing += filter(None, [self._waiting.get()])
 
     def _answer(self, ended: list[str] | JetselError) -> None:
-        """Answer who shares the reload under way, unless that is done."""
+        """Answer the requests that share this reload, once."""
         with self._lock:
             sharing, self._sharing = self._sharing, []
         for route, request in sharing:
@@ -196,7 +196,7 @@ class ReloadRequests:
                 self._reply(route, failure(request.id, ended))
 
     def _reload_once(self) -> list[str] | JetselError:
-        """Reload, and tell the log and the service manager how that ended; return what changed, or why nothing did."""
+        """Reload, and report the result to the log and the service manager; return what changed, or the error."""
         began_s = time.monotonic()
         ended: list[str] | JetselError
         self._notifier.reloading("reloading")
@@ -205,7 +205,7 @@ class ReloadRequests:
             ended = self._reload()
         except JetselError as error:
             ended = error
-        except Exception:  # the net of reloads: whatever one breaks, who asked is answered
+        except Exception:  # a defect in a reload must not leave requests without a reply
             log.exception("a reload failed because of a defect in jetsel", extra=event("reload-failed"))
             ended = InternalError("jetsel failed on this reload: its log has the reason")
         took_s = time.monotonic() - began_s
@@ -217,7 +217,7 @@ class ReloadRequests:
         else:
             log.error("reload rejected: %s", ended, extra=event("reload-refused", code=ended.code))
             status += f"; the last reload was rejected: {ended}"
-        self._notifier.ready(status)  # before the reply: who reads it may go by what the manager shows
+        self._notifier.ready(status)  # before the reply, whose reader may ask the service manager
         return ended
 
 

@@ -34,24 +34,23 @@ from jetsel.power.machine import Machine
 
 log = logging.getLogger("jetsel.daemon")
 
-QUIET_LOOKS = 3  # what the kernel still has of peers comes between two looks
+QUIET_LOOKS = 3  # number of successive quiet looks: the kernel may still hold messages between two
 LOOK_S = 0.01
-PATIENCE_S = 2.0  # for a thread that is in the middle of something, before the process ends
+PATIENCE_S = 2.0  # for a thread's current work, before the process ends
 END_S = 10.0  # after the drain
 
 
 def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: Callable[[], Path | None]) -> int:
-    """Serve until a signal says to stop; return the exit status, for `os._exit`.
+    """Serve until a signal stops the daemon; return the exit status, for `os._exit`.
 
-    Threads may be at work still, and everybody has been answered: the interpreter, and what we loaded, would wait for
-    them, or crash. The kernel ends the engine host with this process, as it does if the process is killed.
-
-    reread: gives the configuration for a reload; locate: the file that it reads.
+    `os._exit` is needed because threads may still be at work, although every request has its reply: the interpreter and
+    loaded libraries would wait for them, or crash. The kernel ends the engine host with this process, also if the
+    process is killed. reread: returns the configuration for a reload. locate: returns the path of its file.
     """
     begin(config.log.level)
     return_large_blocks()
     raise_file_limit()
-    cv2.setNumThreads(1)  # requests run beside each other: one photograph shall not take every core
+    cv2.setNumThreads(1)  # OpenCV's threads would take the cores of other requests
     notifier = Notifier.from_environment()
     listener = None
     try:
@@ -80,11 +79,11 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """One daemon's, from its first thread to its last.
+    """The life of the daemon, from its first thread to its last.
 
-    The main thread does this, and nothing else: it computes nothing that could keep a signal waiting.
-    is_passed: whether the service manager listens; who connects while this one drains waits for the next. locate: which
-    configuration file a reload reads.
+    Only the main thread runs this; it computes nothing, so that signals never wait. is_passed: whether the service
+    manager listens, so that clients who connect during a drain wait for the next daemon. locate: returns the path of
+    the file that a reload reads.
     """
 
     dispatcher: Dispatcher
@@ -96,7 +95,7 @@ class Lifecycle:
     locate: Callable[[], Path | None]
 
     def run(self, backends: Backends) -> None:
-        """Load and serve until a signal says to stop, and answer everybody. Raises what loading raises."""
+        """Load and serve until a signal stops the daemon, then answer what is left. Raises the errors of loading."""
         self.dispatcher.workers.start()
         try:
             if self._load(backends):
@@ -107,7 +106,7 @@ class Lifecycle:
             log.info("stopped; %d requests were not answered", given_up, extra=event("stopped", given_up=given_up))
 
     def _load(self, backends: Backends) -> bool:
-        """Load every model beside this thread; return whether that is done, and no signal came before it was."""
+        """Load every model in another thread; return whether that ended before a signal to stop."""
         began_s, snapshot, stop = time.monotonic(), self.dispatcher.current.snapshot, threading.Event()
         if self.signals.stops:
             return False
@@ -139,7 +138,7 @@ class Lifecycle:
             self.signals.wait()
 
     def _drain(self) -> None:
-        """Answer what was accepted, within the limit, and not at all once a second signal came."""
+        """Answer accepted requests within the limit; a second signal ends this at once."""
         if self.is_passed:
             self.port.shut()
         left, began_s = self.dispatcher.refuse_new(), time.monotonic()

@@ -1,4 +1,4 @@
-"""The signals that steer the daemon, noted from its first moment on; importing this loads nothing heavy."""
+"""The signals that steer the daemon, recorded from its first moment; importing this loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import queue
 import signal
 from types import FrameType
 
-LONGEST_WAIT_S = 1.0  # a signal between the main thread's last step and its sleep does not end that sleep
+LONGEST_WAIT_S = 1.0  # in case a signal comes just before the main thread sleeps
 
 
 class Signals:
-    """Counts of what came; the main thread's. Made once, there."""
+    """Counts of received signals; the main thread makes the only instance."""
 
     def __init__(self) -> None:
-        self.stops = 0  # SIGTERM and SIGINT: the first has the daemon drain, the second stop at once
+        self.stops = 0  # SIGTERM and SIGINT: the first drains the daemon, the second stops it at once
         self._hangups = 0
-        self._came: queue.SimpleQueue[None] = queue.SimpleQueue()  # a handler may put, whatever it interrupts
+        self._came: queue.SimpleQueue[None] = queue.SimpleQueue()  # signal handlers may call `put` at any point
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._hang_up)
 
     def wait(self, limit_s: float = LONGEST_WAIT_S) -> None:
-        """Sleep until a signal comes, `wake` is called, or the limit is over, which is a second at most."""
+        """Sleep until a signal comes, `wake` is called, or limit_s is over."""
         with contextlib.suppress(queue.Empty):
             self._came.get(timeout=limit_s)
 
@@ -31,7 +31,7 @@ class Signals:
         self._came.put(None)
 
     def take_hangup(self) -> bool:
-        """Whether SIGHUP came since the last call, however often."""
+        """Whether SIGHUP came since the last call."""
         count, self._hangups = self._hangups, 0
         return count > 0
 

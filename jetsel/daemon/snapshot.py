@@ -1,4 +1,4 @@
-"""What one reading of configuration, models and calibrations gives: the one in use, and older ones with requests."""
+"""One reading of configuration, models and calibrations; the current one, and older ones that still have requests."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from jetsel.site.site import open_site
 
 log = logging.getLogger("jetsel.models")
 
-LOAD_S = 300.0  # one model may take so long: an engine host's start, its hello, and a load, each twice (supervisor.py)
+LOAD_S = 300.0  # largest load time: an engine host's start, its hello, and a load, each twice (supervisor.py)
 
 Tell = Callable[[str, float], None]
-"""Called with the progress in words, and the seconds within which the next call comes if nothing hangs."""
+"""Called with the progress in words, and the seconds until the next call at the latest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The families of one configuration, with their policies and drivers. It stays as it is once it is loaded.
+    """The families of one configuration, with policies and drivers. It does not change once it is loaded.
 
-    broken: what stands in the models' folders and cannot be served, with the reason.
+    broken: what lies in the models' folders and cannot be served, with the reason.
     """
 
     config: Config
@@ -43,11 +43,11 @@ class Snapshot:
     broken: list[str]
     limits: Limits
     workers: int
-    events: Events  # of all drivers, those of snapshots before and after among them
+    events: Events  # shared by all snapshots' drivers
     edge: EdgeClient | None
 
     def family(self, name: str | None) -> ServedFamily:
-        """The named family, or the default one; raises UnknownFamilyError."""
+        """Return the named family, or the default one; raises UnknownFamilyError."""
         family_name = name or self.default_family
         if family_name not in self.families:
             raise UnknownFamilyError(f"no family {family_name!r} is served: {', '.join(self.families)}")
@@ -55,12 +55,12 @@ class Snapshot:
 
     @property
     def engines(self) -> list[Engine]:
-        """The engines of all models that are loaded."""
+        """The engines of all loaded models."""
         queues = [queue for family in self.families.values() for queue in family.driver.queues.values()]
         return [queue.engine for queue in queues if queue.engine is not None]
 
     def close(self, *others: Snapshot) -> None:
-        """Free the engines, and the edge, that none of these others uses too."""
+        """Close the engines, and the edge client, that no other given snapshot uses."""
         engines_in_use = {id(engine) for other in others for engine in other.engines}
         for engine in self.engines:
             if id(engine) not in engines_in_use:
@@ -70,10 +70,10 @@ class Snapshot:
 
 
 def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
-    """Read the models' folders and put the families together; nothing is loaded yet.
+    """Read the models' folders and build the families; no model is loaded yet.
 
-    before: the snapshot that a reload replaces; a family keeps its calibration if the new one is refused.
-    Raises ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
+    before: the snapshot that a reload replaces; a family keeps its calibration if the new one is refused. Raises
+    ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
     """
     site = open_site(config)
     site.log_broken()
@@ -89,7 +89,7 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         name: serve_family(one, config, events, edge if name == helped else None)
         for name, one in served.families.items()
     }
-    if before is not None:  # what [server] says waits for the next start
+    if before is not None:  # changes in [server] wait for the next start
         return Snapshot(config, families, default, site.broken, before.limits, before.workers, events, edge)
     workers = config.server.workers or os.cpu_count() or 1
     return Snapshot(config, families, default, site.broken, site.limits, workers, events, edge)
@@ -98,10 +98,10 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
 def load(
     snapshot: Snapshot, backends: Backends, tell: Tell, stop: threading.Event, before: Snapshot | None = None
 ) -> None:
-    """Load every model, taking over from `before` what is the same bytes on the same backend.
+    """Load every model; keep from `before` the engines of models that are unchanged on the same backend.
 
-    stop: set by any thread to end the loading. Raises ShuttingDownError then, and ConfigError if no model of the
-    default family runs, or if one that serves in `before` has its files still and does not load.
+    stop: set by any thread to end the loading. Raises ShuttingDownError then. Raises ConfigError if no model of the
+    default family runs, or if a model that `before` serves is still on disk and does not load.
     """
     families = snapshot.families
     if before is not None and before.config.models.threads == snapshot.config.models.threads:
@@ -129,7 +129,7 @@ def load(
 
 
 def _lost(before: Snapshot, following: Snapshot) -> list[str]:
-    """The models that serve and would not any more, with the reason."""
+    """Return the models that `before` serves and that did not load again, with the reason."""
     return [
         f"model {model} of family {name} is in use, but cannot be loaded again: {queue.unavailable}"
         for name, family in following.families.items()
@@ -141,41 +141,41 @@ def _lost(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 class Current:
-    """One reference to the snapshot that serves. Any thread may call.
+    """Holds the current snapshot. Any thread may call.
 
-    A request keeps the snapshot that it began with; an old one frees its engines after its last request.
+    A request keeps the snapshot with which it began; an old snapshot frees its engines after its last request.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.standing: tuple[Snapshot, ...] = (snapshot,)  # newest first; behind it those that still have requests
+        self.standing: tuple[Snapshot, ...] = (snapshot,)  # newest first; older ones still have requests
         self.is_ready = False  # every model is loaded
-        self.is_closed = False  # the daemon stops: only what was admitted is answered
-        self.progress: str | None = None  # of the loading at the start, in words
+        self.is_closed = False  # the daemon stops: only admitted requests are answered
+        self.progress: str | None = None  # of loading at the start, in words
         self._lock = threading.Lock()
         self._requests: Counter[Snapshot] = Counter()
 
     @property
     def state(self) -> str:
-        """As `status` tells it: loading, ready or stopping."""
+        """State in `status`: loading, ready or stopping."""
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
     def enter(self, begun: Snapshot | None = None) -> Snapshot:
-        """Return the snapshot that serves now, or the one that a request's message began with, and count it in."""
+        """Count a request in and return its snapshot: the current one, or `begun` for a further box of a message."""
         with self._lock:
             snapshot = begun or self.snapshot
             self._requests[snapshot] += 1
             return snapshot
 
     def leave(self, snapshot: Snapshot) -> None:
-        """Count out a request that has ended."""
+        """Count a request out."""
         with self._lock:
             self._requests[snapshot] -= 1
         if snapshot is not self.snapshot:
             self._free_unused()
 
     def swap(self, following: Snapshot) -> None:
-        """Have new requests begin with this one."""
+        """Make this the snapshot of new requests."""
         with self._lock:
             self.standing = (following, *self.standing)
             self.snapshot = following

@@ -1,4 +1,4 @@
-"""The state of the daemon, as `status` tells it."""
+"""Builds the reply to `status`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def status(
     backends: Backends,
     config: Path | None,
 ) -> StatusReply:
-    """Put together what each part of the daemon knows. config: the file that a reload reads."""
+    """Collect the state of each part of the daemon. config: the file that a reload reads."""
     snapshot = current.snapshot
     return StatusReply(
         v=PROTOCOL_VERSION,
@@ -73,7 +73,7 @@ def status(
 
 
 def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueStatus:
-    """Return what is in the queue, and what it may hold. not_begun: admitted requests that nobody works on yet."""
+    """Return the queue's load and limits. not_begun: number of admitted requests that no worker has begun."""
     limits, in_queue = admission.limits, admission.in_queue
     waiting = min(not_begun, in_queue)
     return QueueStatus(
@@ -88,7 +88,7 @@ def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueSta
 
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
-    """Return the state of one family. escalated: those of its answers that took more than one model."""
+    """Return the state of one family. escalated: number of its answers that took more than one model."""
     in_use, promises = family.in_use, family.promises.of(family.default_policy)
     return FamilyStatus(
         name=family.name,
@@ -113,7 +113,7 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
 
 
 def _front(family: ServedFamily) -> FrontStatus | None:
-    """Return the operating points; None if the default policy has none, or another one stands in for it."""
+    """Return the operating points; None if the default policy has none or is replaced by another."""
     front = family.front
     if front is None or front.points[0].policy.name != family.default_policy:
         return None
@@ -151,7 +151,7 @@ def _model(family: ServedFamily, name: str) -> ModelStatus:
 
 
 def _power(metering: Metering) -> PowerStatus:
-    """Return all that is known of power, and of what was taken of it since the start."""
+    """Return the state of the sensors, and the energies since the start."""
     sampler, estimates, facts = metering.sampler, metering.estimates, metering.facts
     return PowerStatus(
         reason=metering.reason,
@@ -177,7 +177,7 @@ def _power(metering: Metering) -> PowerStatus:
 
 
 def _judged(metering: Metering) -> EstimatesJudged:
-    """Return what the estimates add up to beside what was measured; a ratio if idle power's error leaves one."""
+    """Compare the estimated energies with the measured ones; the ratio is None if idle power's error hides it."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
     found_j = above.energy_j if above.new_values >= FEWEST else None

@@ -1,4 +1,4 @@
-"""What the daemon counts: requests by outcome, reloads, and where the time of the answers went."""
+"""Counters of the daemon: requests by outcome, reloads, and the times of the answers' stages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Tally:
-    """Counters behind one lock; each message is counted once. Any thread may call."""
+    """Counters behind one lock. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,26 +33,23 @@ class Tally:
         self._answers: Counter[str] = Counter()  # by family
         self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
         self._by_policy: Counter[tuple[str, str]] = Counter()
-        self._by_label: Counter[tuple[str, str]] = Counter()  # of the answers whose labels may be counted
+        self._by_label: Counter[tuple[str, str]] = Counter()  # family and label, if class_counts is on
         self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [TimeHistogram() for _ in STAGES]
-        self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: when it was sent
+        self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # here ago_s is the time of sending
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
-        self._last_reload: ReloadStatus | None = None  # ago_s: when it ended
+        self._last_reload: ReloadStatus | None = None  # here ago_s is the time of its end
         self.started_s = time.monotonic()
         self.instance = secrets.token_hex(8)
 
     def count(self, outcome: str) -> None:
-        """Count a message that was refused with this error code."""
+        """Count a message that was refused, by its error code."""
         with self._lock:
             self._outcomes[outcome] += 1
 
     def ended(self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False) -> None:
-        """Count an admitted request by its reply, and note where an answer's time went.
-
-        class_counts: whether its label may be counted.
-        """
+        """Count an admitted request by its reply, with its stages' times. class_counts: whether to count its label."""
         if isinstance(reply, Failure):
             self.count(reply.code)
             return
@@ -78,7 +75,7 @@ class Tally:
             self._recent.append(_recent(reply))
 
     def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
-        """Count a reload that has ended now: with what it changed, or the error that refused it."""
+        """Count a reload that has just ended: by what it changed, or the error that refused it."""
         outcome = OK if isinstance(ended, list) else ended.code
         with self._lock:
             self._reloads[outcome] += 1
@@ -86,17 +83,17 @@ class Tally:
             self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, refused)
 
     def outcomes(self) -> dict[str, int]:
-        """Requests so far by `ok` or error code."""
+        """Return the number of requests by `ok` or error code."""
         with self._lock:
             return dict(self._outcomes)
 
     def of_family(self, family: str) -> tuple[int, int]:
-        """How many answers a family gave, and how many of those took more than one model."""
+        """Return a family's answers, and how many of them took more than one model."""
         with self._lock:
             return self._answers[family], self._escalated[family]
 
     def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
-        """All answers since the start. class_counts: whether labels may be told."""
+        """Return the counts of all answers since the start. class_counts: whether to include labels."""
         with self._lock:
             return AnswerCounts(
                 by_model=_nested(self._by_model),
@@ -112,25 +109,24 @@ class Tally:
             )
 
     def recent(self, most: int) -> list[RecentAnswer]:
-        """The last answers, the newest first. most: at most MOST_RECENT."""
+        """Return the last `most` answers, the newest first, at most MOST_RECENT."""
         with self._lock:
             newest = list(self._recent)[-most:] if most else []
         now_s = time.monotonic()
         return [structs.replace(one, ago_s=round(now_s - (one.ago_s or 0.0), 3)) for one in reversed(newest)]
 
     def reloads(self) -> dict[str, int]:
-        """Reloads so far by `ok` or error code."""
+        """Return the number of reloads by `ok` or error code."""
         with self._lock:
             return dict(self._reloads)
 
     def last_reload(self) -> ReloadStatus | None:
-        """How the last one ended, None if there was none."""
+        """Return the result of the last reload, None if there was none."""
         last = self._last_reload
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
 
 def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
-    """By family, then by the second key."""
     nested: dict[str, dict[str, T]] = {}
     for (family, name), value in flat.items():
         nested.setdefault(family, {})[name] = value

@@ -1,9 +1,9 @@
-"""When the daemon reports to the service manager that it works: no thread of its own does so.
+"""Reports to the service manager that the daemon works. The workers do this; no thread exists only for it.
 
-Each worker comes round once a second or more often. The one that finds a report due looks whether all of them have come
-round since the last one, and whether the daemon's own request was answered. Workers that hang report nothing. That
-request, a small image, takes the way of every request, in front of the queue, so that a full one cannot hold it up. It
-is outside of all that is counted: admission's limits, the tally, the energies, the models' runs and times.
+Each worker calls `turned` at least once a second. If a report is due, that worker checks that all workers have called
+since the last report, and that the daemon's own probe was answered. If not, nothing is reported. The probe is a small
+image that takes the way of every request, in front of the queue, so that a full queue does not delay it. No limit,
+counter, energy or model time includes it.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
 
 
 class Probe:
-    """At most one such request at a time. The watchdog asks, whatever thread it is called by, under its lock."""
+    """Sends the daemon's own request, one at a time. The watchdog calls `ask` under its lock, from any thread."""
 
     def __init__(self, current: Current, backends: Backends, begin: Callable[[Job], None]) -> None:
         """begin: puts a job in front of the queue."""
         self._current = current
         self._backends = backends
         self._begin = begin
-        self._job: Job | None = None  # until it has ended and that is reported
+        self._job: Job | None = None  # until its outcome is reported
         self._outcome: str | None = None
 
     def ask(self) -> str | None:
-        """Have it made, unless it is under way; return why there is no answer yet, None once there is one.
+        """Send a probe unless one is under way; return why it has no answer yet, None once it has one.
 
-        None, too, if it waits for an engine host, which its supervisor ends and starts again if that must be. A
-        model that is unavailable was asked as far as it can be; a defect is no answer, and it is made again. None,
-        too, while every model is unloaded: to ask would load one.
+        None also if the probe waits for an engine host, which has a supervisor with its own limits; if its model is
+        unavailable; and if every model is unloaded, since a probe would load one. If a defect ended it, it is sent
+        again.
         """
         job, outcome = self._job, self._outcome
         if job is not None and outcome is None:
@@ -63,11 +63,11 @@ class Probe:
         return "the daemon's own request has just begun" if outcome is None else "a defect ended the daemon's request"
 
     def over(self, outcome: str) -> None:
-        """It has ended, with "ok" or an error's code."""
+        """Note the probe's outcome: "ok" or an error's code."""
         self._outcome = outcome
 
     def _made(self) -> Job | None:
-        """Return the request, of the default family's cheapest model that can run; None if all are unloaded."""
+        """Return a job for the default family's cheapest model that can run; None if all models are unloaded."""
         snapshot = self._current.enter()
         family = snapshot.families[snapshot.default_family]
         states = {model: family.driver.queues[model].state for model in family.models}
@@ -97,13 +97,13 @@ class Probe:
 
 log = logging.getLogger("jetsel.daemon")
 
-FEED_AT = 0.5  # of the period, as sd_watchdog_enabled(3) has it
-TELL_AT = 0.75  # of the period without a feeding: the next one is too late, mostly, and the log should know first
-LOOK_AT = 0.1  # of the period: the time between two looks once one is due, and the longest that a worker may sleep
+FEED_AT = 0.5  # of the period, as sd_watchdog_enabled(3) recommends
+TELL_AT = 0.75  # of the period without a report: log it, because the next is probably too late
+LOOK_AT = 0.1  # of the period: interval between checks once a report is due, and a worker's longest sleep
 
 
 class Watchdog:
-    """Feeds while the workers work. `turned` is called by each of them whenever it comes round."""
+    """Reports while all workers work. Each worker calls `turned` whenever it completes a round."""
 
     def __init__(
         self,
@@ -113,43 +113,43 @@ class Watchdog:
         waiting_for_host: Callable[[], frozenset[int]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """period_s: the longest time between two feedings; None: none is due, ever.
+        """period_s: the longest time between two reports; None for no watchdog.
 
-        feed: returns whether the service manager took it; what it did not take is tried again at the next look.
-        probe: returns why the daemon's own request has no answer yet, None once it has one.
-        waiting_for_host: the threads that wait for an engine host, whose supervisor has limits of its own.
+        feed: reports, and returns whether the service manager took it; if not, the next check tries again. probe:
+        returns why the daemon's own request has no answer yet, None once it has one. waiting_for_host: returns the
+        threads that wait for an engine host, whose supervisor has its own limits.
         """
         self._period_s = period_s
         self._feed = feed
         self._probe = probe
         self._waiting_for_host = waiting_for_host
         self._now = now
-        self._lock = threading.Lock()  # held by the thread that looks
-        self._turned_s: dict[int, float] = {}  # by thread: when it came round the last time
+        self._lock = threading.Lock()  # held by the thread that checks
+        self._turned_s: dict[int, float] = {}  # by thread: time of its last call of `turned`
         self._fed_s = 0.0
         self._due_s = float("inf")
         self._has_told = False
 
     @property
     def longest_sleep_s(self) -> float | None:
-        """How long a worker may sleep at most, None if there is no watchdog."""
+        """Longest time that a worker may sleep, None without a watchdog."""
         return None if self._period_s is None else self._period_s * LOOK_AT
 
     def start(self) -> None:
-        """Feed from now on: once the daemon is ready, which is when the service manager begins to wait for it."""
+        """Report from now on; call this when the daemon is ready, because the service manager waits from then on."""
         if self._period_s is not None:
             self._fed_s = self._now()
             self._due_s = self._fed_s + self._period_s * FEED_AT
 
     def turned(self) -> None:
-        """The calling worker has come round: it has done its piece of work, if it had one, and read the socket."""
+        """Note that the calling worker has done its current work and read the socket; check if a report is due."""
         if self._period_s is None:
             return
         now_s = self._now()
         self._turned_s[threading.get_ident()] = now_s
         if now_s >= self._due_s and self._lock.acquire(blocking=False):
             try:
-                if now_s >= self._due_s:  # else another thread has just looked
+                if now_s >= self._due_s:  # else another thread has just checked
                     self._look(now_s, self._period_s)
             finally:
                 self._lock.release()
@@ -170,7 +170,7 @@ class Watchdog:
             log.error("the watchdog is not fed: %s", why, extra=event("watchdog-starved"))
 
     def _stuck(self, now_s: float) -> str | None:
-        """Which worker has not come round since the last feeding; None if each has."""
+        """Return which worker has not completed a round since the last report, None if each has."""
         at_host = self._waiting_for_host()
         for ident, turned_s in list(self._turned_s.items()):
             if turned_s <= self._fed_s and ident not in at_host:

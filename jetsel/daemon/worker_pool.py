@@ -1,8 +1,8 @@
 """The daemon's threads: each waits at the socket, and carries what it reads to the reply.
 
-There is one more thread than may compute at a time, so the socket is read, and a full queue answered, while all of the
-others compute. While requests follow one another without a break, one at a time, one thread does all and the others
-stand by: Linux wakes one more of those that wait at the socket for each piece in which a peer writes its message.
+There is one more thread than may compute at a time, so that one reads the socket and refuses requests while all others
+compute. If requests come one at a time without a break, one thread does all the work and the others stand by, because
+Linux would wake another thread at the socket for each piece of a message.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from jetsel.daemon.watchdog import Watchdog
 
 log = logging.getLogger("jetsel.daemon")
 
-HEARTBEAT_S = 1.0  # no thread waits longer, whatever happens
-MOST_JOBS = 4  # that a thread takes at once
-MOST_READS = 64  # between two jobs of a thread: who floods the socket does not keep it from its work
-ALONE = 32  # pieces of work, one after the other, before the other threads stand by
-MOMENT_S = 0.01  # a thread stands by no longer, unless others have done a piece of work meanwhile
-PAUSE_S = 0.01  # after a defect, so that one that lasts does not take a core
+HEARTBEAT_S = 1.0  # longest wait of a thread
+MOST_JOBS = 4  # most jobs that a thread takes at once
+MOST_READS = 64  # between two jobs of a thread, so that a flood of messages does not keep it from its work
+ALONE = 32  # successive jobs without another beside them, after which the other threads stand by
+MOMENT_S = 0.01  # longest time that a thread stands by while no other completes a job
+PAUSE_S = 0.01  # after a defect, so that a permanent one does not take a core
 
 
 class WorkerPool:
-    """`workers` threads that compute, and one more; and the jobs that wait for them."""
+    """`workers` threads that compute and one more, and the queue of their jobs."""
 
     def __init__(self, port: Port, pipeline: Pipeline, watchdog: Watchdog, workers: int) -> None:
         self._port = port
@@ -38,13 +38,13 @@ class WorkerPool:
         self._workers = workers
         self._heartbeat_s = min(HEARTBEAT_S, watchdog.longest_sleep_s or HEARTBEAT_S)
         self._jobs: deque[Job] = deque()
-        pipeline.begin_later = self._jobs.append  # by a worker, which looks for jobs when it has done its own
+        pipeline.begin_later = self._jobs.append  # the calling worker looks for jobs right after
         self._lock = threading.Lock()
         self._working = 0
         self._standing_by = 0
-        self._called = threading.Semaphore(0)  # one of those that stand by
-        self._turns = 0  # of threads that have done what they took
-        self._alone = 0  # how many pieces of work in a row were begun while no other was under way or waiting
+        self._called = threading.Semaphore(0)  # wakes one thread that stands by
+        self._turns = 0  # number of completed jobs or batches
+        self._alone = 0  # successive jobs that began while no other was under way or waiting
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
@@ -56,7 +56,7 @@ class WorkerPool:
             thread.start()
 
     def stop(self, patience_s: float) -> bool:
-        """Let every thread finish the job it has, and wait for them; return whether each has ended in that time."""
+        """Let every thread finish its job, for at most patience_s in all; return whether all have ended."""
         give_up_s = time.monotonic() + patience_s
         self._stopping = True
         self._port.wake()
@@ -66,17 +66,17 @@ class WorkerPool:
 
     @property
     def waiting(self) -> int:
-        """How many jobs nobody has begun."""
+        """Number of jobs that no thread has begun."""
         return len(self._jobs)
 
     def wake(self) -> None:
-        """Have what came back from elsewhere, or reached its time, carried on at once, even if all stand by."""
+        """Wake a thread for a result or a deadline, even if all threads stand by."""
         self._port.wake()
         if self._standing_by:
             self._called.release()
 
     def put_in_front(self, job: Job) -> None:
-        """Have a job begun before all that wait."""
+        """Queue a job in front of all others."""
         self._jobs.appendleft(job)
         self._port.wake()
 
@@ -90,21 +90,20 @@ class WorkerPool:
                     self._drain_socket()
                 else:
                     self._take_in_news()
-            except Exception:  # a defect of ours, or no memory: the thread must live to do the next
+            except Exception:  # a defect or a lack of memory: the thread must live for the next job
                 log.exception("a worker failed because of a defect and continues", extra=event("worker-failed"))
                 time.sleep(PAUSE_S)
             jobs = self._next(has_worked=bool(jobs))
-        self._port.wake()  # one call ends one wait: each that leaves passes it on
+        self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
     def _take_in_news(self) -> None:
-        """Wait for news of the socket, and take in what it brings."""
         if self._stood_by():
             self._pipeline.carry_waiting()
             return
-        most = MOST_JOBS + 1 if self._working else 1  # while others compute, all that has come is taken along
+        most = MOST_JOBS + 1 if self._working else 1  # while others compute, take all that has come
         messages = self._port.receive(0.0) if self._alone >= ALONE else None
         if messages:
-            self._alone -= ALONE // 2  # it came while this thread was at work: perhaps there is work for another
+            self._alone -= ALONE // 2  # it came while this thread worked: perhaps another thread is needed
         elif messages is None:
             messages = self._port.receive(self._heartbeat_s, most)
         if not messages:
@@ -117,10 +116,10 @@ class WorkerPool:
             self._jobs.extend(self._pipeline.take_in(message))
 
     def _drain_socket(self) -> None:
-        """Take in all that has come while this thread worked, if others wait already.
+        """If jobs wait already, take in all messages that came while this thread worked.
 
-        What stays in the socket has no time of arrival, fills no queue and is refused by nobody: under overload it
-        would wait there far beyond every deadline.
+        Messages left in the socket have no arrival time and are not refused: under overload they would wait there far
+        beyond their deadlines.
         """
         for _ in range(MOST_READS if self._jobs else 0):
             messages = self._port.receive(0.0, MOST_JOBS)
@@ -128,13 +127,13 @@ class WorkerPool:
                 return
             self._take_in(messages)
             if not messages:
-                self._pipeline.carry_waiting()  # the call that ended this wait may have been about that
+                self._pipeline.carry_waiting()  # the event may have been `wake`
 
     def _stood_by(self) -> bool:
-        """Stand by for a moment if this thread is not needed at the socket; return whether it still is not.
+        """Stand by for a moment if the socket does not need this thread; return False if it is needed.
 
-        It is not while as many threads compute as may, since it would only take their cores; nor while requests come
-        one at a time and another thread does them. It is if nobody has done a piece of work for a moment.
+        It is not needed while as many threads compute as may, since it would take their cores, nor while another thread
+        answers requests that come one at a time. It is needed if no thread has completed a job for a moment.
         """
         with self._lock:
             turns, is_last = self._turns, self._standing_by == len(self._threads) - 1
@@ -150,9 +149,9 @@ class WorkerPool:
             return False
 
     def _next(self, *, has_worked: bool) -> list[Job]:
-        """Return the next jobs for this thread; none if none wait, or as many threads compute as may.
+        """Return this thread's next jobs: usually one, or its share if many wait.
 
-        Mostly one; if many wait, this thread's share of them.
+        The list is empty if no job waits, or as many threads compute as may.
         """
         with self._lock:
             self._working -= has_worked
@@ -164,15 +163,15 @@ class WorkerPool:
             share = 1 if waiting == 1 else share_of(waiting, self._workers - others)
             jobs = [self._jobs.popleft() for _ in range(share)]
             self._alone = 0 if others or self._jobs else min(self._alone + 1, 2 * ALONE)
-            if self._jobs and self._working < self._workers:  # one more thread takes the next
+            if self._jobs and self._working < self._workers:  # one more thread takes the next job
                 call = self._called.release if self._standing_by else self._port.wake
                 call()
             return jobs
 
 
 def share_of(waiting: int, free: int) -> int:
-    """Return how many of those that wait one of the free threads takes: together they cost less, and delay nobody more.
+    """Return how many waiting jobs one of the free threads takes: a batch costs less and delays no job.
 
-    One is left for the next thread that comes round.
+    One job is left for the next thread.
     """
     return max(1, min(waiting // free, waiting - 1, MOST_JOBS))

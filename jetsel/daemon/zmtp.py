@@ -1,6 +1,6 @@
 """ZMTP 3.1 with the mechanism NULL, as a ROUTER needs it (ZeroMQ RFC 37; RFC 23): frames, and one connection.
 
-A connection holds what its peer has sent so far, as messages, and the replies that it has not read yet.
+A connection holds what its peer has sent of a message, and the replies that the peer has not read.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from jetsel.daemon.identity import UserIdentity
 GREETING_BYTES = 64
 SIGNATURE = b"\xff"  # the first byte of a greeting since ZMTP 2
 MORE, LONG, COMMAND = 1, 2, 4  # flags of a frame
-MAX_COMMAND_BYTES = 8192  # READY may have properties of the application's own; a PING has 23 bytes at most
+MAX_COMMAND_BYTES = 8192  # READY may have properties of the application; a PING has 23 bytes at most
 
 GREETING = SIGNATURE + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
 _MECHANISM = slice(12, 32)
 _PING, _READY = b"\x04PING", b"\x05READY"
 _TTL_BYTES, _CONTEXT_BYTES = 2, 16  # of PING
-_MAY_ASK = frozenset((b"REQ", b"DEALER", b"ROUTER"))  # kinds of socket that a ROUTER may talk to (RFC 28)
+_MAY_ASK = frozenset((b"REQ", b"DEALER", b"ROUTER"))  # types of socket that may connect to a ROUTER (RFC 28)
 
 
 class ProtocolError(Exception):
-    """A peer says what ZMTP does not allow, or more than is accepted from anybody."""
+    """A client breaks ZMTP, or exceeds a limit."""
 
 
 def check_greeting(greeting: bytes) -> None:
-    """Raise ProtocolError unless a peer's greeting, of GREETING_BYTES, is one of ZMTP 3 with NULL."""
+    """Raise ProtocolError unless a client's greeting (GREETING_BYTES) is one of ZMTP 3 with NULL."""
     if greeting[9] != 0x7F or greeting[10] < 3:
         raise ProtocolError("the client sent no greeting of ZMTP 3")
     if greeting[_MECHANISM].rstrip(b"\0") != b"NULL":
@@ -41,7 +41,7 @@ def check_greeting(greeting: bytes) -> None:
 
 
 def check_ready(command: bytes) -> None:
-    """Raise ProtocolError unless this is READY of a kind of socket that may ask."""
+    """Raise ProtocolError unless this is READY from a socket type that may connect to a ROUTER."""
     if not command.startswith(_READY):
         raise ProtocolError("the client did not send READY")
     if dict(_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
@@ -49,7 +49,7 @@ def check_ready(command: bytes) -> None:
 
 
 def pong(command: bytes) -> bytes | None:
-    """Return the frame that answers a PING, with the context that it asks to hear again; None for other commands."""
+    """Return the PONG for a PING, with its context; None for other commands."""
     if not command.startswith(_PING):
         return None
     return framed(COMMAND, b"\x04PONG" + command[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES])
@@ -62,9 +62,9 @@ def framed(flags: int, body: bytes) -> bytes:
 
 
 def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Return flags and size of the frame that begins at `at`, and where its body begins; None if that is cut off.
+    """Return a frame's flags, size and the offset of its body, for the frame at `at`; None if its head is incomplete.
 
-    Raises ProtocolError if a flag is set that ZMTP does not have.
+    Raises ProtocolError if an unknown flag is set.
     """
     left = len(data) - at
     if left < 2:
@@ -82,7 +82,7 @@ def _property(name: bytes, value: bytes) -> bytes:
 
 
 def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield names, which are the same in upper and lower case, and values."""
+    """Yield names, in lower case, and values. Raises ProtocolError."""
     at = 0
     while at < len(rest):
         value_at = at + 1 + rest[at] + 4
@@ -95,10 +95,10 @@ def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 READY = framed(COMMAND, _READY + _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b""))
 
-MOST_PARTS = 63  # of a message
-READ_BYTES = 65_536  # that one read takes, but for the rest of a large frame
-READS = 8  # in one call: other connections wait for this thread
-IN_PLACE_BYTES = 1024  # a frame of at least this size that is not whole yet is read straight into memory of its own
+MOST_PARTS = 63  # most frames of a message
+READ_BYTES = 65_536  # size of one read, except for the rest of a large frame
+READS = 8  # most reads in one call, because other connections wait for this thread
+IN_PLACE_BYTES = 1024  # an incomplete frame of at least this size is read into its own memory
 
 
 class ZmtpConnection:
@@ -110,16 +110,16 @@ class ZmtpConnection:
         self.peer = peer
         self.fd = peer.fileno()
         self.sender = sender
-        self.counted_bytes = 0  # of `held_bytes`, by the port
+        self.counted_bytes = 0  # part of `held_bytes` that the port has counted
         self.is_drained = True  # the kernel has nothing more, as far as is known
-        self.has_left = False  # so it is read to its end
-        self.unsent: deque[memoryview] = deque()  # replies that the peer has not read
+        self.has_left = False  # whether the kernel has nothing more, as far as is known
+        self.unsent: deque[memoryview] = deque()  # the peer has closed: read to the end
         self.unsent_bytes = 0
         self._message_bytes = message_bytes
         self._has_greeted = False
         self._is_open = False  # the handshake is through
-        self._data = b""  # read, and the beginning of a frame
-        self._body: memoryview | None = None  # of a large frame that is not whole
+        self._data = b""  # bytes read of the next frame
+        self._body: memoryview | None = None  # body of a large, incomplete frame
         self._filled = 0
         self._flags = 0  # of that frame
         self._parts: list[memoryview] = []
@@ -127,11 +127,11 @@ class ZmtpConnection:
 
     @property
     def held_bytes(self) -> int:
-        """What is held for the peer: of a message that is not whole, and of replies that it has not read."""
+        """Bytes held for the peer: an incomplete message, and unread replies."""
         return self._parts_bytes + len(self._data) + self._filled + self.unsent_bytes
 
     def receive(self) -> list[list[memoryview]]:
-        """Read until a message is whole, or a few times, and return the messages that are whole by then.
+        """Read until a message is complete, at most READS times; return the complete messages.
 
         Raises ProtocolError, OSError if the peer is gone, and MemoryError.
         """
@@ -141,7 +141,7 @@ class ZmtpConnection:
                 self.is_drained = True  # if the kernel has nothing
                 if self._body is None:
                     self._read_frames(messages)
-                    is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the other is there
+                    is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the second is there
                 else:
                     self._read_body(self._body, messages)
                     is_begun = False
@@ -150,7 +150,7 @@ class ZmtpConnection:
         return messages
 
     def _read_frames(self, messages: list[list[memoryview]]) -> None:
-        """Read once, take the frames that are whole, and keep the beginning of the next."""
+        """Read once, take the complete frames, and keep the beginning of the next."""
         data = self.peer.recv(READ_BYTES)
         if not data:
             raise ConnectionResetError
@@ -178,11 +178,11 @@ class ZmtpConnection:
             self._take(flags, view[begin:end], messages)
             at = end
         self._data = data[at:]
-        if self._parts:  # they are held for longer than what was read with them
+        if self._parts:  # parts live longer than the read buffer
             self._parts = [memoryview(bytes(part)) for part in self._parts]
 
     def _begin_body(self, flags: int, size: int, beginning: memoryview) -> None:
-        self._body = np.empty(size, np.uint8).data  # the kernel gives this memory as it is filled
+        self._body = np.empty(size, np.uint8).data  # the kernel allocates this memory as it is filled
         self._body[: len(beginning)] = beginning
         self._flags, self._filled = flags, len(beginning)
 
@@ -198,8 +198,8 @@ class ZmtpConnection:
             self._take(self._flags, body, messages)
 
     def _greet(self, data: bytes) -> int:
-        """Look at the peer's greeting; return how many bytes it has, 0 if it is not whole."""
-        if not SIGNATURE.startswith(data[:1]):  # who speaks another protocol may wait for our words
+        """Check the peer's greeting and return its size, 0 if it is incomplete."""
+        if not SIGNATURE.startswith(data[:1]):  # reject at once: a client of another protocol may wait for our greeting
             raise ProtocolError("the client sent no greeting of ZMTP 3")
         if len(data) < GREETING_BYTES:
             return 0
@@ -209,7 +209,7 @@ class ZmtpConnection:
         return GREETING_BYTES
 
     def _take(self, flags: int, frame: memoryview, messages: list[list[memoryview]]) -> None:
-        """Take one frame, and the message that it ends."""
+        """Take one frame, and the message that it completes."""
         if not self._is_open:
             if flags & (COMMAND | MORE) != COMMAND:
                 raise ProtocolError("a message before READY")
@@ -217,7 +217,7 @@ class ZmtpConnection:
             self._is_open = True
         elif flags & COMMAND:
             answer = pong(bytes(frame))
-            if answer is not None and not self.unsent:  # who does not read is sent no PONG either
+            if answer is not None and not self.unsent:  # no PONG for a client that does not read
                 self.write(answer)
         elif not flags & MORE:
             messages.append([*self._parts, frame])
@@ -229,21 +229,21 @@ class ZmtpConnection:
             self._parts_bytes += len(frame)
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """Send one message behind what waits; what the kernel does not take now is kept. Raises OSError."""
+        """Send one message behind those that wait; keep what the kernel does not take now. Raises OSError."""
         data = framed(0, frames[-1])
         for frame in reversed(frames[:-1]):
             data = framed(MORE, frame) + data
         self.write(data)
 
     def write(self, data: bytes) -> None:
-        """Write bytes, as `send` does."""
+        """Write bytes as `send` does."""
         self.unsent.append(memoryview(data))
         self.unsent_bytes += len(data)
         if len(self.unsent) == 1:
             self.flush()
 
     def flush(self) -> None:
-        """Write what the kernel takes of all that waits. Raises OSError if the peer is gone."""
+        """Write as much of the waiting bytes as the kernel takes. Raises OSError if the peer is gone."""
         with contextlib.suppress(BlockingIOError):
             while self.unsent:
                 count = self.peer.send(self.unsent[0])

@@ -1,1 +1,1 @@
-"""Models on a bigger machine: a child process that asks them over HTTP, and what the path there costs."""
+"""Models on edge servers: a child process that queries them over HTTP, and estimates of the network's time."""

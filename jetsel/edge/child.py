@@ -1,4 +1,4 @@
-"""The child that speaks HTTP with the edges: `python -m jetsel.edge.child FD`. It ends with the daemon's socket."""
+"""The child process that queries the edge servers: `python -m jetsel.edge.child FD`. It ends with the daemon."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ from jetsel.edge.messages import (
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
-LOOK_S = 0.5  # between two looks at an edge that is away, and as long each may take
-CHECK_S = 5.0  # for everything that is checked of one that is back
-QUIET_S = 1.0  # without an answer: the edge is looked at, and is there if it says so in this time or at a second look
-STALLED = 2  # answers in a row that do not come in time: the edge is looked at before it is asked again
+LOOK_S = 0.5  # between two checks of an unavailable server, and time limit of each
+CHECK_S = 5.0  # time limit of each step when a server that was away is checked
+QUIET_S = 1.0  # silence before a check, and the check's limit; the server is down after two failed checks
+STALLED = 2  # requests in a row without an answer in time: the server is checked before it is used again
 MOST_REPLY_BYTES = 8 * 2**20
 
 
 class Child:
-    """One edge's connections and the requests that are under way there. number: its place in Start.urls."""
+    """Connections to one edge server, and its requests under way. number: its index in EdgeStart.urls."""
 
     def __init__(
         self, start: EdgeStart, number: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter
     ) -> None:
         self._start, self._number, self._url = start, number, start.urls[number]
-        self._compared = next(iter(start.models)) if len(start.urls) > 1 else None  # the model that edges are tried by
-        self._models = dict(start.models)  # with the names of input and output, once they have been seen
-        self._in_json: set[str] = set()  # models whose server does not know the binary extension
+        self._compared = next(iter(start.models)) if len(start.urls) > 1 else None  # to compare servers
+        self._models = dict(start.models)  # with names of input and output, once they are known
+        self._in_json: set[str] = set()  # models whose server does not support the binary extension
         self._session = session
         self._out = out
         self._places = asyncio.Semaphore(CONNECTIONS)
-        self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection
+        self._waiting: dict[int, asyncio.Task[None]] = {}  # for a connection, by request number
         self._sent: set[asyncio.Task[AskResult]] = set()
         self._away: str | None = None  # why no answer is waited for
         self._stalled = 0
         self._answered_s = dict.fromkeys(start.models, 0.0)
-        self._doubt = asyncio.Event()  # the edge is to be looked at now
-        self._is_wrong = False  # and checked as one that is new
+        self._doubt = asyncio.Event()  # set: check the server now
+        self._is_wrong = False  # and check it like a new one
 
     def tell(self, message: FromChild) -> None:
         """Send a message to the daemon."""
         self._out.write(frame(message))
 
     async def watch(self) -> None:
-        """Look at the edge until it is there, say so, and look again when something goes wrong."""
+        """Check the server until it is available, report that, and check it again when something goes wrong."""
         logged_reason: str | None = ""
         while True:
             state = await self._look(list(self._start.models), math.ceil(FEWEST / len(self._start.models)), LOOK_S)
@@ -82,7 +82,7 @@ class Child:
             await self._keep_looking()
 
     async def _keep_looking(self) -> None:
-        """Try what nobody asked for a while, and look if there is doubt; return once something is wrong."""
+        """Probe idle models, and check the server if there is doubt; return when something is wrong."""
         due_s = time.monotonic() + self._start.refresh_s
         while not await self._goes_wrong(due_s):
             models, now_s = list[str](), time.monotonic()
@@ -97,22 +97,22 @@ class Child:
                 self.tell(state)
 
     async def _goes_wrong(self, until_s: float) -> bool:
-        """Wait until there is doubt, or until then; return whether something is wrong for certain."""
+        """Wait until there is doubt or the time is over; return whether something is certainly wrong."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._doubt.wait(), max(0.0, until_s - time.monotonic()))
         self._doubt.clear()
         return self._is_wrong
 
     async def _look(self, models: list[str], probes: int, limit_s: float) -> State:
-        """Return whether the edge can be asked; a model that is not as it is mapped, or answers wrongly, is refused.
+        """Return the server's state; models that differ from the configuration or answer wrongly are refused.
 
-        probes: how many photographs each of these models is sent; with 0 a small one, or that which edges are
-        compared by. limit_s: for saying that it is ready.
+        probes: usual images to send to each of these models; 0 sends a small one, but a usual one to the model by which
+        servers are compared. limit_s: time to answer that it is ready.
         """
         refused: dict[str, str] = {}
         probed: list[tuple[str, AskResult]] = []
         try:
-            status, _ = await self._get("/v2/health/ready", limit_s)  # which opens a connection
+            status, _ = await self._get("/v2/health/ready", limit_s)  # opens the connection
             if status != 200:
                 return State(self._number, f"{self._url} is not ready: it returns {status}{REPAIRS.get(status, '')}")
             began = time.perf_counter()
@@ -135,13 +135,13 @@ class Child:
                     refused[name] = f"{self._url}: {error}"
         except aiohttp.InvalidURL:
             return State(self._number, f"edge.url: {self._url} is not a valid URL")
-        except Exception as error:  # whatever it answers, it is looked at again
+        except Exception as error:  # whatever the server does, it is checked again
             return State(self._number, f"{self._url}: {str(error) or type(error).__name__}")
         reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
         return State(self._number, reason, refused, probed, look_ms)
 
     async def _probe(self, name: str, payload: bytes) -> AskResult:
-        """Try a model, and settle how it is sent tensors; raises as `_infer` does."""
+        """Send a probe, in JSON if the server rejects binary tensors; raises as `_infer` does."""
         shape = self._models[name].probe_shape
         try:
             try:
@@ -149,7 +149,7 @@ class Child:
             except EdgeAnswerError:
                 if shape is None or name in self._in_json:
                     raise
-                self._in_json.add(name)  # perhaps it knows no binary tensors
+                self._in_json.add(name)  # it may not support binary tensors
                 return await self._infer(-1, name, payload, shape, CHECK_S)
         except EdgeAnswerError:
             self._in_json.discard(name)
@@ -161,11 +161,11 @@ class Child:
             return response.status, await _body(response)
 
     def ask(self, ask: Ask) -> None:
-        """Begin one request."""
+        """Begin one request when a connection is free."""
         self._waiting[ask.number] = asyncio.ensure_future(self._in_turn(ask))
 
     def cancel(self, number: int) -> None:
-        """Forget a request that has not gone out; the answer of one that has is read, and keeps the connection."""
+        """Drop a request that has not been sent; the answer to one that was sent is read, to keep the connection."""
         task = self._waiting.pop(number, None)
         if task is not None:
             task.cancel()
@@ -182,7 +182,7 @@ class Child:
         try:
             result = await self._while_there(self._infer(ask.number, ask.model, ask.payload, ask.shape, limit_s))
             self._stalled, self._answered_s[ask.model] = 0, time.monotonic()
-        except Exception as failed:  # whatever it is, the daemon waits for a result
+        except Exception as failed:  # the daemon waits for a result in any case
             if isinstance(failed, asyncio.TimeoutError):
                 error = "no answer in time"
                 self._stalled += 1
@@ -196,14 +196,14 @@ class Child:
         self.tell(result)
 
     async def _while_there(self, sending: Coroutine[None, None, AskResult]) -> AskResult:
-        """Return what comes of it; raises ConnectionError once the edge is away, which a silent one is seen to be."""
+        """Return the result; raises ConnectionError if the server becomes unavailable. A silent server is checked."""
         sent = asyncio.ensure_future(sending)
         self._sent.add(sent)
         sent.add_done_callback(self._sent.discard)
         if self._away is not None:
             sent.cancel()
         while not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
-            if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # to nobody else either
+            if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # nor to any other request
                 self._doubt.set()
         if sent.cancelled():
             raise ConnectionError(f"cancelled: {self._away}")
@@ -212,7 +212,7 @@ class Child:
     async def _infer(
         self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float
     ) -> AskResult:
-        """Send one photograph; raises EdgeAnswerError if the answer is none, and what aiohttp raises."""
+        """Send one image; raises EdgeAnswerError if the answer is invalid, and aiohttp's errors."""
         remote = self._models[model]
         parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
         url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
@@ -230,7 +230,7 @@ class Child:
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Return what it answered; raises EdgeAnswerError for too much, and for a redirect: images go to no other host."""
+    """Return the body; raises EdgeAnswerError if it is too long, or for a redirect: images go to no other host."""
     if 300 <= response.status < 400:
         where = response.headers.get("Location", "")
         raise EdgeAnswerError(f"it redirects to {where!r}, which is not followed: set edge.url to the final address")
@@ -252,9 +252,9 @@ async def _main(fd: int) -> None:
 
     start = await read()
     assert isinstance(start, EdgeStart)
-    headers = {"Accept-Encoding": "identity"}  # others answer in gzip, which may unfold to any size
+    headers = {"Accept-Encoding": "identity"}  # gzip might unfold to any size
     headers |= {"Authorization": f"Bearer {start.token}"} if start.token else {}
-    connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS + 1, keepalive_timeout=60.0)  # 1 to look by
+    connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS + 1, keepalive_timeout=60.0)  # 1 to check
     async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
         edges = [Child(start, number, session, writer) for number in range(len(start.urls))]
         watching = [asyncio.ensure_future(edge.watch()) for edge in edges]

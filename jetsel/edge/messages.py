@@ -1,4 +1,4 @@
-"""What the daemon and its edge child say to each other: MessagePack with its length before it, over one socket pair."""
+"""Messages between the daemon and its edge child: MessagePack after its length, over a socket pair."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from msgspec import Struct
 
 LENGTH = struct.Struct("<I")
 REFRESH_S = 20.0
-FEWEST = 4  # times of an edge that make evidence
-AFTER_S = 1.0  # a late answer is read for so long: it tells how long the path takes
-MOST_BYTES = 256 * 2**20  # of one message: the largest photograph that the daemon takes, and some
+FEWEST = 4  # measured times from which an estimate is used
+AFTER_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
+MOST_BYTES = 256 * 2**20  # limit of one message: more than the largest image that the daemon takes
 
 
 class Remote(Struct, frozen=True):
-    """One model of the edge, as the child asks for it.
+    """One model of the edge server, as the child requests it.
 
-    name: there. input: "encoded", the photograph's file as one BYTES element, or "tensor", float32 (1, 3, height,
-    width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
-    classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None for
-    the only one. wnids: the classes in the order of the family; places: of each number of the output, the class that
-    it speaks of, None for the same order. probe: a photograph of a usual size to try it with, and its shape if it is
-    a tensor; small_probe: one to see with, again and again, whether it is as fast as it was.
+    name: its name on the server. input: "encoded", the image file as one BYTES element, or "tensor", float32 (1, 3,
+    height, width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
+    classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None if
+    the model has only one. wnids: the family's classes in order. places: the class of each output number, None for the
+    same order. probe: an image of usual size to test the model with; probe_shape: its shape if it is a tensor.
+    small_probe: an image for repeated checks of its time.
     """
 
     name: str
@@ -43,14 +43,14 @@ REPAIRS = {
     403: ": set edge.token_file to a file with its token",
     404: ": it has no Open Inference Protocol at this address; set edge.url to the base address of the server",
 }
-"""What to do about the status of an edge server that should say that it is ready: waiting does not help."""
+"""Repairs by the status of an edge server that is not ready: waiting does not help."""
 
 
 class EdgeStart(Struct, tag=True, frozen=True):
-    """The first message: where the edges are, and their models by the names that they have here.
+    """First message: the edge servers, and their models by local names.
 
-    refresh_s: after so long a model that nobody asked is tried again; it may be slower or faster by now. Of several
-    edges each is sent the usual photograph for the first model as often, so that they are compared on equal terms.
+    refresh_s: an idle model is probed again after this time, because its speed may have changed. If there are several
+    servers, each gets the usual image for the first model as often, so that the comparison is fair.
     """
 
     urls: list[str]
@@ -60,9 +60,9 @@ class EdgeStart(Struct, tag=True, frozen=True):
 
 
 class Ask(Struct, tag=True, frozen=True):
-    """Asks a model about a photograph. shape: of a tensor. patience_ms: how long the answer is of use.
+    """Requests a prediction. shape: of a tensor. patience_ms: how long the answer is useful.
 
-    edge: which one is asked, by its place in Start.urls.
+    edge: index of the server in EdgeStart.urls.
     """
 
     number: int
@@ -74,16 +74,16 @@ class Ask(Struct, tag=True, frozen=True):
 
 
 class Cancel(Struct, tag=True, frozen=True):
-    """The answer is of no use any more; it is still read, which keeps the connection and tells how long it took."""
+    """Cancels an Ask. Its answer is still read, which keeps the connection and shows its time."""
 
     number: int
 
 
 class AskResult(Struct, tag=True, frozen=True):
-    """What came of an Ask.
+    """The result of an Ask.
 
-    values: float32 (classes,) as bytes, None if `error` says why there are none. total_ms: from the first byte out
-    to the last byte in; server_ms: what the server says that it worked, None if it does not.
+    values: float32 (classes,) as bytes, None if `error` has the reason. total_ms: from the first byte sent to the last
+    byte received. server_ms: the server's own time, None if it does not report one.
     """
 
     number: int
@@ -96,10 +96,10 @@ class AskResult(Struct, tag=True, frozen=True):
 
 
 class State(Struct, tag=True, frozen=True):
-    """Whether an edge can be asked now. edge: which, by its place in Start.urls. reason: why not, None if it can.
+    """State of an edge server. edge: its index in EdgeStart.urls. reason: why it is unavailable, None if it is not.
 
-    refused: models that cannot, and why. probed: what came of trying the others, by name. look_ms: what asking whether
-    it is ready took, None if it is not. is_new: it was away before, and may be elsewhere now.
+    refused: reasons by unusable model. probed: results of probes, by model. look_ms: time of the readiness check, None
+    without one. is_new: it was unavailable before, and may be another machine now.
     """
 
     edge: int
@@ -117,6 +117,6 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def frame(message: ToChild | FromChild) -> bytes:
-    """Return the message as it goes over the socket."""
+    """Return the message as bytes for the socket."""
     body = _encoder.encode(message)
     return LENGTH.pack(len(body)) + body

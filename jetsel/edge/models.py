@@ -1,4 +1,4 @@
-"""Models of the edge server by the configuration: which answer for a family, and how the driver runs each."""
+"""Models of the edge server: which ones the configuration adds to a family, and how the driver runs each."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from jetsel.runtime.model_queue import Arrived, RemoteForecast, Traffic, predict
 from jetsel.runtime.request_run import Handle, Request
 from jetsel.zoo import Family, Labels
 
-BYTES_PER_PIXEL = 0.4  # of what jetsel.image.jpeg makes of images: of four in five 0.2 to 0.6
-AROUND_BYTES = 300  # of a request to the edge, around the image
+BYTES_PER_PIXEL = 0.4  # of the files from jetsel.image.jpeg: 0.2 to 0.6 for four in five images
+AROUND_BYTES = 300  # of a request, without the image
 
 
 @dataclass(frozen=True)
 class EdgeRunner:
-    """One model of the edge, as the driver runs it.
+    """One model of the edge server, as the driver runs it.
 
-    spec: of its input, None if it takes encoded photographs; those are reduced to `shorter_px` before, if that is
-    not None.
+    spec: specification of its input, None if it takes encoded images; these are reduced to `shorter_px` unless that is
+    None.
     """
 
     edge: EdgeClient
@@ -41,15 +41,15 @@ class EdgeRunner:
     remote: Remote
     spec: InputSpec | None
     shorter_px: int | None = None
-    now: Callable[[], float] = time.monotonic  # of the driver
+    now: Callable[[], float] = time.monotonic  # the driver's clock
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot be asked now."""
+        """Return why the model cannot run now, None if it can."""
         return self.edge.unavailable(self.name)
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the image of the run's request."""
+        """Send the request's image to the edge server."""
 
         def deliver(answer: EdgeAnswer | JetselError) -> None:
             if isinstance(answer, EdgeAnswer):
@@ -70,7 +70,7 @@ class EdgeRunner:
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
     def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
-        """See Runner; a smaller file saves time on the way."""
+        """Return the forecast (see Runner); a smaller file takes less network time."""
         server = self.edge.server(self.name)
         sent_bytes = self.bytes_for(*size_px, file_bytes) + AROUND_BYTES
         received_bytes = server.answers_bytes.get(self.name)
@@ -78,7 +78,7 @@ class EdgeRunner:
         return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
-        """Return how much is sent for a photograph of this size, about. file_bytes: None if it came as pixels."""
+        """Return about how many bytes an image of this size takes to send. file_bytes: None if it came as pixels."""
         if self.spec is not None:
             return len(self.remote.probe)
         if self.shorter_px is None and file_bytes is not None:
@@ -100,12 +100,12 @@ class _Submitted:
     number: int
 
     def cancel(self) -> None:
-        """See Handle."""
+        """Cancel the request (see Handle)."""
         self.edge.cancel(self.number)
 
 
 def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
-    """Return a model's input (1, 3, height, width) as it is sent."""
+    """Return a model's input (1, 3, height, width) as bytes to send."""
     return EdgePayload(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
 
@@ -114,9 +114,9 @@ MOST_LABELS_BYTES = 16 * 2**20
 
 
 def open_edge(config: Config, family: Family) -> EdgeClient | None:
-    """Connect to the configured edge, in the background; None if there is none, or no photograph may go there.
+    """Connect to the configured edge servers in the background; None if none may be used.
 
-    family: the one that it answers for. Raises ConfigError with the key that is wrong.
+    family: whose requests it answers. Raises ConfigError with the wrong key.
     """
     edge = config.edge
     if not edge.urls or edge.allow == "never":
@@ -132,10 +132,7 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
 
 
 def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
-    """Return what runs each of the edge's models, by its name among the family: `edge:xl`, `edge:xl@224`.
-
-    Raises ConfigError.
-    """
+    """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
     made = {}
     for name, remote in remotes(config, family).items():
         model = config.edge.models[name]
@@ -148,10 +145,10 @@ def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeR
 
 
 def remotes(config: Config, family: Family) -> dict[str, Remote]:
-    """Return the edge's models by name, each with its labels mapped to the family's."""
+    """Return the edge server's models by name, with their labels mapped to the family's. Raises ConfigError."""
     made, labels = {}, family.labels
     gray = EdgePayload(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
-    noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # as large as a photograph
+    noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # a large file
     probe_file = EdgePayload(jpeg(noise))
     for name, model in config.edge.models.items():
         spec = _spec(name, model, family)
@@ -175,7 +172,7 @@ def remotes(config: Config, family: Family) -> dict[str, Remote]:
 
 
 def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
-    """What the model is sent; None for the photograph as it is."""
+    """Return the specification of the model's input; None if it takes the encoded image. Raises ConfigError."""
     if model.input == "encoded":
         return None
     specs = {one.manifest.name: one.manifest.input for one in family.models}

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol's client side: one photograph out, one vector of numbers back, nothing believed.
+"""Client of the Open Inference Protocol: one image out, one vector of numbers back; every field is checked.
 
 Protocol: KServe's "Open Inference Protocol (V2)" and Triton's "Binary tensor data extension".
 """
@@ -17,25 +17,25 @@ from numpy.typing import NDArray
 from jetsel.edge.messages import Remote
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
-RANKED = 10  # labels that a ranking edge is asked for; the rest of the probability is shared out evenly
-JSON_DIGITS = 7  # after the point, of a tensor's numbers: float32 has no more, and each is a byte
-SLACK = 1e-3  # by which probabilities may add up to more than 1
+RANKED = 10  # labels to request from a ranking server; the other classes share the rest of the probability evenly
+JSON_DIGITS = 7  # decimals of a tensor's numbers: float32 has no more, and each costs a byte
+SLACK = 1e-3  # tolerance for a sum of probabilities above 1
 
 
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
-"""What reading JSON raises that is not as expected: huge numbers and deep nesting among it."""
-MOST_WORDS = 500  # characters of an error, which may quote what the edge sent
+"""Errors of reading an unexpected JSON document, such as huge numbers and deep nesting."""
+MOST_WORDS = 500  # characters of an error, which may quote the server's reply
 
 
 class EdgeAnswerError(Exception):
-    """The edge answered something else than what its model should."""
+    """The edge server's answer is not what the model should return."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words[:MOST_WORDS])
 
 
 def check(remote: Remote, body: bytes) -> Remote:
-    """Return the model with its input and output named; raises EdgeAnswerError if its metadata says otherwise."""
+    """Return the model with input and output names; raises EdgeAnswerError if its metadata does not fit."""
     try:
         metadata = json.loads(body)
         inputs = {one["name"]: one for one in metadata["inputs"]}
@@ -57,14 +57,14 @@ def check(remote: Remote, body: bytes) -> Remote:
 
 
 def output_of(remote: Remote) -> str | None:
-    """The name of the output that is asked for, None for the only one."""
+    """Return the name of the requested output, None if the model has only one."""
     return remote.output_name or ("top_k" if remote.output == "ranked" else None)
 
 
 def request(
     remote: Remote, payload: bytes, shape: list[int] | None, *, is_binary: bool = True
 ) -> tuple[list[bytes], dict[str, str]]:
-    """Return the parts of a request's body and its headers. is_binary: False for a tensor as numbers in JSON."""
+    """Return the parts of a request's body and its headers. is_binary: False sends a tensor as JSON numbers."""
     tensor: dict[str, Any]
     body_json: dict[str, Any]
     if not is_binary:
@@ -90,9 +90,9 @@ def request(
 
 
 def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[np.float32], float | None]:
-    """Return the numbers of a reply (classes,) float32, finite, and what the server says that it worked, in ms.
+    """Return a reply's numbers (classes,) float32, finite, and the server's own time in ms (None: not reported).
 
-    Of a ranking edge they are probabilities. Raises EdgeAnswerError if it is not what was asked for.
+    A ranking server's numbers are probabilities. Raises EdgeAnswerError if the reply is invalid.
     """
     try:
         answer = json.loads(body if json_bytes is None else body[:json_bytes])
@@ -129,7 +129,7 @@ def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> N
 
 
 def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Put ranked entries into a vector; the classes that are not named share what is left of the probability."""
+    """Return ranked entries as a vector; classes without an entry share the rest of the probability."""
     number_of = {wnid: number for number, wnid in enumerate(remote.wnids)}
     ranked: dict[int, float] = {}
     for entry in output["data"]:

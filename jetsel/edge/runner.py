@@ -1,4 +1,4 @@
-"""The edges as the driver sees them: a place where models run, whose child process is started, watched and replaced."""
+"""Client of the edge servers: starts, watches and replaces the child process, and forwards requests to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAUSE_S = 0.5  # before a child that ended is replaced
 
 @dataclass(frozen=True)
 class EdgePayload:
-    """What goes to the edge: a file as it came, or a float32 tensor of this shape as bytes."""
+    """What is sent: an image file, or a float32 tensor of this shape as bytes."""
 
     payload: bytes
     shape: list[int] | None = None
@@ -42,7 +42,7 @@ class EdgePayload:
 
 @dataclass(frozen=True)
 class EdgeAnswer:
-    """What the edge said of one photograph: numbers (classes,) float32, and what it took."""
+    """Answer of an edge server: numbers (classes,) float32, and the traffic and times."""
 
     values: NDArray[np.float32]
     result: AskResult
@@ -53,9 +53,9 @@ Arrived = Callable[[EdgeAnswer | JetselError], None]
 
 @dataclass
 class _Request:
-    """One request that is under way. until_s: of time.monotonic(), while its answer is of use.
+    """A request under way. until_s: time.monotonic() until which its answer is useful.
 
-    server: where it is asked now; failed: how each edge before failed.
+    server: where it runs now. failed: errors of the servers tried before.
     """
 
     model: str
@@ -67,16 +67,16 @@ class _Request:
 
 
 class EdgeClient:
-    """The edges, of which one is asked at a time: `unavailable` says why none can be. Any thread may call."""
+    """The edge servers, of which one is used at a time. Any thread may call."""
 
     def __init__(self, start: EdgeStart) -> None:
-        """Start the child; the edges are unavailable until they have been reached and checked."""
+        """Start the child; the servers are unavailable until they have been checked."""
         self._start = start
         self._choice = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
-        self._late: dict[int, tuple[str, EdgeServer]] = {}  # not waited for any more; they tell how long it took
+        self._late: dict[int, tuple[str, EdgeServer]] = {}  # no longer waited for, but their times count
         self._out = self._begun()
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
@@ -84,16 +84,16 @@ class EdgeClient:
         self._thread.start()
 
     def server(self, model: str) -> EdgeServer:
-        """The edge that this model is asked at: the one in use, or another if that has not got it."""
+        """Return the server to use for this model: the one in use, or another if that cannot run it."""
         return next(iter(self._choice.able(model)), self._choice.used)
 
     def unavailable(self, model: str) -> str | None:
-        """Why this model cannot be asked now, None if it can."""
+        """Return why the model cannot run now, None if it can."""
         reasons = [server.unavailable(model) for server in self._choice.servers]
         return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def status(self) -> EdgeStatus:
-        """Return how they fare, the one in use above all."""
+        """Return the state of all servers; the summary is of the one in use."""
         used, servers = self._choice.used, self._choice.servers
         about = used.status()
         runs = dict(sum((server.runs for server in servers), Counter[str]()))
@@ -111,9 +111,9 @@ class EdgeClient:
         )
 
     def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
-        """Have the model look at a photograph; returns a number to cancel it by.
+        """Send an image to the model; return a number for `cancel`.
 
-        If an edge fails, the next one is asked as long as the answer would be of use.
+        If a server fails, the next one is tried while the answer is useful.
         """
         number, server = next(self._numbers), self.server(model)
         if len(self._under_way) >= MOST_UNDER_WAY:
@@ -131,24 +131,24 @@ class EdgeClient:
         )
 
     def cancel(self, number: int) -> None:
-        """The result is of no use any more."""
+        """Stop waiting for a result."""
         request = self._under_way.pop(number, None)
         if request is not None:
             self._late[number] = (request.model, request.server)
             self._out.put(frame(Cancel(number)))
 
     def close(self) -> None:
-        """End the child."""
+        """End the child process."""
         self._closing.set()
         self._out.put(None)
         self._thread.join()
 
-    # The edge's own thread.
+    # In the edge thread.
 
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
-            self._out = self._begun()  # before the old one's requests are lost: what comes now is for the next child
+            self._out = self._begun()  # before the old requests fail, so that new ones go to the next child
             self._lose(reason)
             self._closing.wait(PAUSE_S)
 
@@ -158,7 +158,7 @@ class EdgeClient:
         return out
 
     def _serve(self) -> str:
-        """Run one child until it ends; return how that was."""
+        """Run one child until it ends; return the reason."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             child = self.process = subprocess.Popen(
@@ -185,7 +185,7 @@ class EdgeClient:
             return f"the edge client process ended with status {status}"
 
     def _write(self, link: socket.socket, out: queue.SimpleQueue[bytes | None]) -> None:
-        with contextlib.suppress(OSError):  # the reader hears of it
+        with contextlib.suppress(OSError):  # the reader notices a closed socket
             while (message := out.get()) is not None:
                 link.sendall(message)
             link.shutdown(socket.SHUT_RDWR)
@@ -208,7 +208,7 @@ class EdgeClient:
             self._answer(request, message)
 
     def _answer(self, request: _Request, result: AskResult) -> None:
-        """Tell what came of a request; if an edge failed and there is time, send it to the next."""
+        """Deliver a result; after a failure, send the request to the next server if there is time."""
         if result.values is not None:
             request.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
             return
@@ -222,7 +222,7 @@ class EdgeClient:
             request.arrived(EngineDiedError("; ".join(request.failed.values())))
 
     def _see(self, server: EdgeServer, state: State) -> None:
-        """Take in what a look at an edge showed, or that it is lost."""
+        """Update the state of a server, and log changes."""
         was, refused = server.reason, server.refused
         server.look_at(state)
         for model, reason in server.refused.items():
@@ -236,7 +236,7 @@ class EdgeClient:
             log.warning("the edge server is unavailable: %s", state.reason, extra=fields)
 
     def _lose(self, reason: str) -> None:
-        """Tell all that is under way that nothing will come."""
+        """Fail all requests under way, because the child has ended."""
         if not self._closing.is_set():
             for number, server in enumerate(self._choice.servers):
                 self._see(server, State(number, reason))

@@ -1,4 +1,4 @@
-"""What is known of an edge server and of its link, and which of several is asked: the fastest (MODI, Figure 1)."""
+"""Times of an edge server and its network, and the choice of the fastest server (MODI, Figure 1)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from jetsel.edge.messages import FEWEST, AskResult, Remote, State
 from jetsel.runtime.model_times import Estimate
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
-KEEPS = 0.95  # of the weight of what was seen before, at each new time: the last twenty decide
-LEAST_SPREAD = 0.1  # relative, of the sizes seen, for a slope to be told apart from noise
+KEEPS = 0.95  # weight that old times keep at each new one: about the last twenty decide
+LEAST_SPREAD = 0.1  # relative spread of the sizes from which a slope is estimated, so that it is not noise
 
 
 @dataclass
 class LinkEstimate:
-    """Network time T_nw = latency + bytes / bandwidth, as a weighted line through the times that were seen.
+    """Network time T_nw = latency + bytes / bandwidth, a weighted line fitted to the measured times.
 
-    T_nw is the whole time of a request less what the server worked (MDInference, section IV-D). Any thread may call.
+    T_nw is a request's total time minus the server's own time (MDInference, section IV-D). Any thread may call.
     """
 
-    _moments: list[float] = field(default_factory=lambda: [0.0] * 5)  # of weight, size, time, size squared, size * time
-    _squares: float = 0.0  # of what the estimates before were off by
-    _largest: tuple[float, float] = (0.0, 0.0)  # the slowest time before there is evidence, and its bytes
+    _moments: list[float] = field(default_factory=lambda: [0.0] * 5)  # sums of weight, size, time, size^2, size * time
+    _squares: float = 0.0  # mean squared error of earlier estimates
+    _largest: tuple[float, float] = (0.0, 0.0)  # bytes and time of the slowest, used while few times are known
     _seen: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def observe(self, sent_bytes: int, network_ms: float) -> None:
-        """Take in one time."""
+        """Add one measured time."""
         estimate = self.estimate(sent_bytes)
         with self._lock:
             self._seen += 1
@@ -48,15 +48,15 @@ class LinkEstimate:
 
     @property
     def usual_bytes(self) -> int:
-        """The mean size of late, 0 if nothing was seen."""
+        """The recent mean size, 0 before the first."""
         with self._lock:
             return round(self._moments[1] / self._moments[0]) if self._seen else 0
 
     def estimate(self, sent_bytes: int) -> tuple[float, float] | None:
         """Return mean and standard deviation of T_nw in ms for this number of bytes, None if nothing was measured.
 
-        Before there is evidence it is twice the slowest time seen, more for more bytes: the paper's conservative
-        2 x T_input.
+        With fewer than FEWEST times it is twice the slowest one, more for more bytes: the paper's conservative 2 x
+        T_input.
         """
         with self._lock:
             if not self._seen:
@@ -75,33 +75,33 @@ class LinkEstimate:
 
 
 class EdgeServer:
-    """One edge. Any thread may read; the edge's own thread takes in what is heard of it.
+    """One edge server. Any thread may read; only the edge thread changes it.
 
-    compared: what a usual photograph takes as a whole, there and back, with the first model: the same for each edge.
-    reason: why it cannot be asked, None if it can. lead: how often in a row it was faster than the one in use.
+    compared: total time of a usual image with the first model, which is the same for each server. reason: why it is
+    unavailable, None if it is not. lead: how often in a row it was faster than the one in use.
     """
 
     def __init__(self, url: str, models: Mapping[str, Remote], now: Callable[[], float] = time.monotonic) -> None:
-        """models: by their names here."""
+        """models: by local name."""
         self.url = url
         self.link = LinkEstimate()
-        self.times = {model: Estimate() for model in models}  # of the server's own work
-        self.answers_bytes: dict[str, int] = {}  # by model, of its last answer
+        self.times = {model: Estimate() for model in models}  # the server's own times
+        self.answers_bytes: dict[str, int] = {}  # by model, size of the last answer
         self.refused: dict[str, str] = {}
         self.reason: str | None = f"connecting to {url}"
         self.compared = Estimate()
         self.lead = 0
-        self.runs: Counter[str] = Counter()  # by how they ended
+        self.runs: Counter[str] = Counter()  # by outcome
         self.sent_bytes = self.received_bytes = 0
         self._remotes = models
         self._now = now
 
     def unavailable(self, model: str) -> str | None:
-        """Why this model cannot be asked here now, None if it can."""
+        """Return why the model cannot run on this server now, None if it can."""
         return self.reason or self.refused.get(model)
 
     def look_at(self, state: State) -> None:
-        """Take in what a look at it showed."""
+        """Update the state with the result of a check."""
         if state.is_new:
             self.link, self.compared = LinkEstimate(), Estimate()
         if state.look_ms is not None:
@@ -116,14 +116,14 @@ class EdgeServer:
         self.reason = state.reason
 
     def count(self, result: AskResult, *, is_late: bool) -> None:
-        """Count a run. is_late: its answer was not waited for any more."""
+        """Count a run. is_late: nobody waited for its answer any more."""
         self.sent_bytes += result.sent_bytes
         self.received_bytes += result.received_bytes
         failed = "cancelled" if is_late else "failed"
         self.runs[failed if result.values is None else "late" if is_late else "answered"] += 1
 
     def learn(self, model: str, result: AskResult) -> None:
-        """Take in what one answer took; if the server does not say its part, the path's usual time is taken off."""
+        """Update the estimates with an answer; without the server's own time, it is the total minus the network's."""
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
@@ -134,41 +134,41 @@ class EdgeServer:
         self.times[model].add(server_ms, self._now())
 
     def status(self) -> EdgeServerStatus:
-        """Return how it fares."""
+        """Return the server's state."""
         network_ms, _ = self.link.estimate(self.link.usual_bytes) or (None, None)
         return EdgeServerStatus(self.url, self.reason, network_ms, dict(self.runs))
 
     def model_status(self, model: str) -> EdgeModelStatus:
-        """Return how one of its models fares."""
+        """Return the state of one of its models."""
         mean_ms, _ = self.times[model].at(self._now()) or (None, None)
         return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), mean_ms)
 
 
 log = logging.getLogger("jetsel.models")
 
-FASTER = 0.8  # of what the one in use takes: less of a difference is no reason to leave it
-LOOKS = 2  # in a row at which another has to be faster
+FASTER = 0.8  # of the time of the one in use: a smaller gain is no reason to switch
+LOOKS = 2  # checks in a row in which another must be faster
 
 
 class EdgeServers:
-    """The edges, and the one in use. Any thread may read; the edge's own thread has it choose.
+    """The edge servers, and the one in use. Any thread may read; only the edge thread calls `saw`.
 
-    handovers: how often another came into use.
+    handovers: number of changes of the one in use.
     """
 
     def __init__(self, servers: Sequence[EdgeServer]) -> None:
-        """servers: one or more; the first is in use until another can be asked, and it cannot."""
+        """servers: at least one; the first is in use until it fails and another is available."""
         self.servers = servers
         self.used = servers[0]
         self.handovers = 0
 
     def able(self, model: str, but: Collection[EdgeServer] = ()) -> list[EdgeServer]:
-        """Return those that a model can be asked at: the one in use first, then the faster ones. but: none of these."""
+        """Return the servers that can run a model: the one in use first, then by speed. but: servers to leave out."""
         able = [one for one in self.servers if one not in but and one.unavailable(model) is None]
         return sorted(able, key=lambda one: (one is not self.used, _expected_ms(one)))
 
     def saw(self, server: EdgeServer) -> None:
-        """Hand over if the one in use cannot be asked, or `seen`, just looked at, is the faster one once more."""
+        """Switch if the one in use is unavailable, or if `server` was faster in enough checks."""
         if self.used.reason is not None:
             there = [one for one in self.servers if one.reason is None]
             if there:
@@ -189,6 +189,6 @@ class EdgeServers:
 
 
 def _expected_ms(server: EdgeServer) -> float:
-    """What a usual photograph takes there as a whole; infinite if that is not known."""
+    """Return the total time of a usual image there in ms; infinite if unknown."""
     times = server.compared.at(time.monotonic())
     return math.inf if times is None else times[0]

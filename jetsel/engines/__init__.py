@@ -1,4 +1,4 @@
-"""Backends that run models: a table of import strings, so that nothing heavy loads until it is chosen."""
+"""Backends that run models: a table of import strings, so that a backend is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jetsel.engines.backends import BACKENDS, Backends
 from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place, gains_by_batches, warm_up
 from jetsel.engines.on_demand import OnDemandEngine
 
-# From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
+# From 1.31 on ONNX Runtime sends telemetry to its maker, unless this is set before the import.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [

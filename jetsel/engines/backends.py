@@ -1,4 +1,4 @@
-"""The backends by name, each made when the first model asks for it; and models whose last layer is the owner's."""
+"""The backends by name, each created for the first model that uses it; and engines with a head of the owner's."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ BACKENDS = {
     "onnxruntime": "jetsel.engines.onnx:OnnxBackend",
     "onnxruntime-hosted": "jetsel.engines.hosted:onnxruntime_hosted",
     "tensorrt": "jetsel.engines.hosted:tensorrt",
-}  # tests register their own
+}  # tests register more
 
 
 class Backends:
-    """Those that one process uses. Every method may be called from any thread."""
+    """The backends of one process. Any thread may call."""
 
     def __init__(self, settings: HostSettings | None = None) -> None:
-        """settings: None if no model is to run in an engine host."""
+        """settings: None if no model runs in an engine host."""
         self._settings = settings or HostSettings(engines="/nonexistent")
         self._lock = threading.Lock()
         self._made: dict[str, Backend] = {}
         self._listener: Callable[[], None] | None = None
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Have this called, from a backend's own thread, whenever an engine has become available or the reverse."""
+        """Set the function to call, from a backend's thread, when an engine becomes available or unavailable."""
         self._listener = listener
 
     def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
@@ -57,30 +57,30 @@ class Backends:
             return self._made[backend]
 
     def asking(self) -> frozenset[int]:
-        """Return the threads that wait for a process with a supervisor, which limits how long they do."""
+        """Return the threads that wait for an engine host, whose supervisor limits that wait."""
         return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
 
     def hosts(self) -> list[HostStatus]:
-        """Return the state of the engine host of each backend that has one and was asked for."""
-        made = list(self._made.items())  # without the lock, which may be held for long while one is made
+        """Return the state of the engine host of each backend in use that has one."""
+        made = list(self._made.items())  # without the lock, which may be held long while a backend is created
         reports = [(name, backend.report()) for name, backend in made]
         return [structs.replace(report, backend=name) for name, report in reports if report is not None]
 
     def close(self) -> None:
-        """Close every backend; their engines are closed before."""
+        """Close every backend, after its engines have been closed."""
         with self._lock:
             made, self._made = list(self._made.values()), {}
         for backend in made:
             backend.close()
 
     def changed(self) -> None:
-        """Tell the listener, if there is one."""
+        """Call the listener, if one is set."""
         if self._listener is not None:
             self._listener()
 
 
 class HeadedEngine:
-    """Runs the backbone, on whatever backend it is, and the head here: a small matrix, wherever the backbone runs."""
+    """Runs the backbone on its backend, and the head, a small matrix, in this process."""
 
     def __init__(self, backbone: Engine, head: Head) -> None:
         self.name = backbone.name
@@ -116,7 +116,7 @@ class HeadedEngine:
 
 
 def with_head(engine: Engine, weights: Weights) -> Engine:
-    """Return the engine of a backbone as that of the model, with its head if it has one.
+    """Return the engine, with the model's head behind it if the model has one.
 
     Raises EngineFailedError if the head's file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""What every backend offers: one loaded model that turns a batch into logits, or fails with a reason."""
+"""The interface of backends and engines, and the checks of an engine after its load."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from jetsel.base.weights import Weights
 from jetsel.wire.status import HostStatus
 
 SAME_ANSWER = 0.1
-"""Of the range of the logits: 8-bit models that scale a batch as a whole differ by 0.005, half precision by less."""
-ROUNDING = 1e-3  # of the largest logit, if all of them are alike
+"""Tolerance as a share of the logits' range: 8-bit models that scale a whole batch differ by 0.005, half precision by
+less."""
+ROUNDING = 1e-3  # as a share of the largest logit, in case all are alike
 
 
 class EngineFailedError(JetselError):
-    """A model that does not load, or a run that gave no usable output. Never a stand-in array."""
+    """A model cannot be loaded, or a run returned no usable output. No output is ever made up instead."""
 
     code = "model-unavailable"
 
 
 class Output(NamedTuple):
-    """One run. logits: (n, classes) float32; embedding: (n, width) float32 or None; device_ms: its own time or None."""
+    """Output of a run. logits: (n, classes) float32; embedding: (n, width) float32; device_ms: the device's time."""
 
     logits: NDArray[np.float32]
     embedding: NDArray[np.float32] | None
@@ -35,14 +36,14 @@ class Output(NamedTuple):
 
 
 class Place:
-    """Where engines run that share their callers."""
+    """A limit of callers that several engines share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
 
     def enter(self, most: int) -> bool:
-        """Count a caller in, unless `most` are in already; return whether it is in."""
+        """Count a caller in if fewer than `most` are in; return whether it is in."""
         with self._lock:
             if self._running >= most:
                 return False
@@ -62,71 +63,70 @@ class Engine(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many callers it serves at a time, together with the others at its place."""
+        """Number of callers served at a time, together with other engines of its place."""
 
     @property
     def place(self) -> Place | None:
-        """Where its callers are counted; None: any number at a time."""
+        """Counter of its callers; None: any number at a time."""
 
     @property
     def max_batch(self) -> int | None:
-        """Images of one run; None: as many as memory holds."""
+        """Most images of one run; None: as many as memory holds."""
 
     @property
     def unavailable(self) -> str | None:
-        """Why no run can be had now, None if it serves. What is wrong passes by itself while `is_returning`."""
+        """Why it cannot run now, None if it can. While `is_returning`, this ends by itself."""
 
     @property
     def is_returning(self) -> bool:
-        """Whether one that is unavailable is being brought back."""
+        """Whether an unavailable engine is being restarted."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether what it was loaded from has been replaced since, so that a reload should load it again."""
+        """Whether its file has been replaced since it was loaded, so that a reload should load it again."""
 
     @property
     def returns_within_s(self) -> float:
-        """How long bringing it back takes, by the last time; 0 if it never goes."""
+        """Time that the last restart took; 0 if it never restarts."""
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model once on all parts: each (n, 3, height, width) float32, normalised as the manifest says.
 
-        The caller owns what is returned. Raises EngineFailedError, or EngineDiedError if the run was lost with the
-        process that it ran in; never a stand-in array.
+        The caller owns the output. Raises EngineFailedError, or EngineDiedError if the process that ran it ended.
         """
 
     def close(self) -> None:
-        """Free what the model holds; it is not used after."""
+        """Free the model's memory; the engine must not be used afterwards."""
 
 
 HostState = Literal["idle", "starting", "running", "restarting", "failed"]
-"""Idle before any model asks for the host; failed if its first start did, and the next model tries again."""
+"""Idle: no model has needed the host yet. Failed: its first start failed, and the next model tries again."""
 
 
 class Backend(Protocol):
-    """One way of running models, and what its models share."""
+    """One way to run models, and the resources that its models share."""
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; raises EngineFailedError.
 
-        concurrency: callers served at a time, fewer if the backend cannot; threads: of one inference.
+        concurrency: callers to serve at a time, fewer if the backend cannot. threads: of one inference.
         """
 
     def asking(self) -> frozenset[int]:
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
     def report(self) -> HostStatus | None:
-        """Return the state of the process that the models run in, None if that is the caller's own."""
+        """Return the state of the engine host, None if the models run in this process."""
 
     def close(self) -> None:
-        """Free what the models shared; all of them are closed before."""
+        """Free shared resources, after all engines have been closed."""
 
 
 def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2)) -> None:
-    """Run the engine on fixed patterns of each batch size and check what comes back.
+    """Run the engine on fixed patterns of each batch size, and check the output.
 
-    That is its shape, finite numbers, and that an image gets the same answer alone and behind another one.
-    Raises EngineFailedError that names what was wrong.
+    It checks the shape, that all numbers are finite, and that an image gets the same result alone and in a batch.
+    Raises EngineFailedError with the fault.
     """
     shape = (1, 3, weights.height_px, weights.width_px)
     pattern = np.linspace(-2.0, 2.0, math.prod(shape), dtype=np.float32).reshape(shape)
@@ -167,13 +167,13 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")
 
 
-TRIED = 4  # images together
-ROUNDS = 3  # the fastest of which counts
-LEAST_GAIN = 0.03  # of the time; what gains less is as well answered one by one, each sooner
+TRIED = 4  # images in a batch
+ROUNDS = 3  # the fastest of them counts
+LEAST_GAIN = 0.03  # of the time; below this, single runs are as good, and each ends sooner
 
 
 def gains_by_batches(engine: Engine, weights: Weights, now: Callable[[], float] = time.perf_counter) -> bool:
-    """Return whether a batch takes the engine clearly less time than its images alone."""
+    """Return whether a batch takes clearly less time than its images one by one."""
     size = min(TRIED, engine.max_batch or TRIED)
     if size == 1:
         return False
@@ -188,6 +188,6 @@ def gains_by_batches(engine: Engine, weights: Weights, now: Callable[[], float] 
                 engine.infer(together[:1])
             times_s.append((between_s - begun_s, now() - between_s))
     except JetselError:
-        return False  # who runs it next hears why
+        return False  # the next run raises the error
     batch_s, alone_s = min(batch_s for batch_s, _ in times_s), min(alone_s for _, alone_s in times_s)
     return batch_s <= (1 - LEAST_GAIN) * alone_s

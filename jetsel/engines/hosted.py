@@ -1,4 +1,4 @@
-"""Models that run in the engine host: the daemon's side of each."""
+"""Models that run in the engine host, from the daemon's side."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from jetsel.wire.status import HostStatus
 
 RUN_LIMIT_S = 2.0
 RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
-RECENT = 32  # runs, about, whose average the usual time is
+RECENT = 32  # number of runs, about, in the running mean of the usual time
 UNLOAD_S = 10.0
 
 
 class HostedBackend:
-    """One engine host, and the models that run in it one at a time."""
+    """One engine host and its models, of which one runs at a time."""
 
     def __init__(self, backend: str, settings: HostSettings, changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._backend = backend
@@ -43,8 +43,8 @@ class HostedBackend:
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
         """Load a model; see Backend.open.
 
-        The host runs one model at a time. A second caller may stand ready, its input in place, unless it is the last of
-        `concurrency`: models elsewhere are served too while the host hangs.
+        The host runs one model at a time. A second caller may wait with its input in place, unless it is the last one
+        of `concurrency`: other models must be served even if the host hangs.
         """
         self.supervisor.start()
         engine = HostedEngine(self, weights, min(2, max(concurrency - 1, 1)), threads)
@@ -52,7 +52,7 @@ class HostedBackend:
         return engine
 
     def close(self) -> None:
-        """Have the host leave."""
+        """Stop the host."""
         self.supervisor.close()
 
     def asking(self) -> frozenset[int]:
@@ -62,7 +62,7 @@ class HostedBackend:
         return self.supervisor.report()
 
     def file(self, weights: Weights, threads: int) -> dict[str, Any]:
-        """Return what the host is asked to load for this model now; raises EngineFailedError, EngineDiedError."""
+        """Return the request to load this model now; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
         process = self.supervisor.process
@@ -80,14 +80,14 @@ onnxruntime_hosted = functools.partial(HostedBackend, "onnxruntime")
 
 
 class HostedEngine:
-    """One model in the host. It is loaded again, by its request, in every host that follows the first."""
+    """One model in the host. Each restarted host loads it again."""
 
     def __init__(self, backend: HostedBackend, weights: Weights, concurrency: int, threads: int) -> None:
         self.name = weights.name
         self.concurrency = concurrency
         self.place: Place | None = backend.place
         self.max_batch: int | None = None
-        self.cost_bytes: int | None = None  # the memory that loading it took; None if the host could not measure it
+        self.cost_bytes: int | None = None  # memory that its load took; None if unknown
         self._key = next(backend.keys)
         self._weights = weights
         self._supervisor = backend.supervisor
@@ -96,34 +96,34 @@ class HostedEngine:
         self._home: tuple[HostProcess, HostedModel] | None = None
         self._refused: str | None = None
         self._closed = False
-        self._usual_s: float | None = None  # what a run takes
+        self._usual_s: float | None = None  # running mean of a run's time
 
-    # What the supervisor calls.
+    # For the supervisor.
 
     def request(self) -> dict[str, Any]:
-        """Return what the host is asked to load, as it stands now; see docs/engine-host.md."""
+        """Return the request to load it, for its current file; see docs/engine-host.md."""
         self._file = self._find()
         return {"model": self._key, **self._file}
 
     def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Take note that this host has loaded it."""
+        """Note that this host has loaded the model."""
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
         self._home = process, HostedModel(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
 
     def unload(self) -> None:
-        """Have the host unload it, if it is there still."""
+        """Unload the model, if the host that holds it still runs."""
         process = self._process
         if process is not None and process is self._supervisor.process:
-            with contextlib.suppress(EngineDiedError):  # gone with all that it held
+            with contextlib.suppress(EngineDiedError):  # the host has ended, and the model with it
                 self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
 
     def refused(self, reason: str) -> None:
-        """Take note that it is not loaded any more, for good."""
+        """Note that the model will not be loaded again, with the reason."""
         self._refused, self._home = reason, None
 
-    # What the driver calls.
+    # For the driver.
 
     @property
     def unavailable(self) -> str | None:
@@ -144,14 +144,14 @@ class HostedEngine:
 
     @property
     def is_stale(self) -> bool:
-        """See Engine.is_stale: an engine may have been built again."""
+        """See Engine.is_stale: the engine may have been built again."""
         try:
             return self._find().get("sha256") != self._file.get("sha256")
         except JetselError:
-            return False  # what runs is better than what is gone
+            return False  # keep what runs if the new file cannot be read
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """Run the model; see Engine.infer. The parts are copied once, into the memory shared with the host."""
+        """Run the model; see Engine.infer. The parts are copied once, into memory shared with the host."""
         if self._closed:
             raise EngineFailedError(f"{self.name}: it is closed")
         home, reason = self._home, self.unavailable
@@ -169,7 +169,7 @@ class HostedEngine:
         return output
 
     def close(self) -> None:
-        """Free it in the host too, once the run that is under way has ended."""
+        """Unload it from the host too, after its current run."""
         self._closed = True
         self._supervisor.forget(self)
         self.unload()

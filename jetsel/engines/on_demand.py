@@ -1,4 +1,4 @@
-"""A model that is unloaded while nobody needs it; a request for it loads it again, beside the other requests."""
+"""An engine that is unloaded while it is idle; a request loads it again, while others are served."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jetsel.engines.base import Engine, EngineFailedError, Output, Place
 
 log = logging.getLogger("jetsel.engines")
 
-RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # after a load that failed; twice as long after each: it may have cost a host
+RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: a failure may have cost a host
 
 
 class OnDemandEngine:
-    """Stands for an engine that comes and goes. Any thread may call.
+    """An engine that may be unloaded. Any thread may call.
 
-    Its load is the larger part of a run that comes alone (Ogden and Guo, MODI, section 4.1), so `load_due_ms` tells it.
-    No caller waits inside: while it is unloaded no run enters its place, and each that tries has it loaded.
+    The load is the larger part of a single run (Ogden and Guo, MODI, section 4.1), so forecasts include `load_due_ms`.
+    No caller waits in it: while it is unloaded, its place admits no run, and each attempt starts the load.
     """
 
     def __init__(
@@ -34,18 +34,18 @@ class OnDemandEngine:
         *,
         try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
-        """Load it. load: returns the engine, or raises. changed: called by a thread of ours when a later load ends.
+        """Load the engine. load: returns it, or raises. changed: called by another thread after each later load.
 
-        try_batches: says, once, whether what was loaded is faster in batches. Raises what `load` raises.
+        try_batches: called once, returns whether the engine is faster in batches. Raises what `load` raises.
         """
         self._load, self._changed, self._now = load, changed, now
         self._lock = threading.Lock()
         self._place = _Closed(self.want)
         self._callers = 0
-        self._begun_s: float | None = None  # of the load that is under way
+        self._begun_s: float | None = None  # start of the current load
         self._failure: str | None = None  # of the last load
-        self._retry_s = 0.0  # when the next load is tried after one that failed
-        self._pause_s = RETRY_S  # after the next one that fails
+        self._retry_s = 0.0  # earliest time of the next load
+        self._pause_s = RETRY_S  # pause after the next failure
         self._is_closed = False
         begun_s = now()
         self._engine = load()
@@ -54,7 +54,7 @@ class OnDemandEngine:
         self.gains_by_batches = try_batches(self._engine)
         self.name = self._engine.name
 
-    # What every engine has.
+    # The interface of Engine.
 
     @property
     def concurrency(self) -> int:
@@ -70,7 +70,7 @@ class OnDemandEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """See Engine: None while it is unloaded, unless it could not be loaded again."""
+        """See Engine: None while it is unloaded, unless its last load failed."""
         return self._engine.unavailable if self.is_loaded else self._failure
 
     @property
@@ -79,7 +79,7 @@ class OnDemandEngine:
 
     @property
     def is_stale(self) -> bool:
-        """See Engine: what is unloaded will be read as it is then."""
+        """See Engine: False while unloaded, since the next load reads the new file."""
         return self.is_loaded and self._engine.is_stale
 
     @property
@@ -87,7 +87,7 @@ class OnDemandEngine:
         return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. If it has just been unloaded, EngineDiedError has the run go back in front."""
+        """See Engine.infer. If it was just unloaded, EngineDiedError makes the driver put the run back in front."""
         with self._lock:
             if not self.is_loaded:
                 raise (EngineDiedError if self._failure is None else EngineFailedError)(self._failure or "unloaded")
@@ -106,18 +106,18 @@ class OnDemandEngine:
         if engine is not None:
             engine.close()
 
-    # How it comes and goes.
+    # Load and unload.
 
     @property
     def load_due_ms(self) -> float:
-        """What is left of its load before it can run, by the last one; 0 if it is loaded."""
+        """Time in ms before it can run, estimated by its last load; 0 if it is loaded."""
         begun_s = self._begun_s
         if self.is_loaded:
             return 0.0
         return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
 
     def unload(self) -> bool:
-        """Free what it holds, unless a run is under way or its host is away; return whether that was done."""
+        """Free the engine, unless it runs or its host is unavailable; return whether it was freed."""
         with self._lock:
             if self._callers or not self.is_loaded or self._engine.unavailable is not None:
                 return False
@@ -126,7 +126,7 @@ class OnDemandEngine:
         return True
 
     def want(self) -> None:
-        """Have it loaded by a thread of its own, unless it is, that has begun, or it failed a moment ago."""
+        """Start to load it in another thread, unless it is loaded, loading, or failed recently."""
         if self.is_loaded:
             return
         with self._lock:
@@ -150,7 +150,7 @@ class OnDemandEngine:
         self._changed()
 
     def _ended(self, engine: Engine | None, took_s: float, failure: str) -> None:
-        """Take note of how a load ended. engine: None if it failed, and `failure` says why."""
+        """Note the end of a load. engine: None if the load failed, for the reason `failure`."""
         with self._lock:
             ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
             if engine is not None and is_wanted:
@@ -170,13 +170,13 @@ class OnDemandEngine:
 
 
 class _Closed(Place):
-    """The place of an engine that is unloaded: nobody is admitted, and an attempt loads the engine."""
+    """The place of an unloaded engine: it admits no caller, and each attempt starts the load."""
 
     def __init__(self, want: Callable[[], None]) -> None:
         super().__init__()
         self._want = want
 
     def enter(self, _most: int) -> bool:
-        """Let nobody in."""
+        """Admit nobody, and start the load."""
         self._want()
         return False

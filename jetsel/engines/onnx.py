@@ -1,4 +1,4 @@
-"""ONNX Runtime in this process: the backend wherever TensorRT is not."""
+"""ONNX Runtime in this process: the backend for machines without TensorRT."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jetsel.engines.base import EngineFailedError, Output, Place
 
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
-"""How ONNX Runtime says that a run got no memory: of its arena (core/framework/bfc_arena.cc), or of the C++ library."""
+"""ONNX Runtime's messages if memory runs out: in its arena (core/framework/bfc_arena.cc), or in the C++ library."""
 
 
 _TOO_NEW = re.compile(r"(IR version|Opset):? (\d+)\b.*(?:version: |till opset )(\d+)", re.DOTALL)
-"""How it refuses a file that is newer than it reads (core/graph/model.cc, core/graph/model_load_utils.h)."""
+"""ONNX Runtime's message for a file that is too new (core/graph/model.cc, core/graph/model_load_utils.h)."""
 
 
 class OnnxBackend:
-    """Models of one file share a session, and with it its weights in memory."""
+    """Loads models; those of one file share a session, and its weights in memory."""
 
     def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
         self._sessions: WeakValueDictionary[tuple[Path, str, int], onnxruntime.InferenceSession] = WeakValueDictionary()
@@ -43,7 +43,7 @@ class OnnxBackend:
         return frozenset()
 
     def report(self) -> None:
-        """See Backend.report: they run in this process."""
+        """See Backend.report: there is no other process."""
 
     def close(self) -> None:
         """Sessions end with the last engine that uses them."""
@@ -66,7 +66,7 @@ class OnnxEngine:
         threads: int,
         session: onnxruntime.InferenceSession | None = None,
     ) -> None:
-        """session: one of this file and as many threads, to be shared; None: load the file."""
+        """session: a session of this file and number of threads to share; None: load the file."""
         self.name = name
         if session is None:
             session = _session_of(name, path, threads)
@@ -81,7 +81,7 @@ class OnnxEngine:
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model; see Engine.infer."""
-        session = self.session  # this caller's own: it outlives the run, even if another thread closes the engine
+        session = self.session  # a local reference keeps the session alive if another thread closes the engine
         if session is None:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -94,7 +94,7 @@ class OnnxEngine:
         return Output(outputs[0], outputs[1] if len(outputs) > 1 else None, None)
 
     def close(self) -> None:
-        """Let the session go; its memory follows when the last caller has returned."""
+        """Drop the session; its memory is freed when the last caller has returned."""
         self.session = None
 
 
@@ -109,19 +109,19 @@ def _has_vnni() -> bool:
 
 
 def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """Load a file; raises EngineFailedError that calls it the model `name`'s."""
+    """Load a file; raises EngineFailedError with the model's name."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    # Idle threads that spin would take the cores from the decoding of the next photograph.
+    # Idle threads that spin would take the cores from the decoding of the next image.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    if not _has_vnni():  # 8-bit products that are added in pairs may exceed 16 bits: be exact, at the price of time
+    if not _has_vnni():  # sums of two 8-bit products may exceed 16 bits: be exact, though slower
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+    except Exception as error:  # ONNX Runtime's exceptions share no other base
         raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
     if "logits" not in {output.name for output in session.get_outputs()}:
         raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")

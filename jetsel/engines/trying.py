@@ -1,6 +1,6 @@
-"""Run a model once it is to be added, or looked at: whether it answers as a classifier does, and how fast.
+"""Trial of a model that is added or inspected: whether it behaves as a classifier, and how fast it is.
 
-Wherever it will be served, ONNX Runtime runs it here.
+The trial uses ONNX Runtime in this process, for every backend.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jetsel.engines.base import Engine, EngineFailedError, warm_up
 from jetsel.engines.onnx import OnnxEngine
 
 RUNS, AT_MOST_S = 20, 2.0
-SAME_SUM = 0.01  # of the sum itself: shares of 8 bits are rounded
+SAME_SUM = 0.01  # relative, because shares in 8 bits are rounded
 
 
 def try_run(weights: Weights, threads: int) -> TrialRun:
-    """Run a model on patterns, with its own head if it has one; raises EngineFailedError if it cannot be served."""
+    """Run a model on patterns, with its head if it has one; raises EngineFailedError if it cannot be served."""
     try:
         alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
         engine = with_head(alone, weights)
@@ -33,7 +33,7 @@ def try_run(weights: Weights, threads: int) -> TrialRun:
 
 
 def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits: np.ndarray) -> float:
-    """Return how far a model's logits are from these at most, as a share of the largest.
+    """Return the largest difference between the model's logits and these, as a share of the largest logit.
 
     batch: (n, 3, height, width) float32; logits: (n, classes) float32. Raises EngineFailedError.
     """
@@ -42,12 +42,12 @@ def largest_difference(weights: Weights, threads: int, batch: np.ndarray, logits
 
 
 def _embedding_width(engine: Engine, weights: Weights) -> int | None:
-    """Return the numbers of the embedding, None if there is none; what it answers to noise must be logits."""
+    """Return the embedding's width, None if there is none; raises EngineFailedError if the output is not logits."""
     noise = np.random.default_rng(0).standard_normal((4, 3, weights.height_px, weights.width_px), dtype=np.float32)
     output = engine.infer(noise[:1])
     if not np.isfinite(output.logits).all():
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite on noise: export it again")
-    # Stronger noise drives logits out of any range, and leaves probabilities where they are.
+    # Stronger noise enlarges logits without limit, but not probabilities.
     stronger = [engine.infer(strength * noise[[number]]).logits for number, strength in ((1, 4), (2, 16), (3, 64))]
     rows = np.concatenate([output.logits, *stronger])
     sums, most = rows.sum(axis=1), rows.max()

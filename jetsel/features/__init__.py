@@ -1,7 +1,7 @@
-"""What the learned chooser looks at: 35 cheap numbers of a photograph, by name; 29 are of Taylor et al., Table 2.
+"""The features that learned choosers read: 35 cheap numbers of an image, by name; 29 are of Taylor et al., Table 2.
 
-The 29 are computed at a working resolution, by default at most 4096 pixels, the 64 x 64 of the starter family's
-inputs: see `jetsel.features.shrink` for how and why.
+Most are computed at a working resolution, by default at most 4096 pixels: 64 x 64, the input size of the starter
+family. `jetsel.features.shrink` explains how and why.
 """
 
 from jetsel.features.shrink import WORKING_PX

@@ -1,4 +1,4 @@
-"""What tells kinds of images apart beside their content: how colourful, how detailed and how noisy they are."""
+"""Features that separate kinds of images whatever their content: colourfulness, detail and noise."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-MIDDLE_PX = 128  # side of the middle of an image that detail and noise are measured in: enough, and soon done
+MIDDLE_PX = 128  # side of the image's middle, in which detail and noise are measured to save time
 
-# Rows: red less green, and yellow less blue, of blue, green and red.
+# Rows: red minus green, and yellow minus blue. Columns: blue, green, red.
 _OPPONENTS = np.array([[0, -1, 1], [-1, 0.5, 0.5]], np.float32)
 _LAPLACIANS = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
 
@@ -35,9 +35,9 @@ def middle(bgr: NDArray[np.uint8]) -> NDArray[np.float32]:
 def detail(gray: NDArray[np.float32]) -> float:
     """Return the share of the highest octave of frequencies in the energy of the highest two; 0 if there is none.
 
-    In natural images the energy of frequency f falls as 1 / f^2 (Field 1987), so that octaves have equal shares: one of
-    half is sharp, one of less was blurred or enlarged, and noise adds to it. Octaves are Haar's: what the mean over
-    2 x 2 pixels leaves out, and what the next one does.
+    In natural images the energy at frequency f falls as 1 / f^2 (Field 1987), so octaves have equal energy: a sharp
+    image gives about one half, a blurred or enlarged one less, a noisy one more. The octaves are Haar's: the energy
+    that averaging over 2 x 2 pixels removes, once and twice.
     """
     height, width = (side // 4 * 4 for side in gray.shape)
     if not height or not width:
@@ -47,14 +47,14 @@ def detail(gray: NDArray[np.float32]) -> float:
     quarter = cv2.resize(half, (width // 4, height // 4), interpolation=cv2.INTER_AREA)
     squares = [float(cv2.norm(plane, cv2.NORM_L2SQR)) / plane.size for plane in (whole, half, quarter)]
     highest, next_one = (max(0.0, one) for one in (squares[0] - squares[1], squares[1] - squares[2]))
-    return highest / (highest + next_one) if highest + next_one > 1e-2 else 0.0  # less is how float32 rounds
+    return highest / (highest + next_one) if highest + next_one > 1e-2 else 0.0  # less is float32 rounding
 
 
 def noise(gray: NDArray[np.float32]) -> float:
-    """Return the deviation of the noise in grey levels; 0 for an image of fewer than 3 x 3 pixels.
+    """Return the standard deviation of the noise in grey levels; 0 for an image smaller than 3 x 3 pixels.
 
-    Immerkaer, "Fast noise variance estimation" (CVIU 1996): the mean of the difference of two Laplacians, which edges
-    hardly move.
+    Immerkaer, "Fast noise variance estimation" (CVIU 1996): the mean of the difference of two Laplacians, on which
+    edges have little effect.
     """
     inner = cv2.filter2D(gray, cv2.CV_32F, _LAPLACIANS)[1:-1, 1:-1]
     return math.sqrt(math.pi / 2) / 6 * float(cv2.norm(inner, cv2.NORM_L1)) / inner.size if inner.size else 0.0

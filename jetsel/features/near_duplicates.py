@@ -1,4 +1,4 @@
-"""Near-duplicates: which images are nearly the same, and folds that keep these together."""
+"""Finds near-duplicates among images, and makes folds that keep near-duplicates together."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from jetsel.base.errors import CalibrationError
 
 MOST_BITS = 8
-"""Up to this many of the 64 bits may differ between near-duplicates.
+"""Largest number of the 64 bits that may differ between near-duplicates.
 
-Measured: among 8,000 unrelated photographs of 64 x 64 pixels (32 million pairs) none differ in 8 bits or fewer, 14
-pairs in 10, 113 in 12. Of the same photographs half or twice as large, saved as JPEG of quality 20, brighter or noisy,
-99.8 % and more stay within 8; cropped by 3 % of their sides 98 % and more, of full-size ones cropped at one corner
-87 %. A pair joined wrongly only shares a fold.
+Measured: among 8,000 unrelated images of 64 x 64 pixels (32 million pairs), no pair differs in 8 bits or fewer, 14
+pairs in 10, 113 in 12. At least 99.8 % of the same images stay within 8 bits after scaling by one half or two, saving
+as JPEG of quality 20, brightening or noise; 98 % if cropped by 3 % of their sides; 87 % of full-size images cropped at
+one corner. The only effect of a false pair is a shared fold.
 """
 
 _SIDE_PX, _KEPT = 32, 8
@@ -22,11 +22,11 @@ _ROWS = 256  # hashes compared with all others at a time
 
 
 def perceptual_hash(bgr: NDArray[np.uint8]) -> int:
-    """Return 64 bits: which low frequencies of the photograph's grey levels are above their median (pHash).
+    """Return 64 bits: which low frequencies of the image's grey levels are above their median (pHash).
 
-    bgr: (height, width, 3) uint8. The 8 x 8 lowest of the cosine transform of 32 x 32 grey levels, row by row, highest
-    bit first, as a signed number, which is what SQLite has; the median leaves out the mean. Coefficients are rounded,
-    so that a flat photograph has no noise to hash.
+    bgr: (height, width, 3) uint8. The bits stand for the 8 x 8 lowest coefficients of the cosine transform of 32 x 32
+    grey levels, row by row, highest bit first, as a signed number for SQLite. The median leaves out the mean level.
+    Coefficients are rounded so that the hash of a flat image holds no noise.
     """
     gray = cv2.resize(cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY), (_SIDE_PX, _SIDE_PX), interpolation=cv2.INTER_AREA)
     lowest = np.round(cv2.dct(gray.astype(np.float32))[:_KEPT, :_KEPT]).ravel()
@@ -36,7 +36,7 @@ def perceptual_hash(bgr: NDArray[np.uint8]) -> int:
 def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.int64]:
     """Return a group number for each hash, (n,), from 0 in order of first appearance.
 
-    Hashes that differ in at most most_bits bits share a group, and so do those joined by a row of such.
+    Hashes that differ in at most most_bits bits share a group, as do hashes connected through others.
     """
     if len(hashes) == 0:
         return np.zeros(0, np.int64)
@@ -64,9 +64,9 @@ def _root(parent: list[int], item: int) -> int:
 
 
 def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """Return each photograph's fold, (n,) int64 from 0; groups: (n,), whose members go into one fold.
+    """Return each image's fold, (n,) int64 from 0. groups: (n,); all members of a group are in one fold.
 
-    Large groups are dealt first, each to the smallest fold so far, in an order drawn by `seed`. Raises CalibrationError
+    Each group, the largest first, goes to the smallest fold so far; `seed` orders equal groups. Raises CalibrationError
     if there are fewer groups than folds.
     """
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)

@@ -1,12 +1,12 @@
-"""The working resolution: an image shrunk to this number of pixels at most, which is what every feature is computed on.
+"""The working resolution: features are computed on an image shrunk to at most this number of pixels.
 
-4096, unless a calibration says otherwise, is what the starter family's calibration images have. A count of keypoints or
-the length of an edge depends on the resolution, so a large photograph is brought to theirs before its neighbours among
-them mean anything; and it bounds what the features cost. A number of pixels rather than a shorter side: at equal area
-the counts of a 4:3 photograph and its square copy agree, and a panorama costs no more.
+The default of 4096 is the size of the starter family's calibration images. Counts of keypoints and lengths of edges
+depend on the resolution, so a large image is comparable with its neighbours only at their resolution; shrinking also
+bounds the time for features. The limit is a number of pixels, not a side, so that counts of a 4:3 image and its square
+copy agree, and a panorama costs no more.
 
-By halves, since averaging 2 x 2 pixels is vectorised while INTER_AREA by a fractional factor costs several times as
-much. Only the last step, by less than two, is bilinear: every pixel still counts, so nothing aliases.
+Images are halved first: averaging 2 x 2 pixels is vectorised, while INTER_AREA by a fractional factor takes several
+times as long. Only the last step, by a factor below two, is bilinear; every pixel still counts, so nothing aliases.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORKING_PX = 64 * 64
-"""The working resolution unless a calibration says another."""
+"""Default of the working resolution; a calibration may set another."""
 
 
 def working_size(height_px: int, width_px: int, working_px: int = WORKING_PX) -> tuple[int, int]:
-    """Return (height, width) in pixels: the same proportions but for rounding, at most working_px, never enlarged.
+    """Return (height, width) in pixels, at most working_px in all, never enlarged, proportions kept but for rounding.
 
-    Both sides are at least 1: a photograph so long that its shorter side would vanish gives up its proportions instead
-    (1 x 20000 becomes 1 x 4096).
+    Both sides are at least 1: very long images lose their proportions (1 x 20000 becomes 1 x 4096).
     """
     if height_px * width_px <= working_px:
         return height_px, width_px
@@ -37,9 +36,9 @@ def working_size(height_px: int, width_px: int, working_px: int = WORKING_PX) ->
 
 
 def shrink(bgr: NDArray[np.uint8], working_px: int = WORKING_PX) -> NDArray[np.uint8]:
-    """Return the photograph (height, width, 3) uint8 at its working size; itself if that is its size already.
+    """Return the image (height, width, 3) uint8 at its working size; the same array if it has that size.
 
-    Halving drops the last row or column of an odd side: at most one pixel in 64 of the working photograph.
+    Halving drops the last row or column of an odd side: at most one pixel in 64 of the working image.
     """
     height, width = working_size(bgr.shape[0], bgr.shape[1], working_px)
     while bgr.shape[0] >= 2 * height and bgr.shape[1] >= 2 * width:

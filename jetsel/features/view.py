@@ -1,4 +1,4 @@
-"""A view of a photograph: its brightness, hues, edges and main object, each computed from its pixels at most once."""
+"""A view of an image: its brightness, hues, edges and main object, each computed from its pixels at most once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jetsel.features.kinds import middle
 from jetsel.features.shrink import WORKING_PX, shrink
 
-BINS = 7  # of hues, and of the lengths and angles of edges
+BINS = 7  # for hues, and for the lengths and angles of edges
 
 # Weights of blue, green and red in the HSP colour model (D. R. Finley, "HSP Color Model", alienryderflex.com/hsp.html):
 # those of ITU-R BT.601, applied to squares.
@@ -21,33 +21,33 @@ PERCEIVED_WEIGHTS = np.array([[0.114, 0.587, 0.299]], np.float32)
 
 HUES = 180  # OpenCV's 8-bit hue counts steps of two degrees
 
-# Below these the hue of a pixel is the noise of a camera or of compression: grey, or nearly black. Of 255.
+# Below these values, of 255, a pixel is grey or nearly black, and its hue is noise.
 LEAST_COLOUR = np.array([0, 40, 40], np.uint8)  # hue, saturation, value
 MOST_COLOUR = np.array([255, 255, 255], np.uint8)
 
-# The six pure hues are 60 degrees apart and the seven bins 51.4 wide, so the start of the first decides how close one
-# comes to a limit. This start keeps all six at least 4.2 degrees away, and red (0) in one bin instead of two.
+# The six pure hues are 60 degrees apart and the seven bins 51.4 wide, so the start of the first bin decides how close a
+# hue comes to a limit. This start keeps all six at least 4.2 degrees away, and red (0) in one bin instead of two.
 BIN_DEGREES = 360.0 / BINS
 START_DEGREES = -BIN_DEGREES * 5 / 12
 _bin_of_hue = ((2 * np.arange(HUES) - START_DEGREES) % 360.0 / BIN_DEGREES).astype(np.intp)
 
-# On the sum of the absolute 3 x 3 Sobel responses; a step of s grey levels between flat sides answers 4 s. Lower pairs
-# agreed no better between photographs and their 64 x 64 copies, and more edges take more time.
+# Limits of the sum of absolute 3 x 3 Sobel responses; a step of s grey levels gives 4 s. Lower pairs of limits
+# agreed no better between images and their 64 x 64 copies, and more edges take more time.
 WEAK_EDGE, STRONG_EDGE = 150.0, 300.0
 
-# Doubling limits: the starter family's calibration photographs spread their edge pixels about evenly over the bins.
+# Limits double, so that edge pixels of the starter family's calibration images spread about evenly over the bins.
 LENGTH_LIMITS_PX = (8, 16, 32, 64, 128, 256)
 _bin_of_length = np.searchsorted(LENGTH_LIMITS_PX, np.arange(LENGTH_LIMITS_PX[-1] + 2))
 
-# Seven bins over 180 degrees: wherever the first starts, one of 0, 45, 90 and 135 degrees, where many edges of a
-# photograph lie and where gradients of small numbers fall exactly, is close to a limit. This start keeps all four at
+# Seven bins over 180 degrees: wherever the first starts, one of 0, 45, 90 and 135 degrees, where many edges of an
+# image lie and where gradients of small numbers fall exactly, is close to a limit. This start keeps all four at
 # least 3.2 degrees away, and 0 and 135 as far as 9.6.
 ANGLE_BIN_DEGREES = 180.0 / BINS
 ANGLE_START_DEGREES = -ANGLE_BIN_DEGREES * 3 / 8
 
 
 class Moments(NamedTuple):
-    """Mean and (population) standard deviation of a plane, in its own unit."""
+    """Mean and (population) standard deviation of a plane of pixels."""
 
     mean: float
     deviation: float
@@ -59,13 +59,13 @@ class Moments(NamedTuple):
 
 
 def moments(plane: NDArray[np.uint8] | NDArray[np.float32]) -> Moments:
-    """Return mean and deviation over all pixels of plane: (height, width)."""
+    """Return mean and deviation over all pixels of a plane: (height, width)."""
     mean, deviation = cv2.meanStdDev(plane)
     return Moments(float(mean[0, 0]), float(deviation[0, 0]))
 
 
 def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return (7,) shares of all pixels that are coloured and of that hue; what is missing to 1 has no colour.
+    """Return the share of pixels in each range of hues, of all pixels, (7,); uncoloured pixels are in none.
 
     A pixel is coloured if its saturation and its value (HSV) are both at least 40 of 255.
     """
@@ -78,10 +78,11 @@ def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
 def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return (7,) shares of all pixels that lie on edges of at most 8, 16, 32, 64, 128, 256 and of more pixels.
 
-    One edge is one 8-connected group of edge pixels; as Canny's edges are one pixel wide, its pixels are its length.
+    One edge is one 8-connected group of edge pixels. Canny's edges are one pixel wide, so the number of pixels is the
+    length.
     """
     stats = cv2.connectedComponentsWithStatsWithAlgorithm(edges, 8, cv2.CV_32S, cv2.CCL_SPAGHETTI)[2]
-    lengths = np.asarray(stats[1:, cv2.CC_STAT_AREA], np.intp)  # row 0 is all that is no edge
+    lengths = np.asarray(stats[1:, cv2.CC_STAT_AREA], np.intp)  # row 0 is the background
     bins = _bin_of_length.take(lengths, mode="clip")
     return np.bincount(bins, weights=lengths, minlength=BINS) / edges.size
 
@@ -103,7 +104,7 @@ def angle_shares(
 
 
 class MainObject(NamedTuple):
-    """An outline, measured in pixels of the halved working photograph: along their outer sides, holes filled."""
+    """An outline in pixels of the halved working image, measured along the outer sides of its pixels, holes filled."""
 
     area_px: float
     perimeter_px: float
@@ -117,13 +118,12 @@ def _touches_most_of_border(mask: NDArray[np.uint8]) -> bool:
 
 
 def find_main_object(gray: NDArray[np.uint8]) -> MainObject:
-    """Return the largest region that stands out from what lies along the photograph's border.
+    """Return the largest region that differs from the image's border.
 
-    gray: (height, width) uint8, the working photograph; it is halved first (an odd side rounded up), since a region's
-    size and proportions need no more and there are fewer outlines to follow, and smoothed over 3 x 3 pixels. Otsu's
-    threshold (1979) splits it in two. The half that holds more than half of the border is the background; at a tie the
-    dark half is. Of the outlines of the other half's regions (8-connected) the one that encloses most is the object. A
-    photograph of one level has no such region: it is its own main object.
+    gray: (height, width) uint8, the working image. It is halved (odd sides round up), since size and proportions need
+    no more, and smoothed over 3 x 3 pixels. Otsu's threshold (1979) splits it in two. The half with more than half of
+    the border is the background; at a tie the dark half is. Of the outlines of the other half's regions (8-connected),
+    the one that encloses most is the object. If the image has one grey level only, the object is the whole image.
     """
     height, width = (gray.shape[0] + 1) // 2, (gray.shape[1] + 1) // 2
     smooth = cv2.GaussianBlur(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), (3, 3), 0)
@@ -135,7 +135,7 @@ def find_main_object(gray: NDArray[np.uint8]) -> MainObject:
     if not outlines:
         return MainObject(height * width, 2.0 * (height + width), height, width)
     outline = max(outlines, key=cv2.contourArea)
-    # OpenCV's outline joins the centres of the outermost pixels. Half a pixel further out a single pixel has an area
+    # OpenCV's outline joins the centres of the outermost pixels. Half a pixel further out, a single pixel has an area
     # and a perimeter too; the correction is exact for rectangles.
     inner_perimeter = cv2.arcLength(outline, True)
     _, _, width, height = cv2.boundingRect(outline)
@@ -143,17 +143,15 @@ def find_main_object(gray: NDArray[np.uint8]) -> MainObject:
 
 
 class View:
-    """A photograph and what is derived from it, each computed at most once and only if asked for."""
+    """An image and the values derived from it, each computed at most once and only if needed."""
 
     def __init__(
         self, bgr: NDArray[np.uint8], working_px: int = WORKING_PX, original_px: tuple[int, int] | None = None
     ) -> None:
         """Keep bgr: (height, width, 3) uint8, blue first, at least 1 x 1; it is not written to.
 
-        working_px: how many pixels the features see at most. original_px: width and height of the image, or of the box
-        in it, before it was decoded at a reduced scale; None if it was not.
-
-        Raises ValueError if it is something else.
+        working_px: largest number of pixels for features. original_px: width and height of the image, or of the box in
+        it, before it was decoded at a reduced scale; None if it was not. Raises ValueError for another kind of array.
         """
         if bgr.dtype != np.uint8 or bgr.ndim != 3 or bgr.shape[2] != 3 or bgr.size == 0:
             raise ValueError(
@@ -167,7 +165,7 @@ class View:
 
     @cached_property
     def small(self) -> NDArray[np.uint8]:
-        """The photograph at its working resolution, (height, width, 3) uint8: all that follows is computed from it."""
+        """The image at its working resolution, (height, width, 3) uint8; most features are computed from it."""
         return shrink(np.ascontiguousarray(self.bgr), self.working_px)
 
     @cached_property
@@ -188,7 +186,7 @@ class View:
 
     @cached_property
     def middle(self) -> NDArray[np.float32]:
-        """Grey levels of the middle of the image as it was decoded, (height, width) float32."""
+        """Grey levels of the middle of the decoded image, (height, width) float32."""
         return middle(self.bgr)
 
     @cached_property
@@ -214,7 +212,7 @@ class View:
 
     @cached_property
     def main_object(self) -> MainObject:
-        """The largest region that stands out from the border."""
+        """The largest region that differs from the border."""
         return find_main_object(self.gray)
 
     @cached_property

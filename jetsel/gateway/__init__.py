@@ -1,1 +1,1 @@
-"""HTTP beside the daemon: Open Inference Protocol, metrics and a page. It is a client of the socket, in a process."""
+"""HTTP for the daemon: Open Inference Protocol, metrics and a page, in a process that is a client of the socket."""

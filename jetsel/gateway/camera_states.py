@@ -1,4 +1,4 @@
-"""The file in which `jetsel watch` says how its cameras are, and the gateway reads it: its form, bounds and places."""
+"""The file in which `jetsel watch` writes the states of its cameras for the gateway: format, limits and location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jetsel.base import files
 
 MAX_BYTES = 256 * 1024
 FRESH_S = 30.0
-EVERY_S = 1.0  # a file is written no more often
+EVERY_S = 1.0  # shortest interval between two writes
 _FOLDER = "jetsel-watch"
 _OF_SERVICE = Path("/run", _FOLDER, "state.json")
 
@@ -27,8 +27,8 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 class CameraState(Struct, frozen=True):
     """One camera, or one region of it. Unknown is null.
 
-    reason: why no frame comes, null if frames come. label, wnid, probability, since: of the label that holds, `unknown`
-    with the wnid null if a promise does not cover it; null before the first. since: ISO 8601, UTC.
+    reason: why no frame comes, null if frames come. label, wnid, probability, since: of the label that holds, null
+    before the first; if a promise does not cover it, the label is `unknown` and the wnid null. since: ISO 8601, UTC.
     """
 
     name: Name
@@ -47,7 +47,7 @@ class CameraState(Struct, frozen=True):
 
 
 class _File(Struct, frozen=True):
-    """written_s: of time.monotonic(), which all processes of a machine share. cameras: each decoded by itself."""
+    """written_s: by time.monotonic(), which all processes of a machine share. cameras: decoded one by one."""
 
     written_s: float
     pid: Annotated[int, Meta(gt=0, le=2**31)]
@@ -55,7 +55,7 @@ class _File(Struct, frozen=True):
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file that this process writes: a service's, else one of the user's; None without a runtime folder."""
+    """Return the file that this process writes: of a service, else of the user; None without a runtime folder."""
     if service := environment.get("RUNTIME_DIRECTORY"):
         return Path(service.split(":")[0], _OF_SERVICE.name)
     user = environment.get("XDG_RUNTIME_DIR")
@@ -63,7 +63,7 @@ def place(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def write(path: Path, states: Sequence[CameraState]) -> None:
-    """Write the file anew; cameras that it has no room for are left out. Raises OSError."""
+    """Replace the file; cameras beyond MAX_BYTES are left out. Raises OSError."""
     room, cameras = MAX_BYTES - 1024, []
     for state in states:
         camera = msgspec.json.encode(state)
@@ -76,7 +76,7 @@ def write(path: Path, states: Sequence[CameraState]) -> None:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
-    """Return every camera that is watched now, by name and region; what cannot be read costs itself alone."""
+    """Return every camera that is watched now, by name and region; unreadable files and cameras are skipped."""
     user = environment.get("XDG_RUNTIME_DIR")
     paths = [_OF_SERVICE, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
     newest = sorted((file for path in paths for file in _file(path)), key=lambda file: file.written_s)
@@ -87,7 +87,7 @@ def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
 
 
 def _file(path: Path) -> Iterator[_File]:
-    """Yield the file's content if it is whole, fresh, and its process runs."""
+    """Yield the file's content if it is complete, fresh, and its process runs."""
     try:
         file = msgspec.json.decode(files.read_bounded(path, MAX_BYTES), type=_File)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -100,7 +100,7 @@ def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:
-        return True  # another user's
+        return True  # it runs, as another user
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""`POST /classify`, for people and their scripts: an image in a form or as the body, and the answer as JSON."""
+"""`POST /classify`, for people and their scripts: takes an image in a form or as the body, and returns JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from jetsel.wire import Answer
 
 FROM_CURL = "application/x-www-form-urlencoded"
 RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)
-"""Content types of a body that is the image itself; the last is what curl sends with --data-binary."""
+"""Content types of a body that is the image itself; curl sends the last one with --data-binary."""
 EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
 
 class Query(AnswerOptions, frozen=True):
-    """What the query or the form may say beside the image."""
+    """Fields of the query or the form beside the image."""
 
     family: str | None = None
     model: str | None = None
@@ -49,7 +49,7 @@ async def classified(sender: Sender, request: Request) -> Response:
 
 
 def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
-    """Return each value by its name; raises BadRequestError for other names, empty values and two that differ."""
+    """Return values by name; raises BadRequestError for unknown names, empty values, and contradictory ones."""
     given: dict[str, str] = {}
     for name, value in pairs:
         if name not in fields:
@@ -63,7 +63,7 @@ def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str
 
 
 def _read(pairs: Iterable[tuple[str, str]]) -> Query:
-    """Return what the query and the form say together; raises BadRequestError."""
+    """Return the fields of the query and the form together; raises BadRequestError."""
     given = by_name(pairs, OPTIONS)
     try:
         return msgspec.convert(given, Query, strict=False)
@@ -72,7 +72,7 @@ def _read(pairs: Iterable[tuple[str, str]]) -> Query:
 
 
 async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return the image and the other fields of a form; raises BadRequestError."""
+    """Return the image, and the other fields of a form; raises BadRequestError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return await _form(request)
@@ -85,7 +85,7 @@ async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
 
 
 async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return a form's one image, under any name, and its other fields."""
+    """Return a form's only image, under any name, and its other fields; raises BadRequestError."""
     images: list[bytes] = []
     fields: list[tuple[str, str]] = []
     try:

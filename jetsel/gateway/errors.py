@@ -1,4 +1,4 @@
-"""What an error is over HTTP: a status for the daemon's codes, and a body that says what helps."""
+"""Errors over HTTP: a status for each of the daemon's codes, and a body with the repair."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CODES = {
     503: ("loading", "shutting-down", "no-daemon", "model-unavailable", "engine-died"),
     504: ("no-reply", "deadline"),
 }
-"""The daemon's codes by the status that they get; any other code gets 500."""
+"""The daemon's codes by HTTP status; all other codes get 500."""
 _STATUS = {code: status for status, codes in CODES.items() for code in codes}
 
 
 def body_of(error: JetselError) -> dict[str, Any]:
-    """What both forms share: `error` is what the Open Inference Protocol reads, `code` and `retry` the daemon's."""
+    """Return the body of an error: `error` for the Open Inference Protocol, `code` and `retry` of the daemon."""
     return {"error": str(error), "code": error.code, "retry": error.retry}
 
 

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol's paths: what is served, whether it is ready, and inference."""
+"""The Open Inference Protocol's paths: metadata, readiness and inference."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from jetsel.wire import Answer
 
 LENGTH = "Inference-Header-Content-Length"
 MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
-LARGE_BYTES = 1_000_000  # of a body; reading a larger one takes milliseconds, which other requests need not wait
+LARGE_BYTES = 1_000_000  # size of a body above which it is read in a thread, because that takes milliseconds
 
 
 def reply(body: bytes, json_bytes: int | None) -> Response:
-    """Return the reply to an inference; json_bytes: of its JSON if numbers follow that as they are, else None."""
+    """Return the reply to an inference. json_bytes: length of its JSON if binary tensors follow, else None."""
     if json_bytes is None:
         return Response(body, media_type="application/json")
     return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
 
 
 def json_bytes_of(request: Request) -> int | None:
-    """Return how many bytes of a body are JSON, None for all; raises BadRequestError."""
+    """Return the length of a body's JSON, None if all of it is JSON; raises BadRequestError."""
     length = request.headers.get(LENGTH)
     if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 12):
         raise BadRequestError(f"{LENGTH}: {length[:12]}: it must be the number of bytes of the JSON")
@@ -45,7 +45,7 @@ class InferenceApi:
         self._sender = sender
 
     def routes(self) -> list[Route]:
-        """Every path, and the same with a version."""
+        """Return all routes, with and without a version."""
         routes = [
             Route("/v2", self._server),
             Route("/v2/health/live", self._live),
@@ -108,7 +108,7 @@ class InferenceApi:
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
     ) -> Sequence[Answer | JetselError]:
-        """Ask about every photograph at once; the first failure ends them all and is raised. A box fails alone."""
+        """Classify all images at once; the first failure cancels the others and is raised. A failed box fails alone."""
         if options.boxes is not None and len(images) != 1:
             raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
         sent = [self._sender.classify(image, options, family=family, model=model) for image in images]

@@ -1,7 +1,7 @@
-"""Bounds what clients may cost: a connection before a whole request has come, and a request before its body is read.
+"""Limits what clients may cost: a connection before its request is complete, and a request before its body is read.
 
-When too many connections are open, a new one replaces one that waits for a request. So clients that open many
-and send nothing lose their own, and one that sends a request at once is served.
+If too many connections are open, a new one replaces one that waits for a request. So clients that open many connections
+and send nothing lose their own, and a client that sends a request at once is served.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from jetsel.base.errors import BadRequestError, BusyError, ImageTooLargeError, N
 from jetsel.gateway.errors import body_of
 from jetsel.gateway.settings import GatewaySettings, bears, ip_address
 
-LET_IN = "let in"  # in the state of a request that passed the token and the limit of concurrency
+LET_IN = "let in"  # state of a request that passed the token check and the limit of concurrency
 HEAD_BYTES = 65_536
 HEAD_S = 10.0
-IDLE_CONNECTIONS = 256  # beside those of requests under way
-RESERVED_FILES = 320  # for the daemon's sockets, and for connections that are accepted before one is closed
+IDLE_CONNECTIONS = 256  # in addition to those with a request under way
+RESERVED_FILES = 320  # for the daemon's sockets, and for connections accepted before another is closed
 REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 def most_connections(concurrency: int) -> int:
-    """Return how many connections may be open: those of requests at once, idle ones, and no more than files allow."""
+    """Return the limit of open connections: for requests under way and idle ones, as far as files allow."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(16, min(concurrency + IDLE_CONNECTIONS, files - RESERVED_FILES))
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's connection, with bounds."""
+    """uvicorn's connection, with limits."""
 
     def __init__(self, *args: Any, most: int, **options: Any) -> None:
         super().__init__(*args, **options)
         self._most = most
-        self._unread_bytes = 0  # that came since the last byte of a body: a head, or trailers
+        self._unread_bytes = 0  # since the last byte of a body: a head, or trailers
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take up a connection, and close another one if there are too many."""
+        """Register a connection, and close another one if there are too many."""
         super().connection_made(transport)
         self._wait_for_head()
         if len(self.connections) > self._most:
             _one_to_close(cast("set[BoundedConnection]", self.connections)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection."""
+        """Unregister the connection."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless a head has no end."""
+        """Read on, but reject a head that is too long."""
         self._unread_bytes += len(data)
         super().data_received(data)
         if self._unread_bytes > HEAD_BYTES and not self.transport.is_closing():
@@ -72,25 +72,25 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take in a piece of a body."""
+        """Take a piece of a body."""
         self._unread_bytes = 0
         super().on_body(body)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, unless it is there already."""
+        """Wait for the next request, unless it has begun."""
         super().on_response_complete()
         if self.is_idle and not self.transport.is_closing():
             self._wait_for_head()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way that was let in."""
+        """Whether no admitted request is under way."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or not cycle.scope["state"].get(LET_IN)
 
     @property
     def ends_s(self) -> float:
-        """When it is closed if it stays idle, by the loop's clock."""
+        """Time at which it is closed if it stays idle, by the loop's clock."""
         return 0.0 if self._timer is None else self._timer.when()
 
     def _wait_for_head(self) -> None:
@@ -104,9 +104,9 @@ class BoundedConnection(HttpToolsProtocol):
 
 
 def _one_to_close(connections: set[BoundedConnection]) -> BoundedConnection:
-    """Return the connection that has waited longest, of the address that has most of those that wait.
+    """Return the connection that has waited longest, of the address with the most waiting connections.
 
-    There is always one: a new connection waits, too.
+    There is always one, because a new connection waits too.
     """
     idle = [one for one in connections if one.is_idle and not one.transport.is_closing()]
     counts = Counter(one.client and one.client[0] for one in idle)
@@ -114,13 +114,13 @@ def _one_to_close(connections: set[BoundedConnection]) -> BoundedConnection:
 
 
 class _TooLargeError(Exception):
-    """More came than was announced, or than may be."""
+    """More bytes came than announced, or than allowed."""
 
 
 class RequestLimits:
-    """ASGI: answers 401 without the token, 503 beside too many others, 413 for a large body; else hands on.
+    """ASGI middleware: answers 401 without the token, 503 above the concurrency, 413 for a large body.
 
-    Without a token it answers 403 to web pages of others.
+    Without a token it answers 403 to web pages of other sites.
     """
 
     def __init__(self, app: ASGIApp, settings: GatewaySettings) -> None:
@@ -150,7 +150,7 @@ class RequestLimits:
             self._under_way -= 1
 
     def _refused(self, method: str, headers: dict[bytes, str]) -> JSONResponse | None:
-        """Return the reply to a request that is not let in, None to one that is."""
+        """Return the reply that refuses a request, None if it is admitted."""
         if self._token is None:
             if (reason := refusal(method, headers, self._names)) is not None:
                 return JSONResponse(body_of(NotAllowedError(reason)), 403)
@@ -183,23 +183,23 @@ class RequestLimits:
 
         try:
             await self._app(scope, bounded, send)
-        except _TooLargeError:  # no path begins its reply before it has the body
+        except _TooLargeError:  # every path reads the whole body before it replies
             await self._too_large()(scope, receive, send)
 
     def _too_large(self) -> JSONResponse:
-        """Refuse, and leave the connection open: uvicorn discards the rest, and the client can read why."""
+        """Return the refusal; uvicorn discards the rest of the body, so that the client can read the reason."""
         error = ImageTooLargeError(f"the body exceeds {self._most} bytes: send less, or raise --max-body-mb")
         return JSONResponse(body_of(error), 413)
 
 
 FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
-"""Content types that a browser sends to another site without asking it first (Fetch, CORS-safelisted)."""
+"""Content types that a browser sends to another site without a preflight request (Fetch, CORS-safelisted)."""
 LOCAL = (".localhost", ".home.arpa", ".internal", ".lan", ".local")
-"""Nobody can register a name under these, so that it cannot be made to resolve to this machine."""
+"""Nobody can register a name under these, so that no attacker's name can resolve to this machine."""
 
 
 def refusal(method: str, headers: Mapping[bytes, str], names: frozenset[str] | None) -> str | None:
-    """Return why a request is refused, None if it is not. names: of this machine; None: any host is allowed."""
+    """Return why a request is refused, None if it is not. names: of this machine; None allows any host."""
     host = headers.get(b"host", "")
     if names is not None and host and not _is_local(host, names):
         return (
@@ -212,20 +212,20 @@ def refusal(method: str, headers: Mapping[bytes, str], names: frozenset[str] | N
 
 
 def _is_local(host: str, names: frozenset[str]) -> bool:
-    """Whether a Host header has an address, a name without a domain, or one that no other site can have."""
+    """Whether a Host header is an address, a name without a domain, or a name that no other site can have."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
-    except ValueError:  # half an IPv6 address
+    except ValueError:  # for example half an IPv6 address
         return False
     return "." not in name or name in names or name.endswith(LOCAL) or ip_address(name) is not None
 
 
 def _is_of_another_site(method: str, headers: Mapping[bytes, str], host: str) -> bool:
-    """Whether a browser sent this for a page of another site. Other clients send neither of the two headers."""
+    """Whether a browser sent this for a page of another site. Other clients send neither of these headers."""
     site = headers.get(b"sec-fetch-site")
     if site is not None:
         is_page = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")
-        is_link = method in ("GET", "HEAD") and is_page  # not into a frame
+        is_link = method in ("GET", "HEAD") and is_page  # no frame
         return site not in ("same-origin", "none") and not is_link
     origin = headers.get(b"origin")
     if origin is None or headers.get(b"content-type", "").partition(";")[0].strip().lower() not in FORMS:

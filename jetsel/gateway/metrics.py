@@ -1,4 +1,4 @@
-"""`/metrics`: the daemon's status as Prometheus reads it. Counters are the daemon's own, and equal `jetsel status`."""
+"""`/metrics`: the daemon's status for Prometheus. Counters are the daemon's own, and equal those of `jetsel status`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFa
 Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
 Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
 Figure: TypeAlias = "Callable[[Any], float | None]"
-"""What a metric shows of an item."""
+"""Returns a metric's value for an item, None if unknown."""
 
 _MODEL = ("family", "model")
 
-STATUS_MS = 2000.0  # a scrape gives up after 10 s by default
+STATUS_MS = 2000.0  # a scrape times out after 10 s by default
 
 
 async def scraped(client: AsyncClient, _: Request) -> Response:
@@ -54,7 +54,7 @@ class _Once(Collector):
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
-    """Yield every metric; status: None if the daemon does not answer, which is a metric of its own."""
+    """Yield every metric. status: None if the daemon does not answer, which jetsel_up reports."""
     yield from _cameras(cameras)
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
@@ -124,7 +124,7 @@ def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _age_s(created: str) -> float | None:
-    """Seconds since the beginning of that day; None if it is no date."""
+    """Return the seconds since the beginning of this day; None if it is not a date."""
     try:
         day = datetime.datetime.fromisoformat(created).replace(tzinfo=datetime.timezone.utc)
     except ValueError:
@@ -233,7 +233,7 @@ def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, figu
 
 
 def _filled(metric: Plain, items: Labelled, figure: Figure) -> Metric:
-    """With the figures that are known."""
+    """Add the known values to the metric and return it."""
     for labels, item in items:
         if (value := figure(item)) is not None:
             metric.add_metric(labels, value)
@@ -251,7 +251,7 @@ def _histogram(
     ends = [*(str(bound / 1e3) for bound in bounds_ms), "+Inf"]
     for key, histogram in values:
         if histogram.sum_ms is None or len(histogram.counts) != len(ends):
-            continue  # a daemon of another version
+            continue  # from a daemon of another version
         buckets = list(zip(ends, accumulate(histogram.counts), strict=True))
         metric.add_metric(key, buckets, histogram.sum_ms / 1e3)
     return metric

@@ -1,4 +1,4 @@
-"""`/openapi.json`: every path in OpenAPI 3.1, for people's tools."""
+"""`/openapi.json`: every path in OpenAPI 3.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFS = "#/components/schemas/{name}"
 
 
 async def described(_request: Request) -> Response:
-    """Answer /openapi.json."""
+    """Answer a request for /openapi.json."""
     (answer, inference, _), components = msgspec.json.schema_components([Answer, Inference, Query], ref_template=REFS)
     parameters = components.pop("Query")["properties"]
     fields = {
@@ -86,6 +86,6 @@ def _content(words: str, kind: str = "application/json", schema: dict[str, Any] 
 
 
 def _errors() -> dict[str, Any]:
-    """A response for each status that an error may have, with the codes that it stands for."""
+    """Return a response for each status of an error, with its codes."""
     error = {"$ref": REFS.format(name="Error")}
     return {str(status): _content(", ".join(codes), "application/json", error) for status, codes in CODES.items()}

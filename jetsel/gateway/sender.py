@@ -1,4 +1,4 @@
-"""The gateway's way to the daemon: the names that it serves, and images, large ones on a connection of their own."""
+"""The gateway's connections to the daemon: the names that it serves, and images, large ones on their own connection."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from jetsel.gateway.page import Thumbnails
 from jetsel.wire import Answer, StatusReply
 from jetsel.wire.status import FamilyStatus, ModelStatus
 
-FRESH_S = 1.0  # how long what the daemon served is believed
+FRESH_S = 1.0  # time for which the list of names is used before it is read again
 
 
 @dataclass(frozen=True)
 class ServedName:
-    """What a name stands for; model: None for the whole family, whose policies choose."""
+    """Meaning of a name. model: None for the whole family, whose policies choose."""
 
     name: str
     family: FamilyStatus
@@ -34,7 +34,7 @@ class ServedName:
 
     @property
     def versions(self) -> list[str]:
-        """Of a model, its own; a family changes with its models and calibration, and has none."""
+        """A model's version; empty for a family, which changes with its models and calibration."""
         return [] if self.model is None else [self.model.version]
 
     @property
@@ -45,7 +45,7 @@ class ServedName:
 
 
 class Catalogue:
-    """The names, read from the daemon's status when they are asked for and old. max_image_mb: what it takes at most."""
+    """The names, read from the daemon's status when they are old. max_image_mb: the daemon's limit."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class Catalogue:
         self._read_s: float | None = None
 
     async def all(self) -> dict[str, ServedName]:
-        """Return what is served by name. Raises as AsyncClient.status does."""
+        """Return everything served, by name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
             self._served, self._read_s = names(status), time.monotonic()
@@ -62,7 +62,7 @@ class Catalogue:
         return self._served
 
     async def find(self, name: str, version: str | None = None) -> ServedName:
-        """Return what a name stands for; raises UnknownModelError with those that there are."""
+        """Return the meaning of a name; raises UnknownModelError with the existing names."""
         served = (await self.all()).get(name)
         if served is None:
             raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
@@ -73,7 +73,7 @@ class Catalogue:
 
 
 def names(status: StatusReply) -> dict[str, ServedName]:
-    """Each family by its name, and each of its models as FAMILY.MODEL."""
+    """Return each family by its name, and each of its models as FAMILY.MODEL."""
     served_names: dict[str, ServedName] = {}
     for family in status.families:
         served_names[family.name] = ServedName(family.name, family, None)
@@ -84,14 +84,14 @@ def names(status: StatusReply) -> dict[str, ServedName]:
 
 
 LARGE_BYTES = 65_536
-"""The daemon answers an image that exceeds its limit by less than this; a larger one costs the connection and every
-request on it (docs/protocol.md)."""
+"""The daemon answers with an error if an image exceeds its limit by less than this; a larger one costs the connection
+and every request on it (docs/protocol.md)."""
 
 
 class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a request may say of how it is answered: fields of the daemon's own request.
+    """Options of how a request is answered: fields of the daemon's own request.
 
-    boxes: X,Y,W,H;X,Y,W,H and so on, as a query and the Open Inference Protocol's parameters hold no lists.
+    boxes: X,Y,W,H;X,Y,W,H and so on, because queries and the Open Inference Protocol's parameters hold no lists.
     """
 
     policy: str | None = None
@@ -107,7 +107,7 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sender:
-    """client: for small images. Large ones have a second connection, so that nobody waits behind them."""
+    """Sends images to the daemon. client: for small images; large ones have a second connection."""
 
     def __init__(self, client: AsyncClient, catalogue: Catalogue, thumbnails: Thumbnails) -> None:
         self._client = client
@@ -134,7 +134,7 @@ class Sender:
         return [answers]
 
     async def _client_for(self, image: Any) -> AsyncClient:
-        """Return the connection that an image of this size is sent on; raises ImageTooLargeError, or BadImageError."""
+        """Return the connection for an image of this size; raises ImageTooLargeError or BadImageError."""
         size = memoryview(image).nbytes
         if not size:
             raise BadImageError("the image has no bytes: send a whole JPEG, PNG or WebP file")
@@ -151,12 +151,12 @@ class Sender:
         return client
 
     def close(self) -> None:
-        """Close the connection for large images; the other is the caller's."""
+        """Close the connection for large images; the caller closes the other."""
         self._for_large.close()
 
 
 def _read_boxes(text: str) -> list[list[float]]:
-    """Return the boxes; raises BadRequestError. How many numbers a box has is for the daemon to check."""
+    """Return the boxes; raises BadRequestError. The daemon checks how many numbers a box has."""
     try:
         return [[float(number) for number in box.split(",")] for box in text.split(";")]
     except ValueError:

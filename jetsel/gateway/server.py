@@ -29,13 +29,13 @@ from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128
-DRAIN_S = 10  # requests that are under way may end
+DRAIN_S = 10  # for requests under way
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; raises ConfigError with the repair if it cannot."""
+    """Return a socket that listens at this address; raises ConfigError with the repair if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio leaves TCP_NODELAY off
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # without it, asyncio leaves TCP_NODELAY off
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
@@ -47,12 +47,12 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
-    """Serve an application on this socket until SIGINT or SIGTERM. concurrency: requests at once."""
+    """Serve an application on this socket until SIGINT or SIGTERM. concurrency: most requests at a time."""
     config = uvicorn.Config(
         served,
         http=partial(BoundedConnection, most=most_connections(concurrency)),  # type: ignore[arg-type]
         backlog=BACKLOG,
-        loop="asyncio",  # the client waits on its socket by the loop's add_reader, which all have; no other is needed
+        loop="asyncio",  # the client needs the loop's add_reader, which all loops have; no other loop is needed
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -61,11 +61,11 @@ def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[opened])
 
 
-MOST_MEGAPIXELS = 50.0  # of a picture that is made small here; the daemon has a limit of its own
+MOST_MEGAPIXELS = 50.0  # of an image for a thumbnail; the daemon has its own limit
 
 
 def gateway_application(settings: GatewaySettings) -> Starlette:
-    """Return the gateway's ASGI application, connected to the daemon once a request needs it."""
+    """Return the gateway's ASGI application; it connects to the daemon at the first request that needs it."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     limits = image.Limits(int(settings.max_body_mb * 1e6), int(MOST_MEGAPIXELS * 1e6))
     thumbnails = Thumbnails(settings.thumbnails, limits)
@@ -82,10 +82,7 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
 
 
 def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Callable[[], None]) -> Starlette:
-    """Return an ASGI application of these routes, behind the checks that every request passes.
-
-    closing: called at its end.
-    """
+    """Return an ASGI application of these routes, behind the common checks. closing: functions to call at its end."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -102,7 +99,7 @@ def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Ca
 
 
 async def _no_such(request: Request, error: Exception) -> Response:
-    """A path or a method that there is not, in the form of every other error."""
+    """Answer a request for an unknown path or method, in the form of every other error."""
     assert isinstance(error, HTTPException)
     words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists all addresses"
     return JSONResponse(body_of(BadRequestError(words)), error.status_code, error.headers)

@@ -1,4 +1,4 @@
-"""The settings of `jetsel gateway`: where it listens, which clients it admits, and what it accepts."""
+"""The settings of `jetsel gateway`: its address, which clients it admits, and what it accepts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FEWEST_TOKEN_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class GatewaySettings:
-    """endpoint: the daemon's, None as clients find it. token: what a request must bear, None for none.
+    """Settings. endpoint: the daemon's; None: where clients look. token: required of requests; None: none is.
 
-    max_body_mb: of one request. concurrency: requests at once. thumbnails: how many images that went through the
-    gateway are kept small, in memory, for the page.
+    max_body_mb: of one request. concurrency: most requests at a time. thumbnails: number of recent images whose
+    thumbnails are kept in memory, for the page.
     """
 
     endpoint: str | None = None
@@ -41,7 +41,7 @@ def address(listen: str) -> tuple[str, int]:
 
 
 def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
-    """Raise ConfigError if others could reach the gateway, and nothing says who they are."""
+    """Raise ConfigError if other machines could reach the gateway and nothing authenticates them."""
     address = ip_address(host)
     is_loopback = host == "localhost" if address is None else address.is_loopback
     if token is None and not behind_proxy and not is_loopback:
@@ -52,7 +52,7 @@ def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
 
 
 def ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that a name is, None for another name."""
+    """Return the address that a name is, None for any other name."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -71,6 +71,6 @@ def read_token(path: Path) -> str:
 
 
 def bears(header: str | None, token: str) -> bool:
-    """Whether an Authorization header bears the token (RFC 6750, section 2.1)."""
+    """Whether an Authorization header has the token (RFC 6750, section 2.1)."""
     scheme, _, given = (header or "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

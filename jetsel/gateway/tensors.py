@@ -20,9 +20,9 @@ from jetsel.gateway.errors import body_of
 from jetsel.gateway.sender import AnswerOptions
 from jetsel.wire import Answer
 
-MOST_IMAGES = 256  # of one request; each is one on the daemon's socket
-MOST_LEVELS = 4_000_000  # pixels in JSON are read while all other requests wait: 0.15 s for this many
-MOST_HEAD_BYTES = 65_536  # of JSON beside the data
+MOST_IMAGES = 256  # of one request; each becomes a request to the daemon
+MOST_LEVELS = 4_000_000  # pixel values in JSON: other requests wait 0.15 s while this many are read
+MOST_HEAD_BYTES = 65_536  # of JSON without the data
 Image = bytes | memoryview | NDArray[np.uint8]
 Level = Annotated[int, Meta(ge=0, le=255)]
 Side = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -34,7 +34,7 @@ class _Data(Struct, frozen=True):
 
 
 class _Bulk(Struct, frozen=True):
-    """The part of a request that may be long. A tuple, so that a list of millions is refused at its second entry."""
+    """The long part of a request. A tuple, so that a list of millions is rejected at its second entry."""
 
     inputs: tuple[_Data]
 
@@ -46,25 +46,25 @@ class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
     datatype: str
     shape: Annotated[list[Side], Meta(max_length=4)]
     parameters: dict[Literal["binary_data_size"], int] = {}
-    data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant has no place in a JSON schema
+    data: Raw = field(default_factory=lambda: Raw(b"null"))  # a constant default cannot stand in a JSON schema
 
 
 class RequestedOutput(Struct, frozen=True, forbid_unknown_fields=True):
-    """An output that is asked for."""
+    """A requested output."""
 
     name: str
     parameters: dict[Literal["binary_data"], bool] = {}
 
 
 class InferenceParameters(AnswerOptions, frozen=True):
-    """What `parameters` of a request may say; binary_data_output: how the outputs come if they do not say."""
+    """The request's `parameters`. binary_data_output: format of outputs that do not set their own."""
 
-    channels: Literal["rgb", "bgr"] | None = None  # of pixels; None for rgb
+    channels: Literal["rgb", "bgr"] | None = None  # of pixels; None means rgb
     binary_data_output: bool = False
 
 
 class Inference(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request. `id` comes back with the reply; KServe's client repeats the address's model_name."""
+    """A request. The reply repeats `id`; KServe's client sends the address's model_name too."""
 
     inputs: list[Tensor]
     id: str | None = None
@@ -74,16 +74,16 @@ class Inference(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
-    """Return the request and its images. json_bytes: Inference-Header-Content-Length, None for JSON alone.
+    """Return the request and its images. json_bytes: Inference-Header-Content-Length, None without binary data.
 
-    Raises BadRequestError that says what is meant.
+    Raises BadRequestError with the repair.
     """
     request, binary = parse(body, json_bytes)
     return request, list(_images(request.inputs[0], binary, request.parameters.channels))
 
 
 def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
-    """Return a request of one input and that tensor's binary data, None if it is in JSON; raises as `read` does."""
+    """Return the request and its input's binary data, None if the data is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
     head = body[:end]
     (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
@@ -103,7 +103,7 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        words = str(error).replace("Invalid enum value", "unknown")  # msgspec's for a key, too
+        words = str(error).replace("Invalid enum value", "unknown")  # msgspec says this of a wrong key, too
         raise BadRequestError(f"{what}: {words}{repair}") from None
 
 
@@ -135,9 +135,9 @@ def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryvi
 
 
 def _elements(binary: memoryview, n: int) -> list[memoryview]:
-    """Return the elements of a binary BYTES tensor, one more than n at most.
+    """Return the elements of a binary BYTES tensor, at most n + 1. Raises BadRequestError.
 
-    Each is its length, four bytes little-endian, and that many bytes.
+    Each is its length, four bytes little-endian, and its bytes.
     """
     byte_elements: list[memoryview] = []
     at = 0
@@ -153,7 +153,7 @@ def _elements(binary: memoryview, n: int) -> list[memoryview]:
 
 
 def _decoded(data: Raw, n: int) -> list[bytes]:
-    """Return images from JSON, which holds no bytes: base64."""
+    """Return images from base64 in JSON. Raises BadRequestError."""
     text = bytes(data)
     if text.count(b",") > n:
         raise BadRequestError(f"data has more than the {n} images of its shape")
@@ -171,7 +171,7 @@ def _pixels(tensor: Tensor, binary: memoryview | None, channels: str | None) -> 
 
 
 def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
-    """Return levels from JSON, n of them, flat or nested: the brackets inside are dropped."""
+    """Return n pixel values from JSON, flat or nested: inner brackets are dropped. Raises BadRequestError."""
     text = bytes(data).translate(None, b"[] \t\r\n")
     if n > MOST_LEVELS or text.count(b",") > n:
         most = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
@@ -180,7 +180,7 @@ def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
 
 
 def metadata() -> dict[str, Any]:
-    """Inputs and outputs, as every model here has them."""
+    """Return the inputs and outputs, which are the same for every model."""
     return {
         "inputs": [{"name": "image", "datatype": "BYTES", "shape": [-1]}],
         "outputs": [
@@ -192,16 +192,16 @@ def metadata() -> dict[str, Any]:
 
 
 Columns = dict[str, tuple[str, list[int], list[Any]]]
-"""Outputs by name: datatype, shape and values, flat. A box without an answer has null: NaN or no bytes, in binary."""
+"""Outputs by name: datatype, shape and flat values. A box without an answer has null; in binary NaN or no bytes."""
 
 
 def write(
     name: str, version: str | None, request: Inference, outcomes: Sequence[Answer | JetselError]
 ) -> tuple[bytes, int | None]:
-    """Return the reply's body, and how many bytes of it are JSON if binary tensors follow, else None.
+    """Return the reply's body, and the length of its JSON if binary tensors follow, else None.
 
-    top_k: "PROBABILITY:WNID:LABEL" by falling probability, as Triton's classification extension writes them. Raises
-    BadRequestError for an output that there is not.
+    top_k: "PROBABILITY:WNID:LABEL" by falling probability, as in Triton's classification extension. Raises
+    BadRequestError for an unknown output.
     """
     n, answers = len(outcomes), [one if isinstance(one, Answer) else None for one in outcomes]
     k = max((len(one.top_k) for one in answers if one is not None), default=0)
@@ -219,7 +219,7 @@ def write(
 def pack(
     name: str, version: str | None, request: Inference, columns: Columns, parameters: dict[str, Any]
 ) -> tuple[bytes, int | None]:
-    """Return the body and the bytes of its JSON, as `write` does, of any columns. parameters: those of the reply."""
+    """Return the body and the length of its JSON, as `write` does, for any columns. parameters: of the reply."""
     outputs, chunks = [], []
     for requested_output in request.outputs or [RequestedOutput(name) for name in columns]:
         if requested_output.name not in columns:
@@ -249,7 +249,7 @@ def _packed(datatype: str, values: list[Any]) -> bytes:
 
 
 def _told(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
-    """What is known beside the outputs; of several images or boxes, as lists in JSON, since a parameter is no list."""
+    """Return the reply's parameters; for several images or boxes as lists in JSON, since a parameter is no list."""
     rows = [_of_one(outcome) for outcome in outcomes]
     if len(rows) == 1:
         return {name: value for name, value in rows[0].items() if value is not None}

@@ -1,4 +1,4 @@
-"""From bytes to photograph to model input: the only such code, bounded in bytes, pixels and memory."""
+"""From bytes to image to model input: the only such code, bounded in bytes, pixels and memory."""
 
 from jetsel.image.decode import decode, of_area
 from jetsel.image.header import MeasuredImage, measure

@@ -1,4 +1,4 @@
-"""Decode a JPEG, PNG or WebP file into a photograph, once its header has been read and it is seen to be whole."""
+"""Decodes a JPEG, PNG or WebP file, after its header was read and its end was found."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from jetsel.image.header import (
 from jetsel.image.limits import Limits, damaged, truncated
 from jetsel.image.pixels import Photograph
 
-# The reply says what is wrong with an image; OpenCV's own line on stderr for each of them would flood the log.
+# Replies report what is wrong with an image; OpenCV would also write a line to stderr for each and flood the log.
 _LOG_FATAL_ONLY = 1
-_set_log_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # it moved after OpenCV 4.10
+_set_log_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel  # moved after OpenCV 4.10
 _set_log_level(_LOG_FATAL_ONLY)
 
 _FLAGS = {
@@ -38,27 +38,28 @@ _FLAGS = {
     4: cv2.IMREAD_REDUCED_COLOR_4,
     8: cv2.IMREAD_REDUCED_COLOR_8,
 }
-"""How OpenCV is asked for BGR at 1/n of the size: libjpeg-turbo decodes a JPEG straight to it."""
+"""Reduction -> OpenCV's flag for BGR at 1/n of the size; libjpeg-turbo decodes a JPEG directly at that size."""
 
 _MAX_SCANS, _MAX_LARGEST_SCANS = 64, 16
-"""Of a JPEG: each scan costs a pass over the whole picture, however short it is, and encoders write about 10. The
-largest picture that the limits allow may have 16, a smaller one as many more, up to 64: a file of 16 MB holds 1.6
-million (tests/unit/image/test_bombs.py)."""
-_EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan's data FF is followed by 00 or D0..D7
+"""Limits of a JPEG's scans; encoders write about 10, and each costs a pass over the whole image.
+
+The largest allowed image may have 16, a smaller one proportionally more, up to 64: a file of 16 MB can hold 1.6 million
+(tests/unit/image/test_bombs.py).
+"""
+_EOI, _SOS = re.compile(rb"\xff\xd9"), re.compile(rb"\xff\xda")  # inside a scan's data, only 00 or D0..D7 follow FF
 
 
 def decode(
     data: bytes | memoryview, limits: Limits, needed_px: int, measured: MeasuredImage | None = None
 ) -> Photograph:
-    """Return the photograph in `data`, a whole JPEG, PNG or WebP file, upright, in 8-bit BGR.
+    """Return the image in `data`, a whole JPEG, PNG or WebP file, upright, in 8-bit BGR.
 
-    A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels; that is
-    the largest input side of the family, never of one request, so that a photograph has the same pixels each time.
-    Other formats are always decoded whole: OpenCV would only shrink them afterwards. Grey becomes BGR, 16 bits become 8
-    (see `_of_16_bits`), an alpha channel is dropped, not blended, and an embedded colour profile is ignored. Of an
-    animated PNG the default image is decoded.
-    measured: what `measure` returned for the same data, limits and `needed_px`; None: it is asked here.
-    Raises BadImageError (another format, empty, truncated, damaged, dark 16 bits) or ImageTooLargeError.
+    A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels. That is the
+    largest input side of the family, never of one request, so that an image always gives the same pixels. Other formats
+    are decoded whole, since OpenCV would shrink them only afterwards. Grey becomes BGR, 16 bits become 8 (see
+    `_of_16_bits`); alpha channels and colour profiles are ignored. Of an animated PNG the default image is decoded.
+    measured: the result of `measure` for the same data, limits and `needed_px`, None to measure here. Raises
+    BadImageError (another format, empty, truncated, damaged, dark 16 bits) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
     _, header, n = measured or measure(view, None, limits, needed_px)
@@ -82,9 +83,9 @@ def decode(
 
 
 def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the image with at least this number of pixels, or with all that it has: decoded anew if it has fewer.
+    """Return the image with at least this number of pixels, or all that it has; decode again if it has fewer.
 
-    data: what it was decoded from. Raises as `decode` does.
+    data: the file that the image was decoded from. Raises the same errors as `decode`.
     """
     height_px, width_px = photograph.bgr.shape[:2]
     whole_px = photograph.width_px * photograph.height_px
@@ -95,12 +96,12 @@ def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, ar
 
 
 def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
-    """Raise BadImageError unless a JPEG's picture has an end (EOI) after its first scan, and no more scans than it may.
+    """Raise BadImageError unless a JPEG has an end (EOI) after its first scan, and an allowed number of scans.
 
-    EXIF thumbnails, which have an end of their own, stand before the first scan, and second pictures after the end.
+    EXIF thumbnails, which have an end of their own, come before the first scan, and second images after the end.
     """
     if header.is_streamed and bytes(data[-2:]) == b"\xff\xd9" and header.scan_at <= len(data) - 2:
-        return  # nearly every photograph: it is spared the search
+        return  # nearly every image: no search needed
     end = _EOI.search(data, header.scan_at)
     if end is None:
         raise truncated(JPEG, "before its end-of-image marker")
@@ -111,17 +112,17 @@ def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
 
 
 def _decoded(data: memoryview, n: int, header: ImageHeader) -> np.ndarray:
-    """Return (height, width, 3) as stored, uint8 or, of a PNG of 16 bits, uint16, at 1/n of the size.
+    """Return the stored pixels at 1/n of the size: (height, width, 3) uint8, or uint16 for a PNG of 16 bits.
 
-    OpenCV's versions differ in what EXIF they apply. Raises BadImageError, and MemoryError if there is too little.
+    EXIF is ignored, since OpenCV's versions treat it differently. Raises BadImageError or MemoryError.
     """
     flags = _FLAGS[n] | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
     with suppress(cv2.error):
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-        if bgr is not None:  # what the stubs of OpenCV leave out
+        if bgr is not None:  # None is missing in OpenCV's stubs
             return bgr
-    # Memory may have been the reason: OpenCV says of either only that it failed. The codecs hold up to 6 bytes a pixel
-    # beside the 3 of the picture: libjpeg's coefficients of a progressive file.
+    # OpenCV does not report whether memory ran out, so allocate as much. The codecs hold up to 6 bytes a pixel
+    # beside the 3 of the image: libjpeg's coefficients of a progressive file.
     np.empty((header.height, header.width, 9), np.uint8)
     raise damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
 
@@ -129,8 +130,9 @@ def _decoded(data: memoryview, n: int, header: ImageHeader) -> np.ndarray:
 def _of_16_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
     """Return uint8 of the same shape: 0 to 65,535 become 0 to 255.
 
-    Many cameras save 10, 12 or 14 bits in 16 unscaled. They are scaled by the bits that a PNG's sBIT states, or refused
-    as nearly black. Levels that were scaled, as the format demands, end with zeros below the stated bits.
+    Many cameras store 10, 12 or 14 bits in 16 without scaling. If the PNG's sBIT states these bits, the levels are
+    scaled by them; otherwise the image is rejected as nearly black. Levels scaled as the format demands end with zeros
+    below the stated bits.
     """
     full, lowest, highest = 0xFFFF, int(bgr.min()), int(bgr.max())
     stated = (1 << stated_bits) - 1
@@ -144,29 +146,29 @@ def _of_16_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
     return cv2.convertScaleAbs(bgr, alpha=255 / full)
 
 
-# A PNG is checked and cut to what its picture needs before libpng sees it, for two hostile files show what libpng does
-# (PNG, third edition, section 5; tests/unit/image/test_bombs.py has them): it unpacks 900 texts of 8 MB each, 8 KB each
-# in the file, in half a minute, and it unpacks and throws away the gigabytes that may follow the last row of the
-# picture. What is left out is never unpacked; so of an animation the default image is decoded.
+# Before libpng reads a PNG, it is checked and cut to the chunks that its pixels need, because of two hostile files
+# (PNG, third edition, section 5; tests/unit/image/test_bombs.py): libpng unpacks 900 texts of 8 MB each, 8 KB each
+# in the file, in half a minute, and it unpacks and drops gigabytes that follow the last row of the
+# image. Removed chunks are never unpacked, so of an animation only the default image is decoded.
 
 _SIGNATURE_BYTES = 8
 _MAX_CHUNKS = 65_536
-"""Real files have under 5,000; a hostile one costs 0.1 s at most."""
-_ANCILLARY = 0x20  # a bit of a name's first letter, lower case: what a decoder may pass over (5.4)
+"""Real files have under 5,000; a hostile file with this number costs 0.1 s."""
+_ANCILLARY = 0x20  # bit of a name's first letter (lower case): decoders may skip the chunk (5.4)
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type (11.2.1)
-_STEP_BYTES = 1 << 18  # unpacked at a time, so that memory stays flat
+_STEP_BYTES = 1 << 18  # unpacked at a time, to bound memory
 _END = b"\0\0\0\0IEND\xae\x42\x60\x82"
 _PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
-"""Keywords of texts that hold EXIF, as ImageMagick writes it: a name, a length, and hexadecimal digits."""
+"""Keywords of texts that hold EXIF as ImageMagick writes it: a name, a length, and hexadecimal digits."""
 
 
 def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
-    """Return the file with what its picture needs alone, its EXIF orientation, and the bits a channel that sBIT states.
+    """Return the file with only the chunks its pixels need, the EXIF orientation, and the bits per channel from sBIT.
 
-    The orientation is 1 to 8; the bits are 16 if the file states none. Raises BadImageError (truncated, damaged).
+    The orientation is 1 to 8; without sBIT the bits are 16. Raises BadImageError (truncated, damaged).
     """
     chunks, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
-    profile = None  # of the first text that should have one: each costs as much as _STEP_BYTES
+    profile = None  # only the first such text is read: each costs up to _STEP_BYTES
     for name, content, chunk in _chunks(data):
         first.setdefault(name, content)
         if not name[0] & _ANCILLARY:
@@ -181,10 +183,10 @@ def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
 
 
 def _profile(name: bytes, text: bytes) -> bytes:
-    """Return the EXIF block in a text that follows one of _PROFILES; empty if it cannot be read."""
+    """Return the EXIF block in a text chunk, after one of _PROFILES; empty if it is unreadable."""
     if name != b"tEXt":
         text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
-        with suppress(zlib.error):  # an iTXt need not be packed
+        with suppress(zlib.error):  # an iTXt may be uncompressed
             text = zlib.decompressobj().decompress(text, _STEP_BYTES)
     digits = b"".join(text.split()[2:])
     try:
@@ -194,10 +196,10 @@ def _profile(name: bytes, text: bytes) -> bytes:
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
-    """Yield name and content of each chunk before IEND, and the whole chunk; what follows IEND is not looked at.
+    """Yield the name, the content and the whole of each chunk before IEND; ignore data after IEND.
 
-    Checksums are compared here because libpng answers a wrong one with a line on stderr, and some versions with half a
-    picture. Ancillary chunks with a wrong one are passed over.
+    Checksums are compared here because libpng reports wrong ones on stderr, and some versions then return half an
+    image. Ancillary chunks with a wrong checksum are skipped.
     """
     at = _SIGNATURE_BYTES
     for _ in range(_MAX_CHUNKS):
@@ -218,12 +220,12 @@ def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
 
 
 def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
-    """Raise BadImageError if the pixel chunks unpack to more than a picture of this size and kind has.
+    """Raise BadImageError if the pixel chunks unpack to more data than an image of this size and kind has.
 
-    If they unpack to less, libpng refuses the file.
+    libpng rejects a file with too little data.
     """
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
-    # Each row begins with a byte for its filter, and may end inside a byte; interlaced rows are nearly twice as many.
+    # Each row starts with a filter byte and may end inside a byte; interlacing nearly doubles the number of rows.
     left = width * height * depth * _CHANNELS.get(colour, 4) // 8 + 4 * height + 16
     unpacking = zlib.decompressobj()
     try:

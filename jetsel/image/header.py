@@ -1,7 +1,7 @@
-"""Read what an image file says of itself (orientation too), and how many pixels decoding it will take.
+"""Reads an image file's header (size, orientation), and computes how many pixels decoding will hold in memory.
 
-Cheap enough for every request: no pixel is decoded. Like libjpeg, libpng and libwebp it passes over what no picture
-needs, but never copies or unpacks it, and only up to a bound (tests/unit/image/test_bombs.py has such files).
+This is fast enough for every request, since no pixel is decoded. Like libjpeg, libpng and libwebp it skips parts that
+no image needs, but never copies or unpacks them, and only up to a bound (tests/unit/image/test_bombs.py).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from jetsel.image.pixels import check_layout
 from jetsel.wire import Pixels
 
 UPRIGHT, TRANSPOSED = 1, (5, 6, 7, 8)
-_TIFF = re.compile(rb"II\*\0|MM\0\*")  # what an EXIF block begins with, little-endian or big-endian
+_TIFF = re.compile(rb"II\*\0|MM\0\*")  # start of an EXIF block, little-endian or big-endian
 _TAG = 0x0112  # EXIF 2.32, 4.6.4 A: Orientation
-_INTEGERS = {1: "B", 3: "H", 4: "I"}  # BYTE, LONG: against the specification, and read by others too
+_INTEGERS = {1: "B", 3: "H", 4: "I"}  # BYTE and LONG violate the specification, but other readers accept them
 _MAX_ENTRIES = 1024  # IFD0 of real cameras has fewer than 100
 
 
 def orientation_of(block: bytes | memoryview) -> int:
-    """Return the orientation, 1 to 8, that an EXIF block says; 1 (upright) if it says none or cannot be read.
+    """Return the orientation in an EXIF block, 1 to 8; 1 (upright) if there is none or it is unreadable.
 
-    A damaged EXIF block is no reason to refuse an image, so nothing is raised.
+    A damaged EXIF block does not make the image unusable, so nothing is raised.
     """
-    match = _TIFF.search(block, 0, 64)  # behind a prefix, which some programs write twice, or leave out
+    match = _TIFF.search(block, 0, 64)  # after a prefix, which some programs repeat or omit
     if match is None:
         return UPRIGHT
     tiff, order = block[match.start() :], "<" if match.group() == b"II*\0" else ">"
@@ -42,38 +42,38 @@ def orientation_of(block: bytes | memoryview) -> int:
             if tag == _TAG and kind in _INTEGERS:
                 (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, at + 8)
                 return value if 1 <= value <= 8 else UPRIGHT
-    except struct.error:  # it ends before what it points to
+    except struct.error:  # it points past its end
         pass
     return UPRIGHT
 
 
 def upright(bgr: np.ndarray, orientation: int) -> np.ndarray:
-    """Return (height, width, 3) uint8 turned upright, C-contiguous: a new array, or the same if it is upright."""
+    """Return (height, width, 3) uint8 turned upright, C-contiguous; the same array if nothing changes."""
     if orientation in TRANSPOSED:
         bgr = cv2.transpose(bgr)
-    flip = {2: 1, 6: 1, 3: -1, 7: -1, 4: 0, 8: 0}.get(orientation)  # as cv2.flip counts: 1 left and right, -1 both
+    flip = {2: 1, 6: 1, 3: -1, 7: -1, 4: 0, 8: 0}.get(orientation)  # as in cv2.flip: 1 left-right, -1 both
     return bgr if flip is None else cv2.flip(bgr, flip)
 
 
 JPEG, PNG, WEBP = "JPEG", "PNG", "WebP"
 
 _MAX_SEGMENTS = 5_000
-"""Before a JPEG's picture: 10 MB of EXIF are 160, and a colour profile has 255 at most."""
+"""Limit before a JPEG's first scan: 10 MB of EXIF take 160 segments, a colour profile at most 255."""
 _MAX_JUNK_BYTES = 1 << 20
-"""Between the segments before a JPEG's picture, in all: firmware writes up to 70,000."""
+"""Limit of all bytes between the segments before a JPEG's first scan: firmware writes up to 70,000."""
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 _EXIF, _SCAN, _JPEG_LS = 0xE1, 0xDA, 0xF7
-_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers that no length follows
+_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers without a length
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # T.81, table B.1: SOF0 to SOF15
-_SEQUENTIAL = (0xC0, 0xC1)  # of these: neither progressive, nor without loss, nor of arithmetic coding
+_SEQUENTIAL = (0xC0, 0xC1)  # frames that are not progressive, lossless or arithmetic-coded
 _ANIMATED, _HAS_EXIF = 0x02, 0x08  # flags of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
-_WEBP_SIDE = 0x3FFF  # the bits of a side
+_WEBP_SIDE = 0x3FFF  # bits of a side
 
 
 class ImageHeader(NamedTuple):
-    """What a file says of itself: its format, and its stored size in pixels, EXIF orientation (1 to 8) not applied.
+    """The format of a file, and its stored size in pixels before the EXIF orientation (1 to 8) is applied.
 
-    scan_at: where the data of a JPEG's first scan begins. is_streamed: that scan holds the whole picture, so that it is
+    scan_at: start of the data of a JPEG's first scan. is_streamed: that scan holds the whole image, so that it is
     decoded row by row, at a reduced size too. has_junk: there are bytes between its segments.
     """
 
@@ -87,9 +87,9 @@ class ImageHeader(NamedTuple):
 
 
 class MeasuredImage(NamedTuple):
-    """The pixels that decoding takes in memory, of 3 bytes each or about as much; `header`: None for raw pixels.
+    """The pixels that decoding holds in memory, about 3 bytes each. header: None for raw pixels.
 
-    reduction: a JPEG is decoded at 1 / this of its size.
+    reduction: a JPEG is decoded at 1 / reduction of its size.
     """
 
     pixels: int
@@ -98,12 +98,12 @@ class MeasuredImage(NamedTuple):
 
 
 def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> MeasuredImage:
-    """Return what decoding will take, by the header alone; what stands behind that is for `decode` to check.
+    """Return the memory that decoding will take, by the header alone; `decode` checks the rest.
 
-    data: an image file, or raw pixels, which lie as `pixels` says. A JPEG that is decoded straight to 1/n of its size
-    counts as that many; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a scan for each
-    component) counts in full, as other formats do.
-    Raises BadImageError (no header of a kind that is read, or a damaged one) and ImageTooLargeError.
+    data: an image file, or raw pixels in the layout `pixels`. A JPEG that is decoded directly at 1/n of its size counts
+    with the reduced size; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a scan for each
+    component) counts in full, as do other formats. Raises BadImageError (unknown or damaged header) or
+    ImageTooLargeError.
     """
     check_bytes(len(data), limits)
     if pixels is not None:
@@ -130,23 +130,23 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
 def _reduction(width: int, height: int, needed_px: int) -> int:
     """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
     shorter = min(width, height)
-    for n in (8, 4, 2):  # for every request: no generator
+    for n in (8, 4, 2):  # runs for every request, so no generator
         if -(-shorter // n) >= needed_px:
             return n
     return 1
 
 
 def segments(data: memoryview) -> list[tuple[int, int, int]]:
-    """Return the code, start and end of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
+    """Return (code, start, end) of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
 
-    Passed over: bytes between two segments, markers without content, and segments that claim to be shorter than their
-    own length. Raises ValueError, or struct.error (truncated).
+    Bytes between segments, markers without content, and segments with an impossible length are skipped. Raises
+    ValueError, or struct.error (truncated).
     """
-    places: list[tuple[int, int, int]] = []  # no generator: it would be resumed for each segment of every request
+    places: list[tuple[int, int, int]] = []  # no generator, which would resume for each segment of every request
     at, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
         filling, code, length = struct.unpack_from(">BBH", data, at)
-        if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or filling
+        if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or padding
             marker = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
             if marker is None:
                 raise ValueError("no further marker")
@@ -163,19 +163,19 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
 
 
 def without_junk(data: memoryview, header: ImageHeader) -> bytes:
-    """Return a JPEG without what `segments` passed over: libjpeg would write a line on stderr about it."""
+    """Return a JPEG without the bytes that `segments` skips, about which libjpeg would write to stderr."""
     return b"".join((data[:2], *(data[start:end] for _, start, end in segments(data)), data[header.scan_at :]))
 
 
 def _jpeg(data: memoryview) -> ImageHeader:
-    """Read the segments before the first scan; what is in most of them is passed over."""
+    """Return the header from the segments before the first scan."""
     frame, frame_code, exif, end, has_junk = (0, 0, 0), 0, data[:0], 2, False
     for code, start, next_end in segments(data):
         has_junk |= start != end
         end = next_end
         if code in _FRAMES:
             frame, frame_code = struct.unpack_from(">HHB", data, start + 5), code
-        elif code == _EXIF and not exif and bytes(data[start + 4 : start + 9]) == b"Exif\0":  # and a byte of filling
+        elif code == _EXIF and not exif and bytes(data[start + 4 : start + 9]) == b"Exif\0":  # then a padding byte
             exif = data[start + 4 : end]
         elif code == _JPEG_LS:
             raise BadImageError("the image is JPEG-LS, not a JPEG, PNG or WebP file: convert it to JPEG or PNG")
@@ -193,7 +193,7 @@ def _png(data: memoryview) -> ImageHeader:
 
 
 def _webp(data: memoryview) -> ImageHeader:
-    """Read the chunks, of which the first picture counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
+    """Return the header from the chunks; the first image counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
     (size,) = struct.unpack_from("<I", data, 4)
     width, height, flags, exif, at, end = 0, 0, 0, data[:0], 12, 8 + size
     if end > len(data):

@@ -1,4 +1,4 @@
-"""How large an image may be, and the errors that say what is wrong with one."""
+"""Limits of an image's size, and the errors about a bad image."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.base.files import open_regular
 
 MAX_SIDE_PX = 65_535
-"""JPEG's own largest side (ITU-T T.81, B.2.2); it bounds the tables, as long as a side, that OpenCV's resize makes."""
+"""JPEG's largest side (ITU-T T.81, B.2.2); it bounds the tables that OpenCV's resize makes for a side."""
 
 _CONVERT = "convert it to JPEG or PNG"
 _FRAME = "send one of its frames as a JPEG or PNG"
 _SOURCE = "check its source, as servers send pages in place of images"
 _XML = rb"(?:\xef\xbb\xbf)?\s*(?=<).*<"
-_OTHER_FORMATS = (  # what a file is, what to do about it, and its first bytes
+_OTHER_FORMATS = (  # format, repair, and pattern of the first bytes
     ("a GIF", _FRAME, rb"GIF8"),
     ("a BMP", _CONVERT, rb"BM.{4}\0{4}"),
     ("a TIFF or a camera's raw file", _CONVERT, rb"II[*+U]\0|MM\0[*+]|IIR[OS]|FUJIFILM|.{4}ftypcrx "),
@@ -37,14 +37,14 @@ _OTHER_FORMATS = (  # what a file is, what to do about it, and its first bytes
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The largest image that is accepted, in bytes as sent and in pixels as its header states them."""
+    """The largest accepted image, in bytes as sent and in pixels by its header."""
 
     max_bytes: int
     max_pixels: int
 
 
 def check_bytes(n_bytes: int, limits: Limits) -> None:
-    """Raise BadImageError if there are no bytes, ImageTooLargeError if there are too many."""
+    """Raise BadImageError for no bytes, ImageTooLargeError for too many."""
     if n_bytes == 0:
         raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG or WebP file")
     if n_bytes > limits.max_bytes:
@@ -55,7 +55,7 @@ def check_bytes(n_bytes: int, limits: Limits) -> None:
 
 
 def check_pixels(width: int, height: int, limits: Limits) -> None:
-    """Raise BadImageError if the image has no area, ImageTooLargeError if it has too much."""
+    """Raise BadImageError for an image without area, ImageTooLargeError for too many pixels."""
     if width <= 0 or height <= 0:
         raise BadImageError(f"the image is damaged: its header gives {width} x {height} pixels")
     if width * height > limits.max_pixels:
@@ -81,7 +81,7 @@ def damaged(kind: str, why: str) -> BadImageError:
 
 
 def other_format(data: memoryview) -> BadImageError:
-    """Return the error for a file that is neither JPEG, PNG nor WebP: it says what the file is, if that is known."""
+    """Return the error for a file that is not JPEG, PNG or WebP; it names the format if known."""
     start = bytes(data[:1024])
     for name, repair, pattern in _OTHER_FORMATS:
         if re.match(pattern, start, re.DOTALL):
@@ -90,6 +90,6 @@ def other_format(data: memoryview) -> BadImageError:
 
 
 def read_file(path: Path, limits: Limits) -> bytes:
-    """Return a regular file's bytes, or enough of them that `decode` rejects it as too large; raises OSError."""
+    """Return a regular file's bytes, or enough for `decode` to reject it as too large. Raises OSError."""
     with open_regular(path) as file:
         return file.read(limits.max_bytes + 1)

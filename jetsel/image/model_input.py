@@ -1,4 +1,4 @@
-"""Bring a photograph into the shape that one model takes: resized, cropped, normalised."""
+"""Converts an image to the input of one model: resized, cropped, normalised."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from PIL import Image
 from jetsel.image.pixels import Photograph
 
 MAX_SIDE_PX = 4096
-"""Of an input, before and after its crop: over four times what any classifier takes, and 0.2 GB in float32."""
+"""Limit of an input's side, before and after its crop: over four times that of any classifier; 0.2 GB in float32."""
 
 _FLOAT_AREA_PIXELS = 512 * 512
-"""Up to here areas are averaged in float32: OpenCV is 1.3 times faster at it than in uint8, at 12 bytes a pixel."""
+"""Up to this size areas are averaged in float32, in which OpenCV is 1.3 times faster but needs 12 bytes a pixel."""
 
 
 _PILLOW_KERNELS = {
@@ -29,13 +29,12 @@ SidePx = Annotated[int, msgspec.Meta(ge=1, le=MAX_SIDE_PX)]
 
 
 class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one model takes; stands in its manifest.
+    """The input of one model, as its manifest describes it.
 
-    resize: `shorter-side` scales both sides alike until the photograph covers the input, or until its shorter side has
+    resize: `shorter-side` scales both sides by one factor until the image covers the input, or its shorter side has
     `resize_px`, and `crop` takes the centre; `stretch` scales each side to the input's. interpolation: the antialiased
-    ones are Pillow's, which torchvision uses; the others OpenCV's. mean and std: in units of 0..1, in the order that
-    `channels` says.
-    Raises ValueError (msgspec: ValidationError, with the field's path) for what no model can take.
+    ones are Pillow's, as in torchvision; the others are OpenCV's. mean, std: in units of 0..1, in the order of
+    `channels`. Raises ValueError (msgspec: ValidationError, with the field's path) for contradictory values.
     """
 
     width_px: SidePx
@@ -50,7 +49,7 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def shorter_px(self) -> int:
-        """The shorter side below which a photograph would have to be enlarged, or may have to."""
+        """The shorter side below which an image may have to be enlarged."""
         return self.resize_px or max(self.width_px, self.height_px)
 
     def __post_init__(self) -> None:
@@ -70,10 +69,10 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
-    """Return (1, 3, spec.height_px, spec.width_px) float32, C-contiguous, the caller's own: (level / 255 - mean) / std.
+    """Return (1, 3, spec.height_px, spec.width_px) float32, C-contiguous, a new array: (level / 255 - mean) / std.
 
-    If sides are enlarged, `area` has no meaning and bilinear is used. Memory stays near that of the input, whatever
-    the photograph's shape: what will be cropped away is never resized.
+    When enlarging, `area` becomes bilinear. Memory stays near that of the input whatever the image's shape, since parts
+    outside the crop are never resized.
     """
     resize = _antialiased if spec.interpolation.startswith("antialiased") else _resized_by_opencv
     levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
@@ -84,13 +83,13 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
 
 
 class _Between(threading.local):
-    """One thread's arrays for the steps in between: to allocate its own, OpenCV waits for Python's lock once more."""
+    """Reusable arrays of one thread for intermediate steps: for its own, OpenCV would wait for Python's lock again."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}  # by step, the last
+        self._arrays: dict[str, np.ndarray] = {}  # by step, the last one
 
     def array(self, step: str, height: int, width: int) -> np.ndarray:
-        """Return (height, width, 3) float32 of any content, which this thread's next call for the step gives again."""
+        """Return an uninitialised (height, width, 3) float32 array, shared by this thread's calls for this step."""
         array = self._arrays.get(step)
         if array is None or array.shape[:2] != (height, width):
             array = self._arrays[step] = np.empty((height, width, 3), np.float32)
@@ -100,9 +99,9 @@ class _Between(threading.local):
 _between = _Between()
 
 
-@lru_cache(maxsize=64)  # families have a handful of models
+@lru_cache(maxsize=64)  # families have few models
 def _normalisation(spec: InputSpec) -> np.ndarray:
-    """Return (3, 4) float32: from a pixel's BGR levels and 1 to its normalised channels, in the model's order."""
+    """Return (3, 4) float32: the matrix from (B, G, R, 1) to normalised channels in the model's order."""
     matrix = np.zeros((3, 4), np.float64)
     for channel, (mean, std) in enumerate(zip(spec.mean, spec.std, strict=True)):
         matrix[channel, channel if spec.channels == "bgr" else 2 - channel] = 1 / (255 * std)
@@ -111,10 +110,10 @@ def _normalisation(spec: InputSpec) -> np.ndarray:
 
 
 def _resized_by_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels: the whole, stretched, or the centre, both of whose sides are scaled by one factor.
+    """Return the input's levels: the whole image stretched, or its centre scaled by one factor.
 
-    The centre is cropped to the fewest whole pixels that cover the input, so that no rounding distorts it, then
-    resized, then cropped to the input.
+    The centre is cropped to the fewest whole pixels that cover the input, then resized, then cropped again, so that
+    rounding does not distort it.
     """
     if spec.resize == "stretch":
         return _resized(bgr, spec.width_px, spec.height_px, spec.interpolation)
@@ -123,11 +122,11 @@ def _resized_by_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     return _resized(bgr[before], scaled_width, scaled_height, spec.interpolation)[after]
 
 
-@lru_cache(maxsize=64)  # a camera's photographs are all of one size
+@lru_cache(maxsize=64)  # all images of a camera have one size
 def _cover(
     height: int, width: int, spec: InputSpec
 ) -> tuple[tuple[slice, slice], tuple[int, int], tuple[slice, slice]]:
-    """Return the part that is resized, the (width, height) that it is given, and the part of that which is kept."""
+    """Return the part of the image to resize, its new (width, height), and the part of the result to keep."""
     to, of = _factor(height, width, spec)
     taken_width, taken_height = min(width, -(-spec.width_px * of // to)), min(height, -(-spec.height_px * of // to))
     scaled_width, scaled_height = round(taken_width * to / of), round(taken_height * to / of)
@@ -137,18 +136,19 @@ def _cover(
 
 
 def _factor(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
-    """Return by what both sides are multiplied and divided."""
+    """Return the numerator and denominator of the scale of both sides."""
     if spec.resize_px is not None:
         return spec.resize_px, min(height, width)
-    if spec.width_px * height >= spec.height_px * width:  # the width fits, height is left over
+    if spec.width_px * height >= spec.height_px * width:  # the width fits, and spare height is cropped
         return spec.width_px, width
     return spec.height_px, height
 
 
 def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels as Pillow's `Image.resize` makes them; size and crop are rounded as in torchvision.
+    """Return the input's levels as Pillow's `Image.resize` gives them; size and crop are rounded as in torchvision.
 
-    No `reducing_gap`: with 3.0, the gentlest that Pillow proposes, levels of 12-megapixel images differ by up to 3.
+    `reducing_gap` is not used: with 3.0, the mildest that Pillow proposes, levels of 12-megapixel images differ by up
+    to 3.
     """
     height, width = bgr.shape[:2]
     size_px = (spec.height_px, spec.width_px)
@@ -162,27 +162,27 @@ def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
         for source_px, scaled_px, kept_px in zip((height, width), scaled, size_px, strict=True)
     )
     kernel = _PILLOW_KERNELS[spec.interpolation]
-    image = Image.fromarray(bgr)  # Pillow treats the three channels alike, so their order does not matter
-    if scaled[1] > width and scaled[0] < height:  # Pillow widens each row first, and a tall image has too many
+    image = Image.fromarray(bgr)  # the order of channels does not matter to Pillow
+    if scaled[1] > width and scaled[0] < height:  # Pillow widens all rows first, too many in a tall image
         image = image.resize((width, spec.height_px), kernel, box=(0, top, width, bottom))
         top, bottom = 0, spec.height_px
     return np.asarray(image.resize((spec.width_px, spec.height_px), kernel, box=(left, top, right, bottom)))
 
 
 def _source_range(source_px: int, scaled_px: int, kept_px: int) -> tuple[float, float]:
-    """Return where the centre crop of `kept_px` begins and ends on a side before that side is scaled."""
+    """Return start and end of the centre crop on a side, before scaling. kept_px: its length after scaling."""
     first = round((scaled_px - kept_px) / 2)
     return first * source_px / scaled_px, (first + kept_px) * source_px / scaled_px
 
 
 def _centre(side_px: int, kept_px: int) -> slice:
-    """Return the middle of a side; if the margin is odd, the spare pixel is left over at the right or the bottom."""
+    """Return the middle of a side; of an odd margin, the spare pixel is at the right or the bottom."""
     first = (side_px - kept_px) // 2
     return slice(first, first + kept_px)
 
 
 def _resized(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:
-    """Return (height, width, 3), uint8 or float32; the very same array if it has this size."""
+    """Return (height, width, 3), uint8 or float32; the same array if it has this size."""
     if interpolation == "area":
         pixels = _shrunk_by_area(pixels, min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if pixels.shape[:2] == (height, width):

@@ -1,4 +1,4 @@
-"""A photograph as pixels: what every later stage sees, from raw frames of a camera, a box of it, and to a JPEG."""
+"""Decoded images: from raw camera frames, cropped to boxes, and encoded as JPEG."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jetsel.wire import Pixels
 
 
 class Photograph(Struct, frozen=True, eq=False):
-    """One decoded photograph.
+    """One decoded image.
 
-    bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original if a large JPEG
-    was decoded at reduced scale. It may be a read-only view of raw pixels that the caller sent: never write to it.
-    width_px, height_px: the original's size, after orientation.
+    bgr: (height, width, 3) uint8, C-contiguous, EXIF orientation applied; smaller than the original if a large JPEG was
+    decoded at a reduced scale. It may be a read-only view of the sender's raw pixels: never write to it. width_px,
+    height_px: the original's size, after orientation.
     """
 
     bgr: np.ndarray
@@ -28,17 +28,16 @@ class Photograph(Struct, frozen=True, eq=False):
     height_px: int
 
 
-_BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # of one row; nv12's second plane is counted apart
+_BYTES_PER_PIXEL = {"bgr8": 3, "rgb8": 3, "gray8": 1, "nv12": 1}  # in one row; without nv12's second plane
 
 
 def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Photograph:
-    """Return the photograph that raw pixels are, which lie in `data` as `pixels` says.
+    """Return the image for raw pixels in the layout `pixels`.
 
-    nv12 is a plane of luma, `height` rows, and below it one of interleaved U and V, `height` / 2 rows as long; it is
-    read as BT.601 in video range, as OpenCV does. The length must be exactly that of all rows, the last one's padding
-    included. bgr8 without padding is not copied: the photograph is then a read-only view of `data`, which must stay
-    unchanged for as long as that is used.
-    Raises BadImageError naming the field that is wrong, or ImageTooLargeError.
+    nv12 is a plane of luma with `height` rows, then one of interleaved U and V with `height` / 2 rows; it is read as
+    BT.601 in video range, as OpenCV does. The data must have exactly the bytes of all rows, including the last row's
+    padding. bgr8 without padding is not copied: the image is then a read-only view of `data`, which must not change
+    while it is used. Raises BadImageError naming the wrong field, or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
     check_bytes(len(view), limits)
@@ -48,7 +47,7 @@ def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Pho
 
 
 def check_layout(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
-    """Raise BadImageError naming the field that contradicts the others or the length, or ImageTooLargeError."""
+    """Raise BadImageError naming the field that contradicts others or the length, or ImageTooLargeError."""
     for field in ("width", "height", "stride"):
         if getattr(pixels, field) <= 0:
             raise BadImageError(f"{field} is {getattr(pixels, field)}; it must be at least 1")
@@ -71,7 +70,7 @@ def check_layout(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
 
 
 def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
-    """Return (height, width, 3) uint8, C-contiguous, from (rows, bytes of a row without padding) uint8."""
+    """Return (height, width, 3) uint8, C-contiguous. rows: (rows, bytes of a row without padding) uint8."""
     height, width = pixels.height, pixels.width
     if pixels.format == "gray8":
         return cv2.cvtColor(rows, cv2.COLOR_GRAY2BGR)
@@ -85,11 +84,11 @@ def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
     return bgr
 
 
-JPEG_QUALITY = 92  # 1 to 2 bits a pixel of photographs
+JPEG_QUALITY = 92  # 1 to 2 bits a pixel
 
 
 def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, int]:
-    """Return width and height with this shorter side; as they are if that is not longer."""
+    """Return width and height scaled to this shorter side; unchanged if the image is not larger."""
     scale = shorter_px / min(width_px, height_px)
     if scale >= 1:
         return width_px, height_px
@@ -97,7 +96,7 @@ def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, i
 
 
 def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = JPEG_QUALITY) -> bytes:
-    """Return (height, width, 3) uint8 as a JPEG, reduced by area to this shorter side if it is longer."""
+    """Return a JPEG of (height, width, 3) uint8, reduced by area to this shorter side if it is larger."""
     height_px, width_px = bgr.shape[:2]
     size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
     if size != (width_px, height_px):
@@ -110,16 +109,16 @@ Unit = Literal["pixels", "shares"]
 
 
 def crop(photograph: Photograph, box: Sequence[float | None], unit: Unit) -> Photograph:
-    """Return what is in a box, which `pixels_of_box` describes, of an image that was decoded at its whole size."""
+    """Return the part of an image in a box, see `pixels_of_box`. The image must be decoded at its full size."""
     left, top, right, bottom = pixels_of_box(box, unit, photograph.width_px, photograph.height_px)
     return Photograph(np.ascontiguousarray(photograph.bgr[top:bottom, left:right]), right - left, bottom - top)
 
 
 def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height_px: int) -> tuple[int, int, int, int]:
-    """Return x0, y0, x1, y1 in whole pixels, x1 and y1 not included; a part outside the image is left out.
+    """Return x0, y0, x1, y1 in whole pixels, x1 and y1 exclusive; parts outside the image are left out.
 
     box: x, y, width, height. Edges are rounded, halves up; a box with area inside the image has at least one pixel.
-    Raises BadRequestError for a box that is not four numbers, or of which nothing is inside.
+    Raises BadRequestError for a box that is not four numbers or lies outside the image.
     """
     finite = [value for value in box if value is not None and math.isfinite(value)]
     if len(box) != 4 or len(finite) != 4:
@@ -136,7 +135,7 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
 
 
 def _ends(start: float, length: float, scale: int, side_px: int) -> tuple[int, int]:
-    """Return where a box begins and ends on one side of the image, in whole pixels inside it; equal if it has none."""
+    """Return start and end of a box on one side of the image, in whole pixels inside it; equal if it is outside."""
     first, last = (min(max(0.0, edge * scale), side_px) for edge in (start, start + length))
     if first >= last:
         return 0, 0

@@ -1,4 +1,4 @@
-"""The policies: which models run for a photograph, and which answer is taken."""
+"""The policies: each chooses which models run for an image and which prediction is the answer."""
 
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run
 from jetsel.policies.registry import catalogue

@@ -1,4 +1,4 @@
-"""Confidence cascades: a cheap model first, a larger one if that is not sure; both then answer together."""
+"""Confidence cascades: a cheap model runs first; while the answer is unsure, a larger model joins in."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, 
 from jetsel.premodel.cascades import Fitted, judge
 
 NAME = "cascade"
-LEAST = np.float32(1e-30)  # a probability that float32 rounded to nothing still has a logarithm
+LEAST = np.float32(1e-30)  # float32 rounds small probabilities to 0, which has no logarithm
 
 
 def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
-    """Return the rungs of these models, cheapest first; thresholds: of all but the last."""
+    """Return the rungs of these models, cheapest first. thresholds: one for each model but the last."""
     return tuple(Rung(m, t) for m, t in zip(models, (*thresholds, 0.0), strict=True))
 
 
 def check_rungs(name: str, rungs: Sequence[Rung], calibration: Calibration) -> None:
-    """Raise ValueError unless the last rung accepts all, and each is a model of the calibration."""
+    """Raise ValueError unless the last rung accepts every answer and the calibration has every model."""
     if not rungs or rungs[-1].threshold != 0.0:
         raise ValueError(f"the last rung of {name} must accept all")
     columns([rung.model for rung in rungs], calibration)
@@ -31,10 +31,9 @@ def check_rungs(name: str, rungs: Sequence[Rung], calibration: Calibration) -> N
 
 @dataclass(frozen=True)
 class Cascade:
-    """The answer is the softmax of the mean of the temperature-scaled logits of all models that ran.
+    """Answers with the mean of the temperature-scaled logits of all models that ran.
 
-    A cascade of models by confidence: Wang et al. 2020, Wisdom of Committees, section 3.
-    rungs: cheapest first; the first always runs.
+    Source: Wang et al. 2020, Wisdom of Committees, section 3. rungs: cheapest first; the first always runs.
     """
 
     name: str
@@ -42,12 +41,12 @@ class Cascade:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """It looks at what the models say, and at nothing before."""
+        """A cascade reads no features."""
         return ()
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may run."""
+        """Every model that may run."""
         return tuple(rung.model for rung in self.rungs)
 
     @property
@@ -63,7 +62,7 @@ class Cascade:
         return self.climb("first rung")
 
     def climb(self, why: str) -> Steps:
-        """Run models until those that ran are sure; an unavailable one is passed over. why: the first one runs."""
+        """Run the models in order until the answer is sure; skip unavailable ones. why: reason for the first run."""
         predictions: list[Prediction] = []
         for rung in self.rungs:
             last = rung is self.rungs[-1]
@@ -85,9 +84,9 @@ class Cascade:
         return Decision(self.answer(predictions), f"{why}; {predictions[-1].model} is the best that ran")
 
     def answer(self, predictions: Sequence[Prediction]) -> Prediction:
-        """Return the geometric mean of the probabilities, which is what the mean of scaled logits gives.
+        """Return the softmax of the mean logits: the normalised geometric mean of the probabilities.
 
-        It goes by the name of the last model, the most expensive of them.
+        The answer has the name and embedding of the last model.
         """
         if len(predictions) == 1:
             return predictions[0]
@@ -100,14 +99,14 @@ class Cascade:
 
 
 def _names(predictions: Sequence[Prediction]) -> str:
-    """Return whose answer that is, in words."""
+    """Return the models behind an answer, in words."""
     names = [prediction.model for prediction in predictions]
     return names[0] if len(names) == 1 else f"the mean of {' and '.join(names)}"
 
 
 @dataclass(frozen=True)
 class ChosenPoints:
-    """Which of the fitted cascades are offered: the place of `cascade`, and those of the front, the dearest first."""
+    """Places of the offered cascades: that of `cascade`, and those of its front, most expensive first."""
 
     cascade: int
     front: tuple[int, ...]
@@ -121,22 +120,22 @@ class LearnedCascades:
     cascades: list[Fitted]
 
     def rungs(self, place: int) -> tuple[Rung, ...]:
-        """Return the rungs of one of the cascades."""
+        """Return the rungs of the cascade at this place."""
         fitted = self.cascades[place]
         return rungs_of([self.models[rung] for rung in fitted.rungs], fitted.thresholds[:-1])
 
 
 class CascadeKind(Kind):
-    """Learned is a cascade for each budget; one of them is `cascade`, others are its front: `cascade:1` and so on."""
+    """Fits a cascade for each budget: one becomes `cascade`, others `cascade:1` and so on."""
 
     name = NAME
 
     def learn(self, train: Table) -> LearnedCascades:
-        """Fit models and threshold for each budget."""
+        """Fit the cascades, one for each budget."""
         return LearnedCascades(train.models, train.cascades)
 
     def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
-        """One point for each budget, the cheapest first."""
+        """Return one point for each budget, the cheapest first."""
         points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
@@ -146,7 +145,7 @@ class CascadeKind(Kind):
         return Part(Cascades(learned.rungs(chosen.cascade), front))
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """Return all of them; the last rung of each must accept all, and each rung be a model of the calibration."""
+        """Return all offered cascades by name. Raises ValueError if the calibration lacks a model of a rung."""
         by_name = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
         for name, rungs in by_name.items():
             check_rungs(name, rungs, calibration)

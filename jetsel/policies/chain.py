@@ -1,4 +1,4 @@
-"""The premodel of Taylor et al. as a policy: the neighbours of an image choose the path that answers it."""
+"""The premodel of Taylor et al. as a policy: similar calibration images decide which path answers an image."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from jetsel.premodel.paths import PRICES, PathTable, select_paths
 
 NAME = "chain"
 SEED = 2018
-SAMPLE, SAMPLE_K = 1000, 101  # images whose neighbours say which paths are worth keeping, and how many neighbours
+SAMPLE, SAMPLE_K = 1000, 101  # number of images that select the paths, and of neighbours of each
 
 
 @dataclass(frozen=True, eq=False)
 class ChainPolicy:
-    """Runs the path whose share of right answers among the neighbours, less the price of its cost, is largest."""
+    """Runs the path with the largest value: its accuracy on the neighbours minus price times cost."""
 
     name: str
     chain: Chain
@@ -34,16 +34,16 @@ class ChainPolicy:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may run."""
+        """Every model that may run."""
         return tuple(dict.fromkeys(model for path in self.paths for model in path.models))
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The models that a path begins with."""
+        """The first model of each path."""
         return tuple(dict.fromkeys(path.models[0] for path in self.paths))
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Choose a path and follow it; the next best one if none of its models is available."""
+        """Follow the best path; if it fails, the best one without the unavailable models."""
         assert photo.features is not None
         reading = self.chain.read(photo.features)
         usual = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
@@ -66,7 +66,7 @@ class ChainPolicy:
         raise why
 
     def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
-        """Say what the neighbours say of the path, and of the one that is best on all images."""
+        """Return how many neighbours this path, and the path that is best on average, get right."""
         counts = np.rint(right * self.chain.k).astype(int)
         reason = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
         return reason if place == usual else f"{reason}, {self.paths[usual]} on {counts[usual]}"
@@ -74,7 +74,7 @@ class ChainPolicy:
 
 @dataclass(frozen=True, eq=False)
 class LearnedPaths:
-    """The paths of some images, and the images' features, (n, f) by name."""
+    """The paths with their results on n training images, and the images' features, (n, f)."""
 
     models: tuple[str, ...]
     table: PathTable
@@ -88,7 +88,7 @@ class LearnedPaths:
 
 @dataclass(frozen=True)
 class ChosenReading:
-    """How the neighbours are read, and at which places of PRICES. front: those of other points, the dearest first."""
+    """How neighbours are used, and places in PRICES. front: those of additional points, most expensive first."""
 
     features: tuple[str, ...]
     k: int
@@ -97,25 +97,25 @@ class ChosenReading:
 
 
 class ChainKind(Kind):
-    """Learned are paths and features; one price is `chain`, others are its front: `chain:1`, `chain:2` and so on."""
+    """Fits paths and stores features. One price becomes `chain`, others `chain:1` and so on."""
 
     name = NAME
 
     def learn(self, train: Table) -> LearnedPaths | None:
-        """Select the paths, by neighbours in the paper's seven features; None if there is only one model."""
+        """Select paths by neighbours in the paper's seven features; return None if there is only one model."""
         if len(train.models) < 2:
             return None
         seven = [name for name in PAPER_SEVEN if name in train.feature_names] or train.feature_names
         scaled = fit_scaling(train.of(seven)).apply(train.of(seven))
         rows = np.linspace(0, len(scaled) - 1, min(SAMPLE, len(scaled))).astype(int)
         near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_K, len(scaled)))
-        # Images may be equally near, as all of one size are: which of them are asked must not depend on their order.
+        # The order decides between equally near images, such as all images of one size, so it is drawn at random.
         drawn = np.random.default_rng(SEED).permutation(len(scaled))
         table = select_paths(train.outputs, near).take(drawn)
         return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
     def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> Part:
-        """Store the paths, the scaled features, and what each path gave on each image."""
+        """Store the paths, the scaled features, and the result of each path on each image."""
         rows = learned.of(chosen.features)
         scaling = fit_scaling(rows)
         rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
@@ -139,7 +139,7 @@ class ChainKind(Kind):
         return Part(facts, arrays)
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """All points share the neighbours."""
+        """Return one policy for each price; all share the neighbours."""
         facts: Paths = part.facts
         for rungs in facts.paths:
             check_rungs(self.name, rungs, calibration)
@@ -166,7 +166,7 @@ class ChainKind(Kind):
 def _cost(
     rungs: Sequence[Rung], goes_on: NDArray[np.bool_], costs: NDArray[np.float64], calibration: Calibration
 ) -> NDArray[np.float32]:
-    """Return what a path costs on each image, (n,)."""
+    """Return the cost of a path on each image, (n,). goes_on: whether models after the first run."""
     first, *later = costs[columns([rung.model for rung in rungs], calibration)].tolist()
     cost: NDArray[np.float32] = (first + goes_on * sum(later)).astype(np.float32)
     return cost

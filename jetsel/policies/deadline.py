@@ -1,9 +1,9 @@
-"""The policy of requests with a deadline: MDInference (Ogden and Guo, section IV), here and with an edge.
+"""The policy of requests with a deadline: MDInference (Ogden and Guo, section IV), with and without an edge server.
 
-It selects among paths here, single models and cascades, by the time that is left (IV-D without its third stage). If an
-edge can be asked, a model here and the one that is selected there run at the same time, and the more accurate answer
-that is there by the deadline is taken (IV-E), unless a path here is as likely to be right; what section VI asks for, to
-duplicate only if it is needed, is `duplicate`.
+It selects a path on the device (a model or a cascade) by the time left (section IV-D without its third stage). If an
+edge server is available, a model here and one there run at the same time, and the more accurate answer that arrives by
+the deadline is used (IV-E), unless a path here is as likely to be right. `duplicate` controls whether both run only if
+needed, as section VI proposes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from jetsel.policies.front import CAN_RUN, LATE, Bound, Front, Measure, Point
 from jetsel.policies.policy import Decision, Evidence, Outlook, OutOfTime, Policy, Run, Steps
 
 NAME = "deadline"
-EDGE = "edge:"  # before the names of the edge's models, which may be those of models here
-REDUCED = "@"  # in the names of the edge's models: what follows is the size of the photograph that they are sent
-CERTAIN = 2.33  # standard deviations: of a normal time 99 % are below
-WORTH = 0.02  # of being right: for less nothing is sent, nor waited for
-HANDOVER_MS = 1.0  # from a timer to the model's start
+EDGE = "edge:"  # prefix of the edge server's models, whose names may equal those of models here
+REDUCED = "@"  # in the edge server's model names: the size in px of the images sent to the model follows
+CERTAIN = 2.33  # standard deviations; 99 % of normally distributed times are below
+WORTH = 0.02  # smallest gain of accuracy that justifies use of the edge server
+HANDOVER_MS = 1.0  # from the expiry of a timer to the start of a model
 Allow = Literal["never", "low-confidence", "always"]
 Duplicate = Literal["always", "when-needed", "never"]
 
 
 class _Leg(NamedTuple):
-    """One model that may run beside another one, and what is known of it now.
+    """One of the models that may run side by side, with its current estimates.
 
-    mean_ms, spread_ms: of its time, mean and standard deviation. spare_ms: what that leaves before the deadline.
+    mean_ms, spread_ms: mean and standard deviation of its latency. spare_ms: the time left before the deadline if the
+    latency is the mean.
     """
 
     model: str
@@ -43,16 +44,16 @@ class _Leg(NamedTuple):
 
     @property
     def likely(self) -> float:
-        """How likely its answer is there by the deadline, were times normal."""
+        """Probability of an answer by the deadline, if latencies are normally distributed."""
         return (1 + math.erf(self.spare_ms / (max(self.spread_ms, 1e-9) * math.sqrt(2)))) / 2
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Chooses by the time that is left.
+    """Chooses by the time left. front: the paths here. otherwise: the policy of requests without a deadline.
 
-    front: the paths here. otherwise: the policy for requests without a deadline. singles: the models here of which one
-    may run beside the edge's, the most accurate first. edge: the edge's models.
+    singles: the models here that may run beside one of the edge server's, the most accurate first. edge: the edge
+    server's models.
     """
 
     front: Front
@@ -66,16 +67,16 @@ class Deadline:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model here that it may run; those of the edge come and go."""
+        """Every model here that may run; the edge server's models come and go."""
         return self.front.models
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Any of them may be the only one."""
+        """Every model here, since each may run alone."""
         return self.models
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Choose a path for the time that is left, here or both here and there."""
+        """Choose a path here, a model of the edge server, or both, by the time left."""
         outlook = photo.outlook
         if outlook is None:
             return (yield from self.otherwise(photo))
@@ -102,25 +103,25 @@ class Deadline:
         held_ms = near.mean_ms + CERTAIN * near.spread_ms + HANDOVER_MS
         return (yield from self._together(near, away, held_ms if is_certain else None))
 
-    # The ways.
+    # How it runs.
 
     @staticmethod
     def _here(path: Point, photo: Evidence, outlook: Outlook) -> Steps:
-        """Take the path that is selected here."""
+        """Follow the path selected here."""
         decision = yield from path.policy(photo)
         why = f"{path.policy.name} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
         return structs.replace(decision, because=why, operating_point=path.policy.name)
 
     @staticmethod
     def _together(near: _Leg, away: _Leg, held_ms: float | None) -> Steps:
-        """Run both. held_ms: the one here only if nothing has come so long before the deadline."""
+        """Run both models. held_ms: start the model here only this long before the deadline; None: start it at once."""
         because = f"{away.model} {'may come late' if held_ms is None else 'is nearly certain to come'}"
         predictions = yield Run((near.model, away.model), because, "deadline", held_ms)
         return Decision(predictions[-1], f"{predictions[-1].model} gave the best answer before the deadline")
 
     @staticmethod
     def _here_first(near: _Leg, away: _Leg) -> Steps:
-        """Ask the edge if the answer here is less likely to be right than the edge's."""
+        """Run the model here; ask the edge server if the confidence is below the accuracy of its model."""
         (prediction,) = yield Run((near.model,), f"{away.model} runs next if this answer is not sure")
         if prediction.confidence >= away.accuracy:
             reached = f"the confidence of {near.model} reaches the accuracy of {away.model}"
@@ -130,14 +131,14 @@ class Deadline:
             (best,) = yield Run((away.model,), f"{near.model} was not sure: {prediction.confidence:.2f}", "deadline")
         return Decision(best, f"{best.model} gave the best answer before the deadline")
 
-    # What they choose by.
+    # How it chooses.
 
     def path_here(self, outlook: Outlook) -> Point:
-        """Select among the paths here."""
+        """Select one of the paths here."""
         return self.front.select_now(outlook)
 
     def model_away(self, outlook: Outlook, least: float) -> Point | None:
-        """Select the edge's model that adds most to an accuracy of `least`, None if none can be asked."""
+        """Select the edge server's model that adds most to the accuracy `least`; None if none is available."""
 
         def gain(point: Point, outlook: Outlook) -> float:
             leg = _leg(point, outlook)
@@ -147,9 +148,9 @@ class Deadline:
         return None if chosen is None else chosen.point
 
     def _single(self, outlook: Outlook) -> _Leg | None:
-        """The model here that runs beside the edge: the most accurate that keeps the deadline, else the fastest.
+        """Select the most accurate model here that keeps the deadline, otherwise the fastest.
 
-        Section IV-E takes the fastest. If another keeps the deadline, too, that one is right more often.
+        Section IV-E always takes the fastest; a slower one that keeps the deadline is right more often.
         """
         chosen = self.singles.select(outlook, (Bound(LATE, outlook.budget_ms - HANDOVER_MS),))
         chosen = chosen or self.singles.select(outlook, (CAN_RUN,), (LATE,))
@@ -157,7 +158,7 @@ class Deadline:
 
 
 def _leg(point: Point, outlook: Outlook) -> _Leg:
-    """Return what is known of a point that can run now."""
+    """Return the estimates of a point that can run now."""
     times_ms = point.times_ms(outlook)
     assert times_ms is not None
     return _Leg(point.policy.models[-1], point.known_accuracy, *times_ms, outlook.budget_ms - times_ms[0])

@@ -1,7 +1,7 @@
-"""The operating points of a family, and the one chooser among them, by accuracy, time and energy.
+"""The operating points of a family, and the one function that selects among them by accuracy, time and energy.
 
-Each point of a front is right less often than the one before it and costs less. Under load, or a power budget, the
-daemon gets cheaper by going along the front instead of answering later. Deadlines and requirements are other bounds.
+Each point of a front is less accurate and cheaper than the one before it. Under load or a power budget, the daemon
+moves along the front instead of answering later. Deadlines and requirements are further bounds.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from jetsel.policies.policy import Outlook, Policy
 
 @dataclass(frozen=True)
 class Point:
-    """One way to answer, and what it gives on images that it was not fitted on; None if the calibration does not know.
+    """An operating point: a policy with its figures on images that it was not fitted on; None if unknown.
 
-    accuracy: the share that is right. calibrated_ms: the mean time then. runs: model -> the share of the images that it
-    runs on. chooser_ms: of features and choice. energy_mj: the mean above idle power, of models here. is_away: whether
-    its last model is one of the edge, so that the network's time is added, and mj_per_kb for each 1,000 bytes. paths:
-    the models of each path that it may choose; none: it may run all of its models.
+    accuracy: share of right answers. calibrated_ms: mean latency. runs: model -> share of the images on which it runs.
+    chooser_ms: time for features and choice. energy_mj: mean of the models here, above idle power. is_away: whether the
+    last model runs on the edge server, which adds network time and mj_per_kb for each 1,000 bytes. paths: the models of
+    each path; if empty, all models of the policy may run in turn.
     """
 
     policy: Policy
@@ -41,27 +41,27 @@ class Point:
 
     @property
     def known_accuracy(self) -> float:
-        """Its accuracy, which must be known."""
+        """The accuracy of a point that has one."""
         assert self.accuracy is not None
         return self.accuracy
 
     @property
     def known_ms(self) -> float:
-        """Its mean time, which must be known."""
+        """The calibrated mean latency of a point that has one."""
         assert self.calibrated_ms is not None
         return self.calibrated_ms
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """The models without which it is not what was calibrated."""
+        """The models that must be available for the calibrated figures to hold."""
         return frozenset((*self.policy.models, *self.runs))
 
     def uses(self, names: Collection[str]) -> bool:
-        """Whether it is one of these policies, or may run one of these models."""
+        """Return whether the names hold this policy or one of its models."""
         return any(name in names for name in (self.policy.name, *self.policy.models))
 
     def times_ms(self, outlook: Outlook) -> tuple[float, float] | None:
-        """Return mean and deviation of the time of the choice and its slowest path: it can then go to its end."""
+        """Return mean and standard deviation of the latency of the slowest path; None if a model cannot run."""
         if not self.needs <= outlook.models_ms.keys() or (self.is_away and outlook.network_ms is None):
             return None
         beside = [(self.chooser_ms, 0.0)]
@@ -71,18 +71,18 @@ class Point:
         return max((_in_all([*map(outlook.models_ms.__getitem__, path), *beside]) for path in paths), key=sum)
 
     def late_ms(self, outlook: Outlook) -> float | None:
-        """Return the time of a slow answer: the mean and one deviation, on the slowest path."""
+        """Return the latency of a slow answer: mean plus one deviation on the slowest path."""
         times_ms = self.times_ms(outlook)
         return None if times_ms is None else sum(times_ms)
 
     def mean_ms(self, outlook: Outlook) -> float | None:
-        """Return the mean time of an answer here, as models take it now for one image, of a batch or alone."""
+        """Return the mean latency here at the models' current speed, alone or in batches; None if one cannot run."""
         if not self.needs <= outlook.models_ms.keys():
             return None
         return self.chooser_ms + sum(share * outlook.image_ms(model) for model, share in self.runs.items())
 
     def spent_mj(self, outlook: Outlook) -> float | None:
-        """Return the mean energy of an answer, with what sending this image takes."""
+        """Return the mean energy of an answer, with the transfer of this image to the edge server; None if unknown."""
         if not self.is_away or self.energy_mj is None:
             return self.energy_mj
         sent_kb = outlook.traffic_kb.get(self.policy.models[-1])
@@ -90,13 +90,13 @@ class Point:
 
 
 def _in_all(times: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return mean and deviation of the sum of independent times of these means and deviations."""
+    """Return mean and standard deviation of the sum of independent times, given as (mean, deviation)."""
     means, deviations = zip(*times, strict=True)
     return float(sum(means)), math.hypot(*deviations)
 
 
 class Measure(NamedTuple):
-    """What points are compared by. of: its value for one image now, None if unknown. is_gain: if more is better."""
+    """A figure to compare points by. of: its value for one image now, None if unknown. is_gain: more is better."""
 
     name: str
     unit: str
@@ -104,7 +104,7 @@ class Measure(NamedTuple):
     is_gain: bool = False
 
     def rank(self, points: Iterable[Point], outlook: Outlook) -> list[tuple[float, Point]]:
-        """Return the points of which the value is known, and that, the best first."""
+        """Return (value, point) for each point with a known value, the best first."""
         ranked = [(value, point) for point in points if (value := self.of(point, outlook)) is not None]
         return sorted(ranked, key=lambda one: one[0], reverse=self.is_gain)
 
@@ -116,10 +116,10 @@ MEAN = Measure("time", " ms", Point.mean_ms)
 
 
 class Bound(NamedTuple):
-    """The most that a measure may be, or the least if it is a gain. A value that is not known is outside of it.
+    """The largest allowed value of a measure, or the smallest if it is a gain. Unknown values are outside.
 
-    is_share: it is the request's share of what all that wait may take. It then leads no lower than the front's floor,
-    and a value that is not known is within it.
+    is_share: the limit is this request's share of the time or energy for all waiting requests. Such a bound leads no
+    lower than the front's floor, and unknown values are then within it.
     """
 
     measure: Measure
@@ -127,7 +127,7 @@ class Bound(NamedTuple):
     is_share: bool = False
 
     def holds(self, point: Point, outlook: Outlook) -> bool:
-        """Whether the point is within it."""
+        """Return whether the point is within the bound."""
         value = self.measure.of(point, outlook)
         if value is None:
             return self.is_share
@@ -135,11 +135,11 @@ class Bound(NamedTuple):
 
 
 CAN_RUN = Bound(LATE, math.inf)
-"""The times of all its models are known."""
+"""Holds if the latencies of all models of a point are known."""
 
 
 class Choice(NamedTuple):
-    """A point, and the measure by which it is the best within the bounds; None: it is the first."""
+    """The selected point and the measure that decided; None if the order of the points decided."""
 
     point: Point
     by: Measure | None = None
@@ -147,12 +147,12 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Front:
-    """The points among which one chooser selects: under load, by deadlines, requirements and the power budget.
+    """The points to select from: under load, by deadlines, by requirements and by the power budget.
 
-    points: the most accurate first, each cheaper than the one before; for requirements all that there are, in the
-    family's order. floor: the place of the cheapest point that load and power budget may lead to. It gives the most
-    right answers for what it costs: with a cheaper one fewer would come in the same time, and refusing requests serves
-    those who ask better. What is cheaper is there for requests with little time.
+    points: the most accurate first, each cheaper than the one before; for requirements all points, in the family's
+    order. floor: place of the cheapest point that load and power budget may lead to, the one with the most right
+    answers for its cost. Below it, rejecting some requests gives more right answers. Requests with little time may use
+    cheaper points.
     """
 
     points: tuple[Point, ...] = ()
@@ -165,7 +165,7 @@ class Front:
 
     @property
     def cheapest(self) -> str | None:
-        """The policy of the cheapest point that load and power budget lead to, None if there is only one."""
+        """Policy of the cheapest point that load and power budget lead to; None if that is the first."""
         return self.points[self.floor].policy.name if self.floor else None
 
     def select(
@@ -177,8 +177,8 @@ class Front:
     ) -> Choice | None:
         """Return the best point within all bounds, None if there is none.
 
-        prefers: the first of these that is known of all points within the bounds says which is the best; without any,
-        the first point is. without: policies and models that cannot be used.
+        prefers: the first measure that is known for all points within the bounds decides; if none is, the first point
+        is returned. without: policies and models that cannot be used.
         """
         within = (
             point
@@ -197,10 +197,10 @@ class Front:
         return Choice(able[0]) if able else None
 
     def select_now(self, outlook: Outlook) -> Point:
-        """Return the most accurate point that a request may take now, else the cheapest one that can run.
+        """Return the most accurate point that a request may use now, otherwise the cheapest that can run.
 
-        It must be able to answer within the budget of the request itself, and in the mean take no more time and energy
-        than what each of those that wait may take. The first point if none can run: its error says why.
+        The point must keep the request's own budget, and its mean time and energy must not exceed the share of each
+        waiting request. If no point can run, the first is returned: its error names the reason.
         """
         shares = Bound(MEAN, outlook.allowed_ms, is_share=True), Bound(ENERGY, outlook.allowed_mj, is_share=True)
         chosen = self.select(outlook, (Bound(LATE, outlook.budget_ms), *shares))
@@ -208,7 +208,7 @@ class Front:
         return self.points[0] if chosen is None else chosen.point
 
     def only(self, keep: Callable[[Point], Policy | None]) -> Front | None:
-        """Return the front of the policies that `keep` returns for its points, None if it returns none."""
+        """Return the front of the policies that `keep` returns for the points, None if it returns none."""
         able = [(point, policy) for point in self.points if (policy := keep(point)) is not None]
         if not able:
             return None
@@ -217,7 +217,7 @@ class Front:
 
 
 def point_of(policy: Policy, calibration: Calibration) -> Point | None:
-    """Return the point of a policy, None if the calibration has no figures of it."""
+    """Return the point of a policy, None if the calibration has no figures for it."""
     figures = calibration.figures.get(policy.name)
     if figures is None:
         return None
@@ -229,21 +229,21 @@ def point_of(policy: Policy, calibration: Calibration) -> Point | None:
 
 
 def points_here(offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]) -> list[Point]:
-    """Return the points of the policies here of which the calibration has figures."""
+    """Return the points of the policies that run on the device and have figures in the calibration."""
     served = set(here)
     paths = (policy for policy in offered.values() if set(policy.models) <= served)
     return [point for policy in paths if (point := point_of(policy, calibration)) is not None]
 
 
 def features_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the features that these points read, none if they read none: those of one family read the same."""
+    """Return the features that these points read. All points of a family that read features read the same."""
     return next((point.policy.features for point in points if point.policy.features), ())
 
 
 def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
     """Return the front of these points, None if there is none.
 
-    top: the point that it begins with, in place of the most accurate one; all others cost less than that.
+    top: the first point, in place of the most accurate one; all others cost less.
     """
     front: list[Point] = []
     for point in sorted(points, key=lambda point: point.known_ms):
@@ -259,11 +259,11 @@ def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
     )
 
 
-AROUND = 0.15  # of the dearest point's cost: about what a request takes besides its models, more than a refusal does
+AROUND = 0.15  # share of the highest cost: about what an answered request costs beyond its models and a rejection
 
 
 def most_worth(accuracy: Sequence[float], cost: Sequence[float]) -> int:
-    """Return the place of the point with the most right answers for what a request takes more than its refusal."""
+    """Return the place of the point with the most right answers for the cost of a request above a rejection."""
     around = AROUND * max(cost)
     return int(
         np.argmax([accuracy_of_point / (each + around) for accuracy_of_point, each in zip(accuracy, cost, strict=True)])

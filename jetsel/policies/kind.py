@@ -18,11 +18,11 @@ from jetsel.premodel.cascades import Fitted, Outputs, fit_cascades, log_softmax
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What m models, cheapest first, said of n photographs, as plain arrays.
+    """Outputs of m models, cheapest first, on n images, as plain arrays.
 
-    logits: one (n, c) for each model. temperatures: (m,). classes: (n,) the true ones. right: (n, m). costs: (m,) of
-    the objective, ms or mJ. features: (n, f), in the order of feature_names. embeddings: (n, width)
-    of the cheapest model, None if it gives none. groups: (n,), see Recording; None if each image is its own.
+    logits: one (n, c) array for each model. temperatures: (m,). classes: (n,), the true ones. right: (n, m). costs:
+    (m,), ms or mJ as the objective. features: (n, f), in the order of feature_names. embeddings: (n, width) of the
+    cheapest model, None if it gives none. groups: (n,), see Recording; None if each image is its own group.
     """
 
     models: tuple[str, ...]
@@ -37,11 +37,11 @@ class Table:
     groups: NDArray[np.int64] | None = None
 
     def of(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """The named features, (n, names) float32. Raises ValueError if one is not in the table."""
+        """Return the named features, (n, names) float32. Raises ValueError for an unknown name."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
     def take(self, rows: NDArray[np.int64]) -> Table:
-        """Return the same of some images; what was computed of all is not computed again."""
+        """Return the table of these rows, with the outputs taken too so that they are not computed again."""
         some = replace(
             self,
             logits=[one[rows] for one in self.logits],
@@ -56,7 +56,7 @@ class Table:
 
     @cached_property
     def outputs(self) -> Outputs:
-        """What the models say, alone and in pairs."""
+        """The models' outputs, alone and in pairs."""
         return Outputs(self.log_odds, self.classes, self.costs)
 
     @cached_property
@@ -66,44 +66,44 @@ class Table:
 
     @cached_property
     def log_odds(self) -> list[NDArray[np.float32]]:
-        """What each model says, (n, c), as logarithms of probabilities at its temperature."""
+        """For each model, the logarithms of its probabilities at its temperature, (n, c)."""
         return [log_softmax(*one) for one in zip(self.logits, self.temperatures, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedPoint:
-    """One operating point on photographs that were held out: (n,) whether it is right, (n, m) which models ran."""
+    """An operating point on n held-out images: whether each answer is right (n,), and which models ran (n, m)."""
 
     correct: NDArray[np.bool_]
     ran: NDArray[np.bool_]
 
 
 class Kind(ABC):
-    """One policy as calibration and daemon know it; the registry holds one of each."""
+    """One policy as calibration and daemon know it: how to fit, store and make it. The registry holds one of each."""
 
     name: str
 
     @abstractmethod
     def learn(self, train: Table) -> Any:
-        """Return what these photographs teach, in a form of the policy's own; None if it cannot be learned."""
+        """Return what is learned from these images, in the policy's own form; None if it cannot be learned."""
 
     def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:
-        """Return its operating points on other photographs, always the same number; none if there is one alone."""
+        """Return the operating points on other images, in the same number each time; none if the policy has one."""
         return []
 
     @abstractmethod
     def fitted(self, learned: Any, chosen: Any) -> Part:
-        """Return what is stored. chosen: what held-out images decided, such as the place of an operating point."""
+        """Return the part to store. chosen: choices made on held-out images, such as the place of a point."""
 
     @abstractmethod
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """Return the policy by its name; some kinds have several.
+        """Return the policies by name.
 
         Raises ValueError, TypeError or LookupError if the part does not fit the calibration.
         """
 
 
 def columns(names: Sequence[str], calibration: Calibration) -> list[int]:
-    """Return where models stand in the calibration's arrays. Raises ValueError that names one that it does not know."""
+    """Return the places of these models in the calibration's arrays. Raises ValueError for an unknown model."""
     models = list(calibration.identities)
     return [models.index(model) for model in names]

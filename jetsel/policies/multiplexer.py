@@ -1,8 +1,7 @@
-"""The policy that runs the cheapest model, and then the one that a small network on its answer names.
+"""A policy that runs the cheapest model; a small network reads its output and selects the model to run next.
 
-Eshratifar and Pedram (2020), Algorithm 2 with the argmax: the multiplexer's first layers are the whole cheapest model,
-which runs once. One hidden layer stands on that model's embedding and on statistics of its probabilities. n images, m
-models.
+Source: Eshratifar and Pedram (2020), Algorithm 2 with the argmax. The whole cheapest model serves as the multiplexer's
+first layers. One hidden layer reads its embedding and statistics of its probabilities. n images, m models.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from jetsel.premodel import worthiest
 
 NAME = "multiplexer"
 PRICES = (0.0, *np.geomspace(0.003, 1.0, 31))
-"""Of the most expensive model's cost, in chance; from 1 on, only the cheapest model ever answers."""
+"""Probability per cost of the most expensive model; at 1 or more only the cheapest model answers."""
 HIDDEN, STATISTICS = 32, 6
 PENALTIES = (0.03, 0.3, 1.0, 3.0)
-"""Of the squares of the weights, which are tried in folds; a thousand images say little of a thousand numbers."""
+"""Weights of the penalty on squared weights, compared in folds: about 1,000 images train as many numbers."""
 FOLDS = 3
 EPOCHS, BATCH, RATE = 20, 64, 2e-3
-"""Training in ten folds takes about half as long as recording did: 18 of 32 ms an image on ImageNet with six models."""
+"""Training in ten folds takes about half as long as recording: 18 of 32 ms an image on ImageNet with six models."""
 MOMENTS = (0.9, 0.999)  # of Adam (Kingma and Ba 2015)
 SEED, TINY = 2020, 1e-6
 NAMES = ("mean", "deviation", "hidden", "hidden_bias", "out", "out_bias")
@@ -37,7 +36,7 @@ Weights = dict[str, NDArray[np.float32]]
 
 
 def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating] | None) -> NDArray[np.float32]:
-    """Return what the network reads of a model's answers, (..., STATISTICS + width) float32.
+    """Return the network's inputs from a model's outputs, (..., STATISTICS + width) float32.
 
     probabilities: (..., classes), at the model's temperature. embedding: (..., width), None if the model gives none.
     """
@@ -75,12 +74,12 @@ class Readout:
             raise ValueError(f"the shapes {weight_shapes} of a readout's arrays do not match the width {width}")
 
     def chances(self, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return how likely each model is right, (..., m) float64. inputs: see `inputs_of`."""
+        """Return the probability that each model is right, (..., m) float64. inputs: see `inputs_of`."""
         scaled = (inputs - self.weights["mean"]) / self.weights["deviation"]
         return _sigmoid(_forward(scaled, self.weights)[1].astype(np.float64))
 
     def chances_after(self, prediction: Prediction) -> NDArray[np.float64]:
-        """Return the same for the cheapest model's answer. Raises ValueError if its embedding is of another width."""
+        """Return `chances` after the cheapest model's prediction. Raises ValueError for a wrong embedding width."""
         inputs = inputs_of(prediction.probabilities, prediction.embedding)
         width, expected = len(inputs) - STATISTICS, len(self.weights["mean"]) - STATISTICS
         if width != expected:
@@ -91,10 +90,10 @@ class Readout:
 def fit_readout(
     inputs: NDArray[np.float32], right: NDArray[np.bool_], groups: NDArray[np.int64] | None = None
 ) -> tuple[Readout, NDArray[np.float32]]:
-    """Return the network, and the chances (n, m) that networks which had not seen an image give it.
+    """Return the network, and for each image the chances (n, m) by networks trained without it.
 
     inputs: (n, inputs). right: (n, m), which model was right. groups: (n,); images of one group are held out together.
-    The penalty is the one of least loss in folds.
+    The penalty is the one with the smallest loss in the folds.
     """
     _, group = np.unique(np.arange(len(inputs)) if groups is None else groups, return_inverse=True)
     fold_of = np.random.default_rng(SEED).permutation(int(group.max()) + 1)[group] % FOLDS
@@ -110,9 +109,9 @@ def fit_readout(
 
 
 def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalties: Sequence[float]) -> list[Readout]:
-    """Train one network for each penalty by Adam, all at once: arrays have a first axis of p = len(penalties).
+    """Train one network for each penalty with Adam, all at once, always with the same result.
 
-    The same images and penalty give the same network.
+    Arrays have a first axis of p = len(penalties).
     """
     draw = np.random.default_rng(SEED)
     mean, deviation = inputs.mean(axis=0), inputs.std(axis=0) + np.float32(TINY)
@@ -139,21 +138,21 @@ def _trained(inputs: NDArray[np.float32], right: NDArray[np.bool_], penalties: S
 
 
 def _forward(scaled: NDArray[np.float32], weights: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return what the output layer sees, (..., HIDDEN + STATISTICS), and the log odds, (..., m)."""
+    """Return the inputs of the output layer, (..., HIDDEN + STATISTICS), and the log odds, (..., m)."""
     hidden = np.maximum(scaled @ weights["hidden"] + weights["hidden_bias"], 0)
     features = np.concatenate([hidden, np.broadcast_to(scaled[..., :STATISTICS], (*hidden.shape[:-1], STATISTICS))], -1)
     return features, features @ weights["out"] + weights["out_bias"]
 
 
 def _sigmoid(log_odds: NDArray[Any]) -> NDArray[Any]:
-    """Return 1 / (1 + exp(-x)), which does not overflow this way."""
+    """Return 1 / (1 + exp(-x)) in a form that does not overflow."""
     return 0.5 * (1 + np.tanh(0.5 * log_odds))
 
 
 def _gradients(
     scaled: NDArray[np.float32], target: NDArray[np.float32], weights: Weights, decay: NDArray[np.float32]
 ) -> Weights:
-    """Return the gradients of the mean cross-entropy and of the penalty; decay: (p, 1, 1), of the squares."""
+    """Return the gradients of the mean cross-entropy plus the penalty. decay: (p, 1, 1), for the squared weights."""
     features, log_odds = _forward(scaled, weights)
     wrong = (_sigmoid(log_odds) - target) / np.float32(target.size)
     back = (wrong @ weights["out"][:, :HIDDEN].swapaxes(1, 2)) * (features[..., :HIDDEN] > 0)
@@ -166,14 +165,14 @@ def _gradients(
 
 
 class _Adam:
-    """Changes weights in place; the rate falls to 0 over the steps, as half a cosine."""
+    """Updates weights in place with a rate that falls to 0 as half a cosine."""
 
     def __init__(self, weights: Weights, steps: int) -> None:
         self._weights, self._steps, self._done = weights, steps, 0
         self._moments = {name: (np.zeros_like(one), np.zeros_like(one)) for name, one in weights.items()}
 
     def step(self, gradients: Weights) -> None:
-        """Go one step down."""
+        """Apply one update."""
         rate = RATE * 0.5 * (1 + np.cos(np.pi * self._done / self._steps))
         self._done += 1
         one, two = MOMENTS
@@ -187,10 +186,10 @@ class _Adam:
 
 @dataclass(frozen=True)
 class CheapestFirst:
-    """Runs the cheapest model, and lets what it said decide whether and to which model to go on.
+    """Runs the cheapest model; its prediction decides whether another model runs, and which.
 
-    chances: how likely each model is right, (m,); ValueError if the prediction does not say it. costs: see
-    `after_the_cheapest`. price: how much chance a millisecond, or a millijoule if that is the objective, must buy.
+    chances: returns the probability that each model is right, (m,); raises ValueError for an unusable prediction.
+    costs: see `after_the_cheapest`. price: the probability that one ms, or one mJ, must gain.
     """
 
     name: str
@@ -202,11 +201,11 @@ class CheapestFirst:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The cheapest always runs."""
+        """The cheapest model, which always runs."""
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Run the cheapest, look, perhaps run one more; if one of the two is unavailable, another answers."""
+        """Run the cheapest model, and perhaps one more. If the first is unavailable, the fallback runs."""
         cheapest, stands_in = self.models[0], photo.fallback or self.models[-1]
         prediction, why = yield from run_or_fall_back(cheapest, "its answer decides what runs next", stands_in)
         if prediction.model != cheapest:
@@ -229,7 +228,7 @@ class CheapestFirst:
 
 @dataclass(frozen=True, eq=False)
 class LearnedMultiplexer:
-    """The network and its held-out chances, see `fit_readout`. prices: of the costs that it was fitted with."""
+    """The network and its held-out chances, see `fit_readout`. prices: probability per unit of the training costs."""
 
     readout: Readout
     held_out: NDArray[np.float32]
@@ -237,12 +236,12 @@ class LearnedMultiplexer:
 
 
 class MultiplexerKind(Kind):
-    """Learned is the network; tried is each price."""
+    """Fits the network and compares all prices."""
 
     name = NAME
 
     def learn(self, train: Table) -> LearnedMultiplexer | None:
-        """Fit the network; None if there is only one model."""
+        """Fit the network; return None if there is only one model."""
         if len(train.models) < 2:
             return None
         return LearnedMultiplexer(
@@ -250,7 +249,7 @@ class MultiplexerKind(Kind):
         )
 
     def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
-        """One point for each price."""
+        """Return one point for each price."""
         chances = learned.readout.chances(inputs_in(held))
         points, rows = [], np.arange(len(chances))
         for price in learned.prices:
@@ -265,7 +264,7 @@ class MultiplexerKind(Kind):
         return Part(Priced(float(learned.prices[chosen])), learned.readout.weights)
 
     def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
-        """Return the policy."""
+        """Return the policy. Raises ValueError if the network predicts for another number of models."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         readout = Readout({name: part.arrays[name] for name in NAMES})
         n_models = len(readout.weights["out_bias"])
@@ -275,10 +274,10 @@ class MultiplexerKind(Kind):
 
 
 def inputs_in(table: Table) -> NDArray[np.float32]:
-    """Return what the network reads of each image of a table, (n, inputs)."""
+    """Return the network's inputs for each image of a table, (n, inputs)."""
     return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
 
 
 def after_the_cheapest(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each model costs once the cheapest has run, (m,)."""
+    """Return the additional cost of each model after the cheapest has run, (m,)."""
     return np.where(np.arange(len(costs)) == 0, 0.0, costs)

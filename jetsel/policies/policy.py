@@ -1,4 +1,4 @@
-"""What a policy is: a generator that yields the models to run, is sent their predictions, and returns its answer."""
+"""A policy is a generator: it yields the models to run, is sent their predictions, and returns its answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jetsel.base.errors import ModelUnavailableError
 
 
 class Prediction(Struct, frozen=True, eq=False):
-    """What one model said: probabilities (classes,) float32 at its calibrated temperature, and its confidence.
+    """The output of one model for one image.
 
-    The confidence is the largest probability.
-    embedding: the model's penultimate features (width,) float32, None if it gives none.
+    probabilities: (classes,) float32, at the calibrated temperature. confidence: the largest probability. embedding:
+    the penultimate features, (width,) float32, None if the model gives none.
     """
 
     model: str
@@ -27,24 +27,24 @@ class Prediction(Struct, frozen=True, eq=False):
 
     @property
     def label(self) -> int:
-        """The index of the most probable class."""
+        """Index of the most probable class."""
         return int(self.probabilities.argmax())
 
 
 def best(predictions: list[Prediction]) -> Prediction:
-    """The prediction to answer when time runs out: the last, since policies climb from cheap to good."""
+    """Return the prediction to answer with if time runs out: the last, since policies run cheap models first."""
     return predictions[-1]
 
 
 class Outlook(Struct, frozen=True):
-    """What a request may know of time and of the edge. All in ms, as it was of late.
+    """Current estimates that a request's policy may use. Times are recent, in ms.
 
-    budget: until the deadline, infinite if there is none. models: mean and standard deviation of one run of each
-    model that can run now, and that those who wait leave time for; of the edge's, its own work there. network: mean and
-    deviation of the way there and back, None if the photograph stays here. unavailable: the models that cannot
-    run now, and why. traffic_kb: what goes to a model of the edge and comes back, in 1,000 bytes. images: the mean of
-    one image of a run of each model here, which is less if runs go out together. allowed_ms, allowed_mj: what each
-    request may take in the mean, so that those that wait are answered in time, and the power budget is kept.
+    budget_ms: time until the deadline, infinite if there is none. models_ms: mean and standard deviation of one run of
+    each available model that fits the time left by waiting requests; for the edge server's models, their run there.
+    network_ms: mean and deviation of the round trip, None if the image stays here. unavailable: model -> why it cannot
+    run now. traffic_kb: 1,000 bytes sent and received for a model of the edge server. images_ms: mean time for one
+    image of a run, which is shorter in batches. allowed_ms, allowed_mj: limits of the mean time and energy of each
+    request that let waiting requests be answered in time and keep the power budget.
     """
 
     budget_ms: float
@@ -57,29 +57,26 @@ class Outlook(Struct, frozen=True):
     allowed_mj: float = math.inf
 
     def image_ms(self, model: str) -> float:
-        """Return the mean time of one image of a model's run."""
+        """Return the mean time for one image of a model's run."""
         mean_ms = self.images_ms.get(model)
         return self.models_ms[model][0] if mean_ms is None else mean_ms
 
 
 class Evidence(Struct, eq=False):
-    """What a policy may know before any model ran; the driver's record of a run is one.
+    """What a policy knows before any model runs. outlook: None without a deadline, unless requirements are set."""
 
-    outlook: None if there is no deadline, unless the policy is that of requirements.
-    """
-
-    features: NDArray[np.float32] | None  # (features,), in the order that the policy names them; None if it names none
-    fallback: str | None  # the model to use in doubt; None: refuse
+    features: NDArray[np.float32] | None  # (features,), in the policy's order; None if the policy reads none
+    fallback: str | None  # the model that answers doubtful images; None: reject them
     outlook: Outlook | None = None
 
 
 class Run(Struct, frozen=True):
-    """Asks for one or several models, and says which results are waited for.
+    """Requests one or more model runs and says which results to wait for.
 
-    until: "all" of them; the "first" that comes; or the best that has come by the "deadline" of the request, if the
-    models stand from the worst to the best, and nothing is waited for once the last has come. Of several, those that
-    are unavailable are left out unless all are waited for, and those that are not waited for any more are cancelled.
-    held_ms: models here begin only so long before the deadline, if those elsewhere have not answered by then.
+    until: "all"; the "first" result; or the best result by the "deadline", with models ordered from worst to best, so
+    that the wait ends when the last one answers. Unless all are awaited, unavailable models are skipped, and runs that
+    are no longer needed are cancelled. held_ms: models here start this long before the deadline, if the edge server has
+    not answered by then.
     """
 
     models: tuple[str, ...]
@@ -89,11 +86,11 @@ class Run(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A policy's answer. `distance` is that of the neighbours it was read from, if there were any.
+    """A policy's answer. distance: to the neighbours that the policy used, if any.
 
-    wrong_at_most: the promised share of wrong answers among those that are not in doubt, None if nothing was promised;
-    covered: the share of images that are expected not to be. cut_short: whether time ran out. operating_point: the
-    policy that another one chose among those of a front; None if none did.
+    wrong_at_most: promised share of wrong answers among those not in doubt, None without a promise. covered: expected
+    share of images not in doubt. cut_short: time ran out. operating_point: the policy that was selected from a front,
+    None if there is no front.
     """
 
     prediction: Prediction
@@ -106,8 +103,8 @@ class Decision(Struct, frozen=True, eq=False):
     operating_point: str | None = None
 
 
-class OutOfTime(Exception):  # noqa: N818  # a signal to the policy, not an error: by default the best so far is the answer
-    """Thrown at a policy's yield when too little time is left for what it asked for."""
+class OutOfTime(Exception):  # noqa: N818  # a signal; the policy may answer with the best prediction
+    """Thrown at a policy's yield if too little time is left for the requested run."""
 
 
 Steps = Generator[Run, tuple[Prediction, ...], Decision]
@@ -116,7 +113,7 @@ Steps = Generator[Run, tuple[Prediction, ...], Decision]
 def run_or_fall_back(
     model: str, because: str, fallback: str | None
 ) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, str]]:
-    """Run one model, or the fallback if that is unavailable; return what was said, and why it was asked."""
+    """Run a model, or the fallback if the model is unavailable; return the prediction and the reason for the run."""
     try:
         (prediction,) = yield Run((model,), because)
     except ModelUnavailableError:
@@ -128,23 +125,23 @@ def run_or_fall_back(
 
 
 class Policy(Protocol):
-    """One way to choose; called once for each photograph."""
+    """One way to choose models; called once for each image."""
 
     @property
     def name(self) -> str:
-        """How requests name it."""
+        """Name in requests."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may run."""
+        """Every model that may run."""
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The models of which it runs one before anything else: the cheapest of them bounds its time from below."""
+        """The models that may run first. The cheapest of them is a lower bound of the policy's latency."""
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features of the photograph that it reads, by their names in the table."""
+        """Names of the image's features that the policy reads."""
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Start choosing for one photograph."""
+        """Start choosing for one image."""

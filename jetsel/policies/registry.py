@@ -1,4 +1,4 @@
-"""The policies that a calibration may fit, and those that a family offers: a new one is one file and a line here."""
+"""The policies that a calibration may fit and a family offers. A new policy is one file and a line here."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind(),
     MultiplexerKind(),
 )
-"""In the order in which they are listed and reported."""
+"""In the order of lists and reports."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 ON_REQUEST = frozenset({MULTIPLEXER})
-"""Those that are fitted only if they are asked for, since fitting takes long."""
+"""Policies that are fitted only on request, since fitting takes long."""
 
 
 def kinds_with(names: Iterable[str]) -> tuple[Kind, ...]:
-    """Return what is always fitted, and of the others those with these names."""
+    """Return the kinds that are always fitted, and those with these names."""
     skipped = ON_REQUEST - set(names)
     return tuple(kind for kind in KINDS if kind.name not in skipped)
 
@@ -37,7 +37,7 @@ USUAL = kinds_with(())
 
 
 def no_such(name: str, offered: Iterable[str]) -> str:
-    """Say that there is no policy of this name, and which there are."""
+    """Return the message for an unknown policy, with the policies that exist."""
     names = list(offered)
     if name in ON_REQUEST:
         return f"no policy {name!r}; jetsel calibrate IMAGES --with {name} fits it"
@@ -50,11 +50,10 @@ def no_such(name: str, offered: Iterable[str]) -> str:
 def catalogue(
     models: Sequence[str], calibration: Calibration | None, kinds: Iterable[Kind] = KINDS
 ) -> dict[str, Policy]:
-    """Return every policy of a family by its name.
+    """Return every policy of a family by its name: `single:MODEL` for each model, and those of the calibration.
 
-    models: the family's, cheapest first. `single:<model>` always; if the family is calibrated, what its calibration
-    fitted. kinds: those that may be in it; an experiment adds its own. Raises CalibrationError for a part that does not
-    fit the others.
+    models: cheapest first. kinds: the ones to make; an experiment adds its own. Raises CalibrationError if a part does
+    not fit the calibration.
     """
     made: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
     for kind in kinds:

@@ -1,7 +1,7 @@
-"""The policy of requests that say what their answer must have: MODI's decision stub (Ogden and Guo, sections 3, 3.1).
+"""The policy of requests with requirements: MODI's decision stub (Ogden and Guo, sections 3 and 3.1).
 
-Of the paths here the cheapest answers that is accurate enough, in time, and within the energy; if none is, a model
-of the edge that is; if none is there either, the request is refused, and told what came nearest. What is not known
+The cheapest path on the device that is accurate enough, in time and within the energy answers; otherwise a model of the
+edge server that meets all three. If there is neither, the request is rejected with the nearest values. An unknown value
 meets no requirement.
 """
 
@@ -21,16 +21,16 @@ from jetsel.policies.policy import Evidence, Outlook, Steps
 
 NAME = "requirements"
 COST = Measure("time", " ms", lambda point, now: point.late_ms(now) if point.is_away else point.calibrated_ms)
-"""The mean time of a path here by the calibration, which knows none of the edge: there, of late with one deviation."""
+"""Calibrated mean latency of a path here. For the edge server: recent mean plus one deviation."""
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """Chooses among all paths by what one request asks for.
+    """Chooses among all paths by the requirements of one request.
 
-    front: the paths here. edge: those that end at the edge. saves: what the cheapest takes least of. no_accuracy,
-    no_energy, no_edge: why there is none, None if there is. promise: which paths keep the promise that the request
-    asks for, in words.
+    front: the paths here. edge: the paths that end at the edge server. saves: what the choice minimises. no_accuracy,
+    no_energy, no_edge: why it is unknown or missing, None if it is not. promise: which paths keep the requested
+    promise, in words.
     """
 
     front: Front
@@ -48,16 +48,16 @@ class Requirements:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model here that it may run."""
+        """Every model here that may run."""
         return self.front.models
 
     def without_energies(self, why: str) -> Requirements:
-        """Return the policy for as long as no energy is known."""
+        """Return the policy with all energies unknown. why: the reason, for refusals."""
         here, away = (tuple(replace(point, energy_mj=None) for point in one.points) for one in (self.front, self.edge))
         return replace(self, front=Front(here), edge=Front(away), no_energy=why)
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Take a path, and another one if that fails."""
+        """Follow the cheapest path that meets the requirements; if it fails, follow the next one."""
         outlook, failure = photo.outlook, None
         assert outlook is not None
         gone, bounds = dict(outlook.unavailable), self._bounds(outlook.budget_ms)
@@ -70,7 +70,7 @@ class Requirements:
             try:
                 decision = yield from policy(photo)
             except InDoubtError:
-                raise  # another path would answer what this one refuses, and break its promise
+                raise  # another path would answer an image that this one rejects, and break the promise
             except JetselError as error:
                 gone[policy.name], failure = str(error), error
                 continue
@@ -79,16 +79,16 @@ class Requirements:
             return structs.replace(decision, because=why)
 
     def _bounds(self, budget_ms: float) -> list[Bound]:
-        """Return all that the request asks for."""
+        """Return the bounds that the request sets."""
         limits = ((ACCURACY, self.least_accuracy), (ENERGY, self.most_energy_mj), (LATE, budget_ms))
         return [Bound(measure, limit) for measure, limit in limits if limit is not None and math.isfinite(limit)]
 
     def _cheapest(self, front: Front, outlook: Outlook, bounds: list[Bound], gone: Mapping[str, str]) -> Choice | None:
-        """Return the path that takes least of what is to be saved, as far as that is known of all that meet it all."""
+        """Return the cheapest path within the bounds: by energy if saved and known for all of them, else by time."""
         return front.select(outlook, bounds, (ENERGY, COST) if self.saves == "energy" else (COST,), gone)
 
     def _refusal(self, outlook: Outlook, bounds: list[Bound], gone: Mapping[str, str]) -> RequirementsError:
-        """Say of each requirement what came nearest, and what could not be asked."""
+        """Return the error: for each requirement the nearest value, and the paths that cannot be used."""
         by_reason = defaultdict(list)
         for name, reason in gone.items():
             by_reason[reason].append(name)
@@ -99,7 +99,7 @@ class Requirements:
         return RequirementsError(f"no path meets all requirements: {'; '.join(reasons)}; require less")
 
     def _nearest(self, bound: Bound, outlook: Outlook, gone: Mapping[str, str]) -> str:
-        """Say which path comes nearest to a requirement."""
+        """Return which path comes nearest to a requirement, in words."""
         measure = bound.measure
         requirement = f"{measure.name} of at {'least' if measure.is_gain else 'most'} {bound.limit:.4g}{measure.unit}"
         points = (*self.front.points, *self.edge.points)

@@ -1,4 +1,4 @@
-"""The policy that always runs one model: a pinned request, and the rival that every chooser must beat."""
+"""The policy that always runs one model: for requests that name a model, and as the baseline of every chooser."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from jetsel.policies.policy import Decision, Evidence, Run, Steps
 
 @dataclass(frozen=True)
 class Single:
-    """Runs `model` and answers what it says."""
+    """Runs `model` and returns its prediction."""
 
     model: str
     features: tuple[str, ...] = ()
 
     @cached_property
     def name(self) -> str:
-        """How requests name it."""
+        """Name in requests."""
         return f"single:{self.model}"
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it may run."""
+        """The only model."""
         return (self.model,)
 
     first = models
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Run the one model; if it is unavailable, that is the answer's error."""
+        """Run the model. If the model is unavailable, the request fails with that error."""
         (prediction,) = yield Run((self.model,), "the only model of this policy")
         return Decision(prediction, "the only model of this policy")

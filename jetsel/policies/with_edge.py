@@ -1,4 +1,4 @@
-"""The policies that run models of an edge server: one that is named, or what the calibration knows of paths here."""
+"""The policies that run models of an edge server: a single one, by deadline, or by requirements."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from jetsel.policies.single import Single
 
 @dataclass(frozen=True)
 class AskEdge:
-    """Asks `name`, a model of the edge, whose failure is the caller's to hear.
+    """Runs `name`, a model of the edge server. If the run fails, the request fails.
 
-    accuracy: how often that is right, None if it is not known. first_here: the model here that must have been less
-    sure than that before a photograph may leave; None: none must.
+    accuracy: share of right answers, None if unknown. first_here: a model here that runs first; the image leaves only
+    if its confidence is below that accuracy. None: the image leaves at once.
     """
 
     name: str
@@ -31,16 +31,16 @@ class AskEdge:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Those that may run, in that order."""
+        """The models that may run, in order."""
         return (self.name,) if self.first_here is None else (self.first_here, self.name)
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The one that runs in any case."""
+        """The model that always runs."""
         return self.models[:1]
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Ask."""
+        """Run the model here, if there is one, and the edge server's if needed."""
         why = "no path on the device meets the requirements"
         if self.first_here is not None:
             (prediction,) = yield Run((self.first_here,), f"{why}, and {self.name} runs if this answer is not sure")
@@ -59,7 +59,7 @@ def edge_point(
     first_mj: float | None = 0.0,
     mj_per_kb: float | None = None,
 ) -> Point:
-    """Return the point of one of the edge's models. first_here: see AskEdge; first_mj: what that takes."""
+    """Return the point of one of the edge server's models. first_here: see AskEdge; first_mj: energy of that model."""
     return Point(
         AskEdge(name, accuracy, first_here), accuracy, None, {}, 0.0, first_mj, is_away=True, mj_per_kb=mj_per_kb
     )
@@ -73,11 +73,11 @@ def deadline_policy(
     edge: EdgeSettings,
     least_accuracy: float | None = None,
 ) -> Deadline | None:
-    """Return the policy that goes by time.
+    """Return the deadline policy, None if the calibration knows the accuracy of no path here.
 
-    None if the calibration does not say how accurate what is here is. offered: the policies of the family. here,
-    elsewhere: names of models, cheapest first. least_accuracy: of what is chosen; if nothing here has it, the most
-    accurate is. Raises ConfigError if it is not known how accurate one of the edge is.
+    offered: the family's policies. here, elsewhere: names of models, cheapest first. least_accuracy: lower bound of the
+    choice; if no path here reaches it, the accuracy of the best path here is the bound. Raises ConfigError if the
+    accuracy of an edge server's model is unknown.
     """
     points = points_here(offered, calibration, here)
     least = min(least_accuracy or 0.0, max((point.known_accuracy for point in points), default=0.0))
@@ -92,7 +92,7 @@ def deadline_policy(
 
 
 def singles_of(points: Sequence[Point], front: Front) -> Front:
-    """Return those of the points that are single models of a front, the most accurate first."""
+    """Return the points of the front's models run singly, the most accurate first."""
     by_name = {point.policy.name: point for point in points}
     singles = [by_name[name] for model in front.models if (name := f"single:{model}") in by_name]
     return Front(tuple(sorted(singles, key=lambda point: -point.known_accuracy)))
@@ -106,10 +106,10 @@ def requirements_policy(
     edge: EdgeSettings,
     no_energy: str | None,
 ) -> Requirements:
-    """Return the policy of requests that say what their answer must have; each puts in what it asks for.
+    """Return the policy of requests with requirements; each request then fills in its own.
 
     Without a calibration its paths are the single models, of which nothing is known. no_energy: why the calibration has
-    no energies, None if it has. Others are as deadline_policy's.
+    no energies, None if it has. The other parameters are those of deadline_policy.
     """
     figures = {} if calibration is None else calibration.figures
     points = [] if calibration is None else points_here(offered, calibration, here)
@@ -129,7 +129,7 @@ def requirements_policy(
 
 
 def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: EdgeSettings) -> dict[str, float]:
-    """Return how accurate the edge's models are, as configured or calibrated; raises ConfigError for one unknown."""
+    """Return the accuracy of each of the edge server's models. Raises ConfigError if one is unknown."""
     accuracy = {}
     for name in elsewhere:
         calibrated = accuracy_there(calibration.figures, name, edge)
@@ -141,7 +141,7 @@ def _accuracy_of(calibration: Calibration, elsewhere: Sequence[str], edge: EdgeS
 
 
 def accuracy_there(figures: Mapping[str, Any], name: str, edge: EdgeSettings) -> float | None:
-    """Return how accurate one of the edge's models is, as configured or calibrated, None if neither says it."""
+    """Return the configured, otherwise the calibrated accuracy of an edge server's model; None if neither is known."""
     there, _, px = name.removeprefix(EDGE).partition(REDUCED)
     entry = edge.models[there]
     accuracy = entry.accuracy_at_px[px] if px else entry.accuracy

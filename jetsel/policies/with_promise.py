@@ -1,4 +1,4 @@
-"""Any policy with a promise: of the answers that it gives, at most a share is wrong; the rest it refuses or marks."""
+"""Any policy with a promise: at most a given share of its answers is wrong; the others are rejected or marked."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Predic
 
 @dataclass(frozen=True, eq=False)
 class WithPromise:
-    """The policy, whose answers are in doubt if their score is below the promise's threshold.
+    """A policy whose answers are in doubt if their score is below the promise's threshold.
 
-    A doubtful answer is refused (`InDoubtError`) if the request has no fallback, otherwise marked. The promise is one
-    of the policy as it was calibrated: if a model is unavailable or time runs out, the answer is in doubt.
+    A doubtful answer is rejected with InDoubtError if the request has no fallback, otherwise marked. The promise holds
+    for the policy as calibrated: if a model is unavailable or time runs out, the answer is in doubt.
     """
 
     policy: Policy
@@ -29,26 +29,26 @@ class WithPromise:
 
     @property
     def name(self) -> str:
-        """That of the policy."""
+        """Name of the policy."""
         return self.policy.name
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Those of the policy."""
+        """Models of the policy."""
         return self.policy.models
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Those of the policy."""
+        """First models of the policy."""
         return self.policy.first
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Those of the policy."""
+        """Features of the policy."""
         return self.policy.features
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Let the policy choose; refuse as early as its answer is known to be in doubt."""
+        """Run the policy; reject the image as soon as its answer is known to be in doubt."""
         doubt: str | None = None
         failed: str | None = None  # why the policy does not run as calibrated
         steps, ran = self.policy(photo), list[Prediction]()
@@ -85,7 +85,7 @@ class WithPromise:
             move = partial(steps.send, predictions)
 
     def _early_doubt(self, ran: Sequence[Prediction]) -> str | None:
-        """Return why a cascade gives up after these runs, None if it goes on."""
+        """Return why a cascade gives up after these runs, None if it continues."""
         place = len(ran) - 1
         if not (isinstance(self.policy, Cascade) and 0 <= place < len(self.promise.early)):
             return None
@@ -96,10 +96,10 @@ class WithPromise:
         return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(answer, limit)})"
 
     def _judged(self, decision: Decision, doubt: str | None, failed: str | None, photo: Evidence) -> Decision:
-        """Return the decision, marked if it is in doubt. Raises InDoubtError if that is to be refused.
+        """Return the decision, marked if it is in doubt. Raises InDoubtError if the request has no fallback.
 
-        doubt: why it is known to be already. failed: why the policy did not run as calibrated; then the answer is in
-        doubt, and tells nothing of the images.
+        doubt: the doubt that is already known. failed: why the policy did not run as calibrated; the answer is then in
+        doubt, whatever its confidence.
         """
         if failed is None and doubt is None and decision.in_doubt:
             doubt = f"{self.policy.name} expects no model to be right"

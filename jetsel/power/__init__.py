@@ -1,1 +1,1 @@
-"""What energy is measured with: the board's sensors, a sampling thread, windows, idle power, facts of the board."""
+"""Measures energy: the board's sensors, a sampling thread, windows, idle power, facts of the board."""

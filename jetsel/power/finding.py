@@ -1,4 +1,4 @@
-"""What can be read of power on this machine: its rails, those whose sum is the board's total, and what was dropped."""
+"""Finds the power rails of this machine, those whose sum is the board's total, and the rails that cannot be read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _IN_CHECKOUT = Path(__file__).parents[2] / "calibration" / "boards"
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One board of the table.
 
-    name: as `[power] board` takes it. title and note: for people. compatible: words of the device tree's property of
-    that name, boards by their number (p3310 stands for p3310-1000 too). total: the rails whose sum is its total.
-    parts: of a rail that has others in it, their names.
+    name: as in `[power] board`. title, note: for people. compatible: words in the device tree's property of that name,
+    boards by number (p3310 also matches p3310-1000). total: the rails whose sum is its total. parts: rail -> the rails
+    that it contains.
     """
 
     name: str
@@ -47,13 +47,13 @@ def boards() -> dict[str, Board]:
 
 
 def recognise(root: Path) -> Board | None:
-    """Return the board that a root of sysfs is of, None if it is none of the table."""
+    """Return the board of this root of sysfs, None if the table does not have it."""
     words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
     return next((board for board in boards().values() if any(_names(key, words) for key in board.compatible)), None)
 
 
 def no_such_board(name: str) -> str:
-    """Return the words for a `[power] board` that is in no table."""
+    """Return the message for an unknown `[power] board`."""
     return f"power.board: there is no board {name!r}; known: {', '.join(boards())}"
 
 
@@ -62,7 +62,7 @@ def _names(key: str, words: Collection[str]) -> bool:
 
 
 class PowerSettings(Protocol):
-    """Where power is read and which rails make the total; docs/energy.md has the meaning of each key."""
+    """Settings of the power sensors; docs/energy.md describes each key."""
 
     @property
     def sensor(self) -> str: ...  # noqa: D102
@@ -82,10 +82,10 @@ class PowerSettings(Protocol):
 
 @dataclass(frozen=True)
 class FoundRails:
-    """Every rail that can be read, with its files open until `close`.
+    """Every readable rail, with files open until `close`.
 
-    board: None if it was not recognised. total: the rails whose sum is the board's total, () if there is none,
-    and then `reason` says why and names the repair; else it is None.
+    board: None if unknown. total: the rails whose sum is the board's total; if there is none, () with a `reason` that
+    names the repair.
     """
 
     board: Board | None
@@ -96,12 +96,12 @@ class FoundRails:
 
     @property
     def board_name(self) -> str | None:
-        """The board's name in the table."""
+        """Name of the board in the table."""
         return None if self.board is None else self.board.name
 
     @property
     def total_of(self) -> tuple[str, ...]:
-        """The names of the rails of the total."""
+        """Names of the rails of the total."""
         return tuple(rail.name for rail in self.total)
 
     def close(self) -> None:
@@ -111,9 +111,9 @@ class FoundRails:
 
 
 def find(power: PowerSettings) -> FoundRails:
-    """Look for the sensors that `power` names and open what answers.
+    """Find and open the sensors that `power` selects.
 
-    Never raises: what a sensor says or lacks, and what `check` would refuse, become reasons.
+    Nothing is raised: missing or faulty sensors and errors that `check` would report become reasons.
     """
     root = root_of(power.sysfs)
     detected = _together(_sensors(power, root))
@@ -124,7 +124,7 @@ def find(power: PowerSettings) -> FoundRails:
 
 
 def check(power: PowerSettings) -> None:
-    """Refuse what is wrong in the configuration alone: a board that is in no table. Raises ConfigError with the key."""
+    """Raise ConfigError with the key if the configuration names an unknown board."""
     if power.board is not None and power.board not in boards():
         raise ConfigError(no_such_board(power.board))
 
@@ -144,7 +144,7 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
 
 
 def _together(all_detected: Iterable[Detected]) -> Detected:
-    """The rails of every sensor, with each name once: one that has the name of another is closed and dropped."""
+    """Return the rails of all sensors, each name once; a second rail of the same name is closed and dropped."""
     rails: dict[str, Rail] = {}
     whole = Detected()
     for detected in all_detected:
@@ -167,10 +167,10 @@ _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
 def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
-    """Return the names of the rails whose sum is the total and None, or () and why there is no total, with the repair.
+    """Return the names of the rails of the total and None; if there is no total, () and the reason with the repair.
 
-    What decides, in this order: [power] total; the sensor itself if it knows (packages of processors); the
-    table of the board; a single rail that is known as a whole input. detected: what every sensor has.
+    The first of these decides: [power] total; the sensor itself (processor packages); the table of boards; a single
+    rail that is known as a whole input. detected: rails of all sensors.
     """
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
@@ -189,7 +189,7 @@ def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tup
 def _configured(
     power: PowerSettings, board: Board | None, detected: Detected, every: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
-    """The rails of the total, each once, and who says so; () if nobody does."""
+    """Return the rails of the total, each once, and the source of this choice; () if there is none."""
     if power.total:
         return tuple(dict.fromkeys(power.total)), "[power] total"
     if detected.total:
@@ -228,11 +228,11 @@ def _none_found(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
 
 
 TOTAL = "total"
-"""The name under which `dropped` says why there is no total."""
+"""Name in `dropped` of the missing total."""
 
 
 class RailPower(msgspec.Struct, frozen=True):
-    """One rail. volts and amps: None if its sensor has none."""
+    """One rail. volts, amps: None if the sensor does not measure them."""
 
     name: str
     watts: float
@@ -241,7 +241,7 @@ class RailPower(msgspec.Struct, frozen=True):
 
 
 class PowerReading(msgspec.Struct, frozen=True):
-    """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then says why."""
+    """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then has the reason."""
 
     board: str | None
     rails: list[RailPower]
@@ -251,7 +251,7 @@ class PowerReading(msgspec.Struct, frozen=True):
 
 
 def take(found_rails: FoundRails) -> PowerReading:
-    """Read every rail once, in turn. A rail that fails now is dropped, and with it a total that it is part of."""
+    """Read every rail once. A rail that fails is dropped, as is a total that contains it."""
     rails: dict[str, RailPower] = {}
     dropped = list(found_rails.dropped)
     for rail in found_rails.rails:
@@ -267,5 +267,5 @@ def take(found_rails: FoundRails) -> PowerReading:
         return PowerReading(
             found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)]
         )
-    total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are whole microwatts
+    total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are in whole microwatts
     return PowerReading(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)

@@ -1,4 +1,4 @@
-"""The power of a board at rest, which windows deduct, and whether the machine is at rest: what its cores did lately."""
+"""Measures and stores idle power, which windows deduct, and checks whether the machine is idle."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from jetsel.power.sampler import READY_S, Sampler
 from jetsel.power.sysfs import text
 
 BUSY_CORES = 0.1
-"""Cores that others may keep busy: a desktop or a board at rest takes 1 to 3 % of all of its cores."""
+"""Cores that other programs may keep busy: an idle desktop or board uses 1 to 3 % of all its cores."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class OtherWork:
-    """Looks from when it is made; each question is about the time since the one before."""
+    """Detects work of other programs since its creation or the last question."""
 
     def __init__(self) -> None:
         self._before = _seen()
 
     def reason(self) -> str | None:
-        """Return why the machine was not at rest since the last look, None if it was or nothing tells."""
+        """Return why the machine was not idle since the last question, None if it was or this is unknown."""
         (then_s, then_busy_s), (now_s, now_busy_s) = self._before, _seen()
         self._before = now_s, now_busy_s
         if then_busy_s is None or now_busy_s is None or now_s - then_s < 0.1:
@@ -47,7 +47,7 @@ class OtherWork:
 
 
 class Processor(NamedTuple):
-    """How long the cores were busy, all together, and how long the hypervisor took them, since start-up."""
+    """Time since start-up that all cores together were busy, and that the hypervisor took."""
 
     busy_s: float
     stolen_s: float
@@ -55,7 +55,7 @@ class Processor(NamedTuple):
 
 
 def processor(root: Path) -> Processor | None:
-    """Read proc/stat below this folder; None if it does not tell.
+    """Return the times in proc/stat below this folder, None if it is unreadable.
 
     proc(5): user, nice, system, idle, iowait, irq, softirq, steal, ...
     """
@@ -69,25 +69,25 @@ def processor(root: Path) -> Processor | None:
 
 
 def _seen() -> tuple[float, float | None]:
-    """The time, and the processor time of all but this process since start-up; None if it is not told."""
+    """Return the time, and the processor time of all other processes since start-up, None if unknown."""
     description = processor(Path("/"))
     return time.monotonic(), None if description is None else description.busy_s - time.process_time()
 
 
 REPAIR = "run `jetsel power calibrate`"
 FORMAT = 2
-"""1 had in it what a thousand readings a second took."""
+"""Format 1 included the power of a thousand readings a second."""
 
 MAX_BYTES = 1 << 20
-"""Past this a file is no measurement: one is under 10 KB."""
+"""A larger file is not a measurement, which has under 10 KB."""
 
 
 class Idle(Struct, frozen=True, kw_only=True):
-    """Idle power under the conditions in which it was measured.
+    """Idle power, with the conditions of its measurement.
 
-    mean_w: of the rails' sum. half_width_w: half of the 95 % interval. drift_w_per_min: its slope. samples: readings.
-    board, power_mode: None if they are unknown. measured_at: UTC, ISO 8601. facts: all that the board said of
-    itself, to compare later; None if it was not asked.
+    mean_w: of the rails' sum. half_width_w: half of the 95 % interval. drift_w_per_min: its slope. samples: number of
+    readings. board, power_mode: None if unknown. measured_at: UTC, ISO 8601. facts: state of the board for later
+    comparison; None if it was not read.
     """
 
     mean_w: float
@@ -104,10 +104,10 @@ class Idle(Struct, frozen=True, kw_only=True):
 
 
 def save(idle: Idle, folder: Path) -> Path:
-    """Write it in place of what was measured before on this board in this power mode, and return the file.
+    """Replace the measurement of this board and power mode; return the file.
 
-    The new file is written under a temporary name, flushed and renamed, so that there is a whole one at every moment.
-    If it raises CalibrationError, the old one stays.
+    The file is replaced in one step, so that a whole one always exists. If CalibrationError is raised, the old one
+    remains.
     """
     target = folder / file_name(idle.board, idle.power_mode)
     try:
@@ -122,9 +122,9 @@ def save(idle: Idle, folder: Path) -> Path:
 
 
 def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[str, ...]) -> Idle:
-    """Read what was measured on this board in this power mode, of these rails.
+    """Return the measurement of this board and power mode for these rails.
 
-    Raises CalibrationError that says why there is none, with the repair.
+    Raises CalibrationError with the reason and the repair if there is none.
     """
     path = folder / file_name(board, power_mode)
     try:
@@ -149,7 +149,7 @@ def load(folder: Path, board: str | None, power_mode: str | None, rails: tuple[s
 
 
 def file_name(board: str | None, power_mode: str | None) -> str:
-    """Return the name of the file for a board and a power mode; no two share one."""
+    """Return the file name for a board and a power mode; it is unique."""
     names = (
         "unknown" if name is None else "=" + quote(name, safe=" ").replace(" ", "_") for name in (board, power_mode)
     )
@@ -161,16 +161,16 @@ def _named(board: str | None, power_mode: str | None) -> str:
     return f"{board or 'an unknown board'} in {mode}"
 
 
-BLOCKS = 12  # of the whole time, each longer than power remembers what it was, so that their means are independent
+BLOCKS = 12  # parts of the whole time, each long enough to make their means independent
 T_MEAN = 2.201
-"""Student's t, 95 % on both sides, for 12 - 1 degrees of freedom."""
-Z = 1.96  # standard deviations of a normal distribution that hold 95 % of it on both sides
-LARGEST_DRIFT = 0.05  # of the mean over the whole measurement: past that the machine was not at rest
+"""Student's t, 95 % two-sided, for 12 - 1 degrees of freedom."""
+Z = 1.96  # standard deviations of the two-sided 95 % interval of a normal distribution
+LARGEST_DRIFT = 0.05  # share of the mean, over the whole measurement; more means that the machine was not idle
 AGAIN = "run `jetsel power calibrate` again while nothing else uses the machine"
 
 
 def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Idle:
-    """Measure the idle power of this board. with_load: whatever other programs do counts as idle power.
+    """Measure the idle power of this board. with_load: count work of other programs as idle power.
 
     Raises PowerError if the sensors cannot be read, CalibrationError as `measure` does.
     """
@@ -184,7 +184,7 @@ def measure_here(settings: PowerSettings, seconds: float, with_load: bool) -> Id
                 f"power cannot be read: {sampler.reason or 'the sensors do not answer'}; see: jetsel doctor"
             )
         busy = (lambda: None) if with_load else OtherWork().reason
-        # Errors of rounding are independent of each other: their squares add up.
+        # Rounding errors are independent, so their squares add up.
         return measure(sampler, seconds, rails.board_name, look(settings), busy, math.hypot(*steps))
     finally:
         sampler.stop()
@@ -199,11 +199,11 @@ def measure(
     step_w: float = 0.0,
     wait: Callable[[float], None] = time.sleep,
 ) -> Idle:
-    """Measure for about this number of seconds (60 is a good value), and return what was found.
+    """Return the idle power, measured for about this number of seconds (60 is a good value).
 
-    board: by the table of boards, None if it is in none. busy: says in words why the machine is not at rest, None
-    if it is; asked before and after each of 12 times. step_w: between two values that the sensor can tell apart.
-    wait: sleeps. Raises CalibrationError with the repair: no samples, a machine that was busy, power that drifted.
+    board: name in the table of boards, None if unknown. busy: returns why the machine is not idle, None if it is;
+    called before and after each of 12 parts. step_w: resolution of the sensor. wait: sleeps. Raises CalibrationError
+    with the repair if there are no samples, the machine was busy, or power drifted.
     """
     means_w, samples, new_values = [], 0, 0
     _refuse(busy())
@@ -227,7 +227,7 @@ def measure(
         _refuse(f"it drifted by {drift_w_per_min:+.2g} W/min around {mean_w:.3g} W: wait until the board has settled")
     return Idle(
         mean_w=mean_w,
-        # All of a quiet board's samples are off by the same part of a step.
+        # All samples of a quiet board have the same rounding error.
         half_width_w=math.hypot(T_MEAN * stdev(means_w) / math.sqrt(BLOCKS), Z * step_w / math.sqrt(12)),
         drift_w_per_min=drift_w_per_min,
         samples=samples,

@@ -1,4 +1,4 @@
-"""Energy from samples of power: the trapezoid rule, and the differences of counters, less idle power."""
+"""Computes energy from samples: the trapezoid rule for power, differences for counters, minus idle power."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 FEWEST = 10
-"""New values of the sensor that a window needs: with fewer, what the sensor saw may not be what there was."""
+"""New sensor values that a window needs; fewer may not represent the power in it."""
 
 STALE_S, STALE_PERIODS = 0.25, 3.0
-"""Between two samples further apart than this, or than three periods of sampling if they are longer, power is unknown:
-the thread that samples was held up, or the sensor was away."""
+"""Power is unknown between samples further apart than this, or than three sampling periods if longer."""
 
 NO_METER = "no meter"
 NO_READING = "the sensor could not be read during the window"
 
 
 class WindowEnergy(NamedTuple):
-    """The energy of a window above idle power in mJ, or None and the reason; new values that the sensor had in it."""
+    """Energy of a window above idle power in mJ, or None and the reason; number of new sensor values in it."""
 
     energy_mj: float | None
     reason: str | None
@@ -27,11 +26,10 @@ class WindowEnergy(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One reading of the board's total.
+    """One reading of the board's total. time_ns: of time.monotonic_ns().
 
-    time_ns: of time.monotonic_ns(). power_w: the sum of the rails that tell power, NaN if one could not be read.
-    counted_j: the sum of the rails that count energy, from when they were opened. is_new: whether the sensor had a new
-    value, see Sampler.
+    power_w: sum of the rails that measure power, NaN if one could not be read. counted_j: sum of the rails that count
+    energy, since they were opened. is_new: whether the sensor had a new value, see Sampler.
     """
 
     time_ns: int
@@ -41,7 +39,7 @@ class Sample(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """What samples add up to: energy with idle power in it, for how long it is known, the whole time, new values."""
+    """Sum over samples: energy including idle power, time with known power, whole time, number of new values."""
 
     energy_j: float = 0.0
     known_s: float = 0.0
@@ -50,7 +48,7 @@ class Sum(NamedTuple):
 
     @property
     def mean_w(self) -> float | None:
-        """The mean power while it was known, None if it never was."""
+        """Mean power over the known time, None if there is none."""
         return self.energy_j / self.known_s if self.known_s > 0 else None
 
     @property
@@ -60,14 +58,14 @@ class Sum(NamedTuple):
 
 
 def stale_s(rate_hz: float) -> float:
-    """Return how far samples may be apart, at this rate of sampling, for the power between them to be known."""
+    """Return the longest time between samples for which power counts as known, at this sampling rate."""
     return max(STALE_S, STALE_PERIODS / rate_hz)
 
 
 def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
-    """Return the energy from the first to the last sample: straight lines between them, and what counters counted.
+    """Return the sum from the first to the last sample: straight lines between powers, differences of counters.
 
-    A gap next to a sample without reading, or longer than `stale_after_s`, is left out of energy and known time.
+    Gaps next to an unreadable sample, or longer than `stale_after_s`, do not count as energy or known time.
     """
     energy_j = known_s = length_s = 0.0
     new_values = 0
@@ -86,7 +84,7 @@ def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
 def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> WindowEnergy:
     """Return the energy above idle power from the first to the last sample (Taylor et al., section 4.2).
 
-    None with a reason if the power is not known all the time, or the sensor had fewer than FEWEST new values.
+    None with a reason if power was unknown for part of the time, or the sensor had fewer than FEWEST new values.
     """
     whole = add_up(samples, stale_after_s)
     if whole.length_s <= 0 or any(math.isnan(sample.power_w) for sample in samples):
@@ -101,5 +99,5 @@ def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> Wi
 
 
 def too_few(count: int, length_s: float) -> str:
-    """Return the reason of a window that the sensor hardly saw."""
+    """Return the reason for a window with too few sensor values."""
     return f"the sensor had {count} new values in the window of {length_s:.3g} s, and {FEWEST} are needed"

@@ -1,4 +1,4 @@
-"""What measures energy: a window that is opened, closed and read."""
+"""Measures energy in windows."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from jetsel.power.sampler import READY_S, Sampler
 
 
 class Meter:
-    """Measures the energy of all that runs on the board in a window, which begins and ends with a sample of its own."""
+    """Measures the energy of everything that runs on the board in a window, with samples at its start and end."""
 
     def __init__(self, sampler: Sampler, idle_w: float) -> None:
-        """idle_w: the power that is deducted."""
+        """idle_w: the power to deduct."""
         self._sampler = sampler
         self._idle_w = idle_w
 
     @property
     def name(self) -> str:
-        """Return the rails that are read."""
+        """Names of the rails that are read."""
         return " + ".join(self._sampler.total_of)
 
     def begin(self) -> int:
-        """Return the time at which a window begins now."""
+        """Start a window; return its time."""
         return self._sampler.now()
 
     def since(self, begin_ns: int) -> WindowEnergy:
-        """Return what a window that ends now took above idle power (Taylor et al., section 4.2)."""
+        """Return the energy above idle power from begin_ns until now (Taylor et al., section 4.2)."""
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
             return WindowEnergy(None, self._sampler.reason)
@@ -42,10 +42,10 @@ class Meter:
 
 @dataclass(frozen=True)
 class OpenedMeter:
-    """A meter, or the reason why nothing measures.
+    """A meter, or the reason why there is none.
 
-    doubt: what speaks against what is measured: the board is not as it was when idle power was measured. idle_half_w:
-    half of the 95 % interval of idle power.
+    doubt: changes of the board since idle power was measured, which make results doubtful. idle_half_w: half of the 95
+    % interval of idle power.
     """
 
     meter: Meter | None = None
@@ -56,7 +56,7 @@ class OpenedMeter:
 
 @contextmanager
 def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
-    """Give the meter of this board's sensors, less the idle power that `folder` has of it, until the block ends."""
+    """Provide the meter of this board for a `with` block, with the idle power stored in `folder`."""
     idle = idle_here(settings, folder)
     if isinstance(idle, str):
         yield OpenedMeter(reason=idle)
@@ -74,7 +74,7 @@ def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
 
 
 def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] | str:
-    """Return idle power of this board in the power mode of now, and what has changed since; or why it is not known."""
+    """Return this board's idle power in its current power mode, and the changes since; or why it is unknown."""
     rails = find(settings)
     rails.close()
     if rails.reason is not None:

@@ -1,4 +1,4 @@
-"""Reads the board's total power in a thread, at a steady rate, and keeps the samples of the last minutes."""
+"""Reads the board's total power in a thread, at a steady rate, and stores the samples of the last minutes."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ log = logging.getLogger("jetsel.power")
 
 KEPT_S = 120.0
 SLOWEST_S = 1.0
-"""A reading that repeats the one before is a new value of the sensor after so long. No longer does an INA3221 keep one:
-860 ms for the mean of 1,024 conversions of 140 us of each of six (TI SBOS576); NVIDIA's setting gives 430 ms."""
+"""A repeated reading counts as a new sensor value after this time, which no INA3221 value outlasts.
 
-PATIENCE = 3  # failures in a row before the rails are looked for again: a driver that was bound anew has other paths
+That is 860 ms for the mean of 1,024 conversions of 140 us of each of six (TI SBOS576); NVIDIA's setting gives 430 ms.
+"""
+
+PATIENCE = 3  # failures in a row before a new search for rails: a driver that was bound again has other paths
 LOOK_AGAIN_S = 10.0
-READY_S = 60.0  # a board reads Python from a slow card
+READY_S = 60.0  # a board may load Python from a slow card
 
 
 class Sampler:
-    """Samples of the board's total. Any thread may call; at `rate_hz` a thread of its own reads.
+    """Samples the board's total at `rate_hz` in a thread of its own. Any thread may call its methods.
 
-    It reads at a random moment of each period: a load that repeats in step with the reading, such as a model that is
-    run again and again, would be seen in the same of its phases each time.
+    It reads at a random moment of each period: otherwise a load that repeats at the same rate, such as a model run
+    again and again, would always be sampled in the same phase.
 
-    board: by the table of boards, None if it is in none. total_of: the names of the rails that make the total.
-    reason: why no samples come, None while they do. dropped: what is not read.
+    board: name in the table of boards, None if unknown. total_of: names of the rails of the total. reason: why there
+    are no samples, None if there are. dropped: rails that are not read.
     """
 
     def __init__(self, settings: PowerSettings, rails_every_s: float | None = None) -> None:
-        """Start the thread, which looks for the sensors first.
+        """Start the thread, which first searches for the sensors.
 
-        rails_every_s: how often each rail is read, too, those that are not of the total among them; None for never.
+        rails_every_s: interval for reading every rail, including those outside the total; None: never.
         """
         self.board: str | None = None
         self.total_of: tuple[str, ...] = ()
@@ -50,9 +52,9 @@ class Sampler:
         self.dropped: tuple[DroppedRail, ...] = ()
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
-        self._lock = threading.Lock()  # of the rails and what is noted of them
+        self._lock = threading.Lock()  # guards the rails and the fields about them
         self._found: FoundRails | None = None  # None: no total can be read
-        self._last: list[int] = []  # what each rail of the total said, to see which values are new
+        self._last: list[int] = []  # last value of each rail of the total, to detect new ones
         self._new_ns = 0
         self._failures = 0
         self._rails_every_s = rails_every_s
@@ -64,20 +66,20 @@ class Sampler:
 
     @property
     def stale_after_s(self) -> float:
-        """How far two samples may be apart for the power between them to be known."""
+        """Longest time between two samples for which the power between them is known."""
         return stale_s(self._settings.rate_hz)
 
     def ready(self, limit_s: float) -> bool:
-        """Wait until the sensors were looked for, whether or not there are any; False at the limit."""
+        """Wait until the search for sensors is over; return False if limit_s passes first."""
         return self._looked.wait(limit_s)
 
     def now(self) -> int:
-        """Take a sample at once, if there is a sensor; return its time, of time.monotonic_ns()."""
+        """Take a sample, if there is a sensor; return its time, of time.monotonic_ns()."""
         with self._lock:
             return time.monotonic_ns() if self._found is None else self._read(self._found)
 
     def between(self, begin_ns: int, end_ns: int) -> list[Sample]:
-        """Return the samples from one time to another, both included, in their order; those of 2 minutes are kept."""
+        """Return the samples between two times, both included, in order; samples are kept for 2 minutes."""
         with self._lock:
             newest_first = itertools.takewhile(lambda sample: sample.time_ns >= begin_ns, reversed(self._samples))
             samples = [sample for sample in newest_first if sample.time_ns <= end_ns]
@@ -85,20 +87,20 @@ class Sampler:
         return samples
 
     def since(self, begin_ns: int) -> tuple[Sum, int]:
-        """Return what the samples add up to from one at or after `begin_ns` to the newest, and the newest's time."""
+        """Return the sum over samples from `begin_ns` to the newest, and the newest's time."""
         samples = self.between(begin_ns, time.monotonic_ns())
         return add_up(samples, self.stale_after_s), samples[-1].time_ns if samples else begin_ns
 
     def watts(self) -> float | None:
-        """Return the mean power of the last second, None if none was read."""
+        """Return the mean power of the last second, None if unknown."""
         return None if self.reason is not None else self.since(time.monotonic_ns() - 1_000_000_000)[0].mean_w
 
     def rails_w(self) -> dict[str, float]:
-        """Return what each rail that can be read said last, in watts, by its name; empty if none is read."""
+        """Return each readable rail's last value in watts by name; empty if rails are not read."""
         return self._rails_w if self.reason is None else {}
 
     def stop(self) -> None:
-        """End the thread and close the sensors. What was sampled can still be read."""
+        """End the thread and close the sensors. Existing samples stay available."""
         self._stopping.set()
         self._thread.join()
         with self._lock:
@@ -121,10 +123,10 @@ class Sampler:
             if self._rails_every_s is not None and time.monotonic() - rails_s >= self._rails_every_s:
                 self._read_rails()
                 rails_s = time.monotonic()
-            period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # what was missed is not made up
+            period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # missed readings are not repeated
 
     def _look(self) -> None:
-        """Look for the rails of the total; if there are none, say why."""
+        """Search for the rails of the total; if there are none, record the reason."""
         rails = find(self._settings)
         if not rails.total:
             rails.close()
@@ -141,7 +143,7 @@ class Sampler:
         log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=fields)
 
     def _lost(self, reason: str) -> None:
-        """Note that nothing is read any more, and log it if it was read before, or nobody looked."""
+        """Record that power is unknown; log it if power was known before, or at the first search."""
         if self._found is not None or not self._looked.is_set():
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
         self._found, self.reason = None, reason
@@ -168,7 +170,7 @@ class Sampler:
         found_w = {}
         with self._lock:
             for rail in () if self._found is None else self._found.rails:
-                with contextlib.suppress(RailError):  # one that cannot be read now is not told
+                with contextlib.suppress(RailError):  # unreadable rails are left out
                     found_w[rail.name] = rail.read_uw() * 1e-6
         self._rails_w = found_w
 

@@ -1,4 +1,4 @@
-"""Small files of the kernel: numbers that stay open, texts and listings, whatever a file says or lacks."""
+"""Small files of the kernel: numbers whose file stays open, texts, and listings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _LONGEST_NAME = 64
 
 
 class Number:
-    """A file that holds one integer. It stays open and is read in place: one system call for each reading.
+    """A file with one integer. It stays open, so that each reading is one system call.
 
-    It is opened by the first reading, and again by the one after a failure, since the file of a driver that was bound
-    anew is another one.
+    The first reading opens it, and so does the one after a failure, since a driver that was bound again has a new file.
     """
 
     __slots__ = ("_fd", "path")
@@ -24,7 +23,7 @@ class Number:
         self._fd = -1
 
     def read(self) -> int:
-        """Return what the file says now; raises RailError if it cannot be read or is no integer."""
+        """Return the current value. Raises RailError if the file is unreadable or not an integer."""
         try:
             if self._fd < 0:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -38,14 +37,14 @@ class Number:
             raise RailError(f"{self.path}: it contains {content[:24]!r}, which is not a number") from None
 
     def close(self) -> None:
-        """Close the file; reading opens it again."""
+        """Close the file; the next reading opens it again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def number(path: Path | str) -> int | None:
-    """Return the whole number that a file holds, None if there is none."""
+    """Return the integer in a file, None if there is none."""
     try:
         return int(text(path))
     except ValueError:
@@ -53,16 +52,16 @@ def number(path: Path | str) -> int | None:
 
 
 def text(path: Path | str) -> str:
-    """Return what a file says, without blanks and zero bytes at its ends; "" if it cannot be read."""
+    """Return a file's text without blanks and zero bytes at its ends; "" if it is unreadable."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hundreds are read each second: the short way
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hundreds are read each second, so use the fast way
             return file.read().decode(errors="replace").strip("\0 \n\t")
     except OSError:
         return ""
 
 
 def names(folder: Path | str) -> list[str]:
-    """Return what a folder holds, in the order of names; [] if it cannot be listed."""
+    """Return the sorted names in a folder; [] if it cannot be listed."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208  # names are enough
     except OSError:
@@ -70,12 +69,12 @@ def names(folder: Path | str) -> list[str]:
 
 
 def is_name(label: str) -> bool:
-    """Whether a label can name a rail: printable, of a sensible length."""
+    """Return whether a label is a valid rail name: printable ASCII of limited length."""
     return 0 < len(label) <= _LONGEST_NAME and label.isascii() and label.isprintable()
 
 
 def root_of(sysfs: str) -> Path:
-    """Return the root of sysfs: the folder itself, or `sys` inside it if a copy of a whole board is given."""
+    """Return the root of sysfs: the folder itself, or its `sys` if it is a copy of a whole board's files."""
     folder = Path(sysfs)
     own = any((folder / part).is_dir() for part in ("bus", "class", "devices", "firmware"))
     return folder / "sys" if not own and (folder / "sys").is_dir() else folder

@@ -1,4 +1,4 @@
-"""Arrays that choose: cached neighbours, the chain of links over them, the paths, cascades, and what fits them."""
+"""Learned choosers on plain arrays: cached neighbours, the chain that reads them, paths, cascades, and fitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits cascades: which one or two models run, and from which confidence the answer of the first is taken."""
+"""Fits cascades: which one or two models run, and which confidence of the first makes the second unnecessary."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-QUANTILES = np.linspace(0.01, 0.99, 99)  # of the first model's confidences: the thresholds that are tried
+QUANTILES = np.linspace(0.01, 0.99, 99)  # of the first model's confidences: the candidate thresholds
 BUDGETS = np.geomspace(0.05, 1.2, 80)
-"""Mean times or energies, as shares of the most expensive model's: each 4 % above the one before."""
+"""Mean times or energies as shares of the most expensive model's, in steps of 4 %."""
 
 
 def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], first: int = 1) -> NDArray[np.bool_]:
-    """Whether the class of each image is among the first (one, or several) of (n, c) logits: (n,).
+    """Return whether each image's class is among the `first` highest of its logits: (n,); logits: (n, c).
 
-    Of equal logits the lower class number stands first, as in answers.
+    Of equal logits the lower class number ranks first, as in answers.
     """
     column = classes[:, None]
     true = np.take_along_axis(logits, column, axis=1)
@@ -27,12 +27,12 @@ def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], first: in
 
 
 class Outputs:
-    """What models say of n images, alone and averaged in pairs as `Cascade` averages them."""
+    """The outputs of models on n images, alone and averaged in pairs as `Cascade` averages them."""
 
     def __init__(
         self, log_odds: Sequence[NDArray[np.float32]], classes: NDArray[np.int64], costs: NDArray[np.float64]
     ) -> None:
-        """Keep each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,).
+        """Store each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,).
 
         costs: ms, or mJ if energy is the objective, in rising order.
         """
@@ -42,7 +42,7 @@ class Outputs:
         self._of: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
     def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the confidence and whether it is right, both (n,), once these columns have run."""
+        """Return the answer's confidence and whether it is right, both (n,), after these columns have run."""
         if ran not in self._of:
             logs = self._log_odds[ran[0]]
             if len(ran) > 1:
@@ -51,12 +51,12 @@ class Outputs:
         return self._of[ran]
 
     def take(self, rows: NDArray[np.int64]) -> Outputs:
-        """Return the same of some images."""
+        """Return the outputs for these rows."""
         return _SomeOutputs(self, rows)
 
 
 class _SomeOutputs(Outputs):
-    """Outputs of some images, which are computed once for all."""
+    """Outputs for some images, read from the outputs computed for all images."""
 
     def __init__(self, whole: Outputs, rows: NDArray[np.int64]) -> None:
         super().__init__((), whole.classes[rows], whole.costs)
@@ -69,7 +69,7 @@ class _SomeOutputs(Outputs):
 
 @dataclass(frozen=True)
 class Fitted:
-    """One cascade: rungs are columns, cheapest first, and the last threshold is 0."""
+    """One cascade. rungs: columns, cheapest first. thresholds: one for each rung, the last is 0."""
 
     rungs: tuple[int, ...]
     thresholds: tuple[float, ...]
@@ -89,22 +89,22 @@ def judge(fitted: Fitted, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[
 
 
 def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
-    """Return, for each budget, the most accurate cascade whose mean cost keeps it; the cheapest if none does.
+    """Return, for each budget, the most accurate cascade within it; the cheapest cascade if none is.
 
-    budgets: shares of what the most expensive model costs.
+    budgets: mean costs as shares of the most expensive model's.
     """
     tried = tried_cascades(outputs)
     order = np.lexsort((-tried.accuracy, tried.cost))
     best = np.maximum.accumulate(tried.accuracy[order])
     is_new = np.diff(best, prepend=-1.0) > 0
-    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # the best up to each cost
+    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # of the best up to each cost
     within = np.searchsorted(tried.cost[order], np.asarray(budgets) * outputs.costs.max(), side="right") - 1
     return [tried.cascades[order[leading[max(0, place)]]] for place in within.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedCascades:
-    """Every cascade that `fit_cascades` chooses from: accuracy and mean cost on the images, (cascades,) each."""
+    """Every cascade that `fit_cascades` chooses from, with accuracy and mean cost on the images, (cascades,) each."""
 
     cascades: list[Fitted]
     accuracy: NDArray[np.float64]
@@ -114,8 +114,8 @@ class TriedCascades:
 def tried_cascades(outputs: Outputs) -> TriedCascades:
     """Return each model alone, and each pair with each threshold.
 
-    More than two models are not tried: on both shipped families, cascades of three and four that were fitted to 1,247
-    to 8,000 images were at most 0.2 points more accurate on others at the same time, and up to 1.6 points less.
+    Longer cascades are left out: on both shipped families, cascades of three and four models fitted on 1,247 to 8,000
+    images were at most 0.2 points more accurate on other images at equal time, and up to 1.6 points less accurate.
     """
     cascades, accuracy, cost = [], [], []
     for first, first_cost in enumerate(outputs.costs):
@@ -136,7 +136,7 @@ def tried_cascades(outputs: Outputs) -> TriedCascades:
 
 
 def log_softmax(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float32]:
-    """The logarithms of the probabilities that logits (n, c) give at a temperature: (n, c)."""
+    """Return the logarithms of the probabilities for logits (n, c) at a temperature: (n, c)."""
     scaled: NDArray[np.float32] = logits.astype(np.float32) / np.float32(temperature)
     scaled -= scaled.max(axis=1, keepdims=True)
     scaled -= np.log(np.exp(scaled).sum(axis=1, keepdims=True))

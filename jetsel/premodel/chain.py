@@ -1,4 +1,4 @@
-"""The premodel of Taylor et al.: cached neighbours of an image say how often each path is right on images like it."""
+"""The premodel of Taylor et al.: an image's cached neighbours estimate how often each path is right on such images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jetsel.premodel.neighbours import Neighbours, Scaling
 
 
 class PathEstimates(NamedTuple):
-    """What the neighbours of an image say of P paths.
+    """Estimates for P paths from an image's neighbours.
 
-    right: (P,) share of right answers; cost: (P,) mean cost. distance: the mean Euclidean distance to the neighbours in
-    scaled features; None if all images are asked.
+    right: (P,) share of right answers. cost: (P,) mean cost. distance: mean Euclidean distance to the neighbours in
+    scaled features; None if all images serve as neighbours.
     """
 
     right: NDArray[np.float32]
@@ -23,19 +23,18 @@ class PathEstimates(NamedTuple):
 
 
 class Chain:
-    """Every path is a link that reads its own column of the same neighbours (sections 3.1 and 3.3).
+    """Estimates every path from its own column of the same neighbours (sections 3.1 and 3.3).
 
-    The paper asks five neighbours for a vote on the one cheapest model that is right. Here many neighbours give shares,
-    so that a path is chosen by how much more often it is right, and by what it costs. Arrays in, reading out: no input
-    or output, clock or randomness.
+    In the paper, five neighbours vote for the cheapest model that is right. Here many neighbours give shares, so that
+    the choice weighs how often a path is right against its cost. The class has no input or output, clock or randomness.
     """
 
     def __init__(
         self, neighbours: Neighbours, scaling: Scaling, right: NDArray[np.bool_], cost: NDArray[np.float32], k: int
     ) -> None:
-        """Keep the links. right, cost: (n, P), of each path on the image behind each of n points. k: 1 to n neighbours.
+        """Store right and cost, (n, P), of each path on the image of each of n points. k: 1 to n neighbours.
 
-        Raises ValueError if these do not fit one another.
+        Raises ValueError if the shapes do not fit.
         """
         n, features = neighbours.points.shape
         if right.shape != cost.shape or len(right) != n:
@@ -51,7 +50,7 @@ class Chain:
         self.overall = self._reading(self._columns.mean(axis=0), None)
 
     def read(self, features: NDArray[np.float32]) -> PathEstimates:
-        """Read the paths for one image; features: (features,) float32, not scaled, finite, else ValueError."""
+        """Return the estimates for one image. features: (features,) float32, not scaled; ValueError unless finite."""
         near, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
         return self._reading(self._columns[near].sum(axis=0) / self.k, float(distances.sum()) / self.k)
 

@@ -1,4 +1,4 @@
-"""The nearest points of a fixed set over scaled features: exact, fast for one query at a time; and what they tell."""
+"""The nearest points of a fixed set over scaled features, exact and fast for single queries; choice by price."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 class Scaling:
     """Min-max scaling (Taylor et al., section 3.4.2): the training minimum becomes 0, the training maximum 1.
 
-    A feature that was constant in training becomes 0 for every photograph: nothing is known of its scale. Values that
-    training did not see may fall outside 0 to 1; they are not clipped, as in the paper, since how far outside a
-    photograph lies is what its distance to the neighbours tells.
+    A feature that was constant in training becomes 0 for every image, since its scale is unknown. Values outside the
+    training range are not clipped, as in the paper: they make the distance to the neighbours show how unusual an image
+    is.
     """
 
     def __init__(self, minimum: NDArray[np.float32], maximum: NDArray[np.float32]) -> None:
-        """Keep the range of each feature: minimum and maximum are (features,), finite. Raises ValueError otherwise."""
+        """Store the range of each feature. minimum, maximum: (features,), finite; raises ValueError otherwise."""
         self.minimum = np.asarray(minimum, np.float32)
         self.maximum = np.asarray(maximum, np.float32)
         if self.minimum.ndim != 1 or self.minimum.shape != self.maximum.shape:
@@ -29,15 +29,15 @@ class Scaling:
         self._divisor = np.where(span > 0, span, np.inf)
 
     def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the scaled features, float32; features: (features,) or (photographs, features) float32."""
+        """Return the scaled features, float32. features: (features,) or (images, features) float32."""
         above = np.subtract(features, self.minimum, dtype=np.float64)
         return (above / self._divisor).astype(np.float32)
 
 
 def fit_scaling(features: NDArray[np.float32]) -> Scaling:
-    """Read the range of each feature from the training photographs.
+    """Return the scaling for the range of each feature over the training images.
 
-    features: (photographs, features) float32, at least one photograph, finite. Raises ValueError otherwise.
+    features: (images, features) float32, at least one image, finite. Raises ValueError otherwise.
     """
     features = np.asarray(features, np.float32)
     if features.ndim != 2 or len(features) == 0:
@@ -48,19 +48,19 @@ def fit_scaling(features: NDArray[np.float32]) -> Scaling:
 EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
 FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included
-PRODUCT = 2**18  # multiply-adds at once: OpenBLAS gives larger ones to threads, and waits for them on a busy machine
+PRODUCT = 2**18  # multiply-adds at once; OpenBLAS uses threads for larger products, which wait on a busy machine
 
 
 class Neighbours:
-    """Up to some 50,000 points of some 30 features, prepared for queries.
+    """Up to about 50,000 points of about 30 features, prepared for queries.
 
-    One matrix-vector product in float32 ranks all points by |p|^2 - 2 p.x, which differs from the squared distance by
-    |x|^2 alone. It serves only to discard points: whatever its rounding could have hidden stays a candidate, and the
-    candidates are measured again in float64. The answer is therefore exact, and equal distances go to the lower row.
+    One float32 matrix-vector product ranks all points by |p|^2 - 2 p.x, the squared distance without |x|^2. It only
+    discards points: a point stays a candidate if rounding could have hidden it, and candidates are measured again in
+    float64. The result is therefore exact; of equal distances, the lower row ranks first.
     """
 
     def __init__(self, points: NDArray[np.float32]) -> None:
-        """Prepare points: (n, features) float32, n >= 1, finite. Raises ValueError otherwise."""
+        """Prepare the points: (n, features) float32, n >= 1. Raises ValueError unless finite and of moderate scale."""
         self.points = np.ascontiguousarray(points, np.float32)
         if self.points.ndim != 2 or len(self.points) == 0:
             raise ValueError(f"points must be (n, features) with at least one point, not {self.points.shape}")
@@ -79,11 +79,11 @@ class Neighbours:
         x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
         """
         rows, squared = self._measured(x, k)
-        best = squared.argsort(kind="stable")[:k]  # candidates stand in row order: of equals, the lower comes first
+        best = squared.argsort(kind="stable")[:k]  # candidates are in row order, so the lower row ranks first
         return rows[best], np.sqrt(squared[best])
 
     def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `nearest` returns, in the order of the rows: sorting many neighbours takes long."""
+        """Return what `nearest` returns, in row order, which is faster than sorting many neighbours."""
         rows, squared = self._measured(x, k)
         if len(rows) > k:
             farthest = np.partition(squared, k - 1)[k - 1]
@@ -93,7 +93,7 @@ class Neighbours:
         return rows, np.sqrt(squared)
 
     def _measured(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the candidates, in order, and their squared distances. Raises ValueError, see `nearest`."""
+        """Return the candidates in row order and their squared distances. Raises ValueError, see `nearest`."""
         n, features = self.points.shape
         wide = np.asarray(x, np.float32).astype(np.float64)
         if wide.shape != (features,) or not 1 <= k <= n:
@@ -107,7 +107,7 @@ class Neighbours:
         return rows, offsets.sum(axis=1)
 
     def nearest_many(self, xs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `nearest` returns for each row of xs, (queries, features): rows and distances, (queries, k)."""
+        """Return `nearest` for each row of xs, (queries, features): rows and distances, (queries, k)."""
         rows = np.empty((len(xs), k), np.int64)
         distances = np.empty((len(xs), k), np.float64)
         for i, x in enumerate(xs):
@@ -115,7 +115,7 @@ class Neighbours:
         return rows, distances
 
     def _candidates(self, x: NDArray[np.float64], norm: float, k: int) -> NDArray[np.int64]:
-        """Return, in order, every row that may be among the k nearest as far as float32 can tell."""
+        """Return, in order, every row that float32 cannot exclude from the k nearest."""
         n, features = self.points.shape
         scale = self._largest_norm * (self._largest_norm + 2 * norm)
         if not scale < FLOAT32_SAFE:
@@ -129,17 +129,17 @@ class Neighbours:
             np.matmul(query, self._table[:, start : start + block], out=scores[start : start + block])
         # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
         # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
-        # Taken twice over, it also covers the rounding of the squares, of the bound itself and of float64 below.
+        # Doubled, it also covers the rounding of the squares, of the bound itself and of float64 below.
         error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
         bound = float(np.partition(scores, k - 1)[k - 1]) + 2 * error
         return np.flatnonzero(scores <= bound)
 
 
 def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:
-    """The model, or path, of the largest chance less the price of what it costs: one for each row.
+    """Return, for each row, the place of the model or path with the largest chance minus price times cost.
 
-    chances: (..., models), how likely each is right. costs: (models,) or (..., models), ms or mJ, 0 for one that has
-    run already. price: how much chance one of these must buy. Of equals the first. Returns (...,) int64.
+    chances: (..., models), probability that each is right. costs: (models,) or (..., models), ms or mJ, 0 for a model
+    that has run. price: the chance that one ms or mJ must gain. Of equals the first. Returns (...,) int64.
     """
     worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
     return worth

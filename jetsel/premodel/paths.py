@@ -1,4 +1,4 @@
-"""The paths that a chain chooses among, single models and cascades of two, and what each gives on cached images."""
+"""The paths that a chain chooses among, single models and cascades of two, with their results on cached images."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jetsel.premodel.neighbours import worthiest
 STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that the first model of a cascade answers
 MOST_PATHS = 30
 PRICES = np.geomspace(0.003, 4.0, 30)
-"""Of the most expensive model's cost, in shares of right answers: what a chain is fitted and tried at."""
-BLOCK = 64  # images at a time: their neighbours' columns then fit the processor's cache
+"""Share of right answers per cost of the most expensive model; a chain is fitted and evaluated at each price."""
+BLOCK = 64  # images at a time, so that their neighbours' columns fit the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """What P paths give on n images. right: (n, P) whether it is right. ran: (n, P, m) which models run."""
+    """Results of P paths on n images. right: (n, P), whether the answer is right. ran: (n, P, m), which models run."""
 
     paths: tuple[Fitted, ...]
     right: NDArray[np.bool_]
@@ -35,11 +35,11 @@ class PathTable:
         )
 
     def take(self, rows: NDArray[np.int64]) -> PathTable:
-        """Return the same of some images, in the order of `rows`."""
+        """Return the table of these rows, in their order."""
         return PathTable(self.paths, self.right[rows], self.ran[rows])
 
     def cost(self, costs: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return what each path costs on each image, (n, P); costs: of each model, (m,)."""
+        """Return the cost of each path on each image, (n, P). costs: of each model, (m,)."""
         return (self.ran @ costs).astype(np.float32)
 
 
@@ -54,9 +54,9 @@ def possible_paths(outputs: Outputs) -> list[Fitted]:
 
 
 def select_paths(outputs: Outputs, near: NDArray[np.int64]) -> PathTable:
-    """Return the paths that are chosen most often, at most 30: by the neighbours of some images, and by all images.
+    """Return the paths that are chosen most often, at most 30: by neighbours of a sample, and by all images.
 
-    near: (q, k) rows of the neighbours of q of the images.
+    near: (q, k), the rows of the k neighbours of q sample images.
     """
     table = PathTable.of(possible_paths(outputs), outputs)
     cost, prices = table.cost(outputs.costs), PRICES / outputs.costs.max()
@@ -74,7 +74,7 @@ def means_near(
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Return for each k the share of right answers and the mean cost among the k nearest, (q, P) each.
 
-    right, cost: (n, P), of the cached images. near: (q, most) their rows, nearest first.
+    right, cost: (n, P), on the cached images. near: (q, most), their rows, nearest first. ks: rising.
     """
     means_by_k = [
         (np.empty((len(near), right.shape[1]), np.float32), np.empty((len(near), right.shape[1]), np.float32))

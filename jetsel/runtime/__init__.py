@@ -1,4 +1,4 @@
-"""The one driver that runs every policy."""
+"""The driver that runs every policy, with its queues, batches and timers."""
 
 from jetsel.runtime.driver import Driver
 from jetsel.runtime.model_queue import Batch, ModelQueue

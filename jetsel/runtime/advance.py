@@ -1,4 +1,4 @@
-"""One step of a policy: it goes on until it asks for models that can be had in the time that is left, or ends."""
+"""One step of a policy: until it requests models that can run within the time that is left, or ends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jetsel.runtime.request_run import RequestRun, SharedState
 def advance(
     queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, move: Callable[..., Run], *given: Any
 ) -> None:
-    """Let the run's policy go on by this move, `send` or `throw`, and by more if what it asks for is not to be had.
+    """Resume the run's policy with `send` or `throw`, and again while the models that it requests cannot run.
 
-    Afterwards the run has an outcome, or asks for models.
+    Afterwards the run has an outcome, or waits for models.
     """
     assert run.steps is not None
     while True:
@@ -28,7 +28,7 @@ def advance(
         except StopIteration as stop:
             run.outcome = stop.value
         except OutOfTime as signal:
-            signal.with_traceback(None)  # its frames name the run and the signal: a circle would keep both
+            signal.with_traceback(None)  # breaks a reference cycle: the frames name the run and the signal
             _cut_short(run)
         except JetselError as error:
             run.outcome = error.with_traceback(None)  # as above
@@ -46,7 +46,7 @@ def advance(
 
 
 def _cut_short(run: RequestRun) -> None:
-    """Answer with the best that ran, if the policy does not answer itself and nothing was promised."""
+    """End a run without time with the last result; with DeadlineError if there is none or a promise was made."""
     if run.best is None or run.request.has_promise:
         run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
@@ -54,9 +54,9 @@ def _cut_short(run: RequestRun) -> None:
 
 
 def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_s: float) -> Run | Exception:
-    """Return what of this can be had; or why nothing can, or not all of what is all waited for.
+    """Return the part of the request that can run, or the error if nothing can, or not all of what must run together.
 
-    Models that are unloaded begin to load, for this run or, if it cannot wait, for the next.
+    Unloaded models begin to load, for this run or, if it cannot wait, for the next.
     """
     refusals: dict[str, JetselError] = {}
     for model in request.models:

@@ -1,9 +1,9 @@
-"""The one driver of every policy: it alone knows engines, time and failure, and it alone batches.
+"""The driver runs every policy: only it knows engines, time and failures, and only it batches.
 
-Here stands how runs of one model at a time go, on engines here; all others go through `shared_runs`. A thread that has
-a request run carries it: it lets the policy go on, runs the model that it asks for, and so on to the end. If an
-engine has as many callers as it serves, the run waits in the model's queue, and the thread that leaves the engine takes
-all that wait, as one batch, up to a limit and to no deadline's harm. No thread waits inside.
+This file runs one model at a time, on this device; all other runs go through `shared_runs`. The thread that has a run
+carries it to its end: it resumes the policy, runs the model that the policy requests, and so on. If an engine has as
+many callers as it serves, the run waits in the model's queue; the thread that leaves the engine takes the waiting runs
+as one batch, as long as no deadline is missed by that. No thread waits here.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Driver:
         now: Callable[[], float] = time.monotonic,
         events: Events | None = None,
     ) -> None:
-        """events: of all drivers together; its clock is time.monotonic()."""
+        """events: the timers, shared by all drivers; their clock is time.monotonic()."""
         self.queues = dict(queues)
         self.waiting = Waiting(self.queues, max_batch, now)
         self._now = now
         self.shared = SharedRuns(self.queues, self.waiting, events or Events(), now)
 
     def floor_ms(self, *policies: Policy) -> tuple[float, float]:
-        """The least time that any path of these policies needs: to run, and before that to load what is unloaded.
+        """Return the least times in ms that any first model of these policies needs to run, and to load before that.
 
-        By the median of recent runs and the last load; 0 if none was measured. The load begins now, so that requests
-        that cannot wait for it are not refused for ever.
+        They are the median of recent runs and the last load; 0 if nothing was measured. The load begins now, because
+        requests that cannot wait for it would be refused forever.
         """
         now_s = self._now()
         first = dict.fromkeys(model for policy in policies for model in policy.first)
@@ -59,18 +59,18 @@ class Driver:
 
     @property
     def has_work(self) -> bool:
-        """Whether `carry` has something to do although no run is given to it."""
+        """Whether `carry` has something to do without a new run."""
         return bool(self.waiting or self.shared.returned)
 
     def start(self, run: RequestRun) -> None:
-        """Let the policy begin: it asks for its first models, or has ended with that. `carry` goes on with it."""
+        """Begin the policy: the run then requests its first models, or has ended. `carry` continues it."""
         run.steps = run.policy(run)
         advance(self.queues, self._now, run, run.steps.__next__)
 
     def carry(self, *runs: RequestRun) -> list[RequestRun]:
-        """Carry these runs on, and all that wait for engines which are free, as far as this thread can.
+        """Continue these runs, and runs that wait for engines that are free, as far as this thread can.
 
-        Returns those that have ended; the others wait for engines whose callers take them along.
+        Returns the runs that have ended; the others wait for engines, whose callers will take them.
         """
         ended: list[RequestRun] = []
         going: Sequence[RequestRun] = runs
@@ -95,15 +95,15 @@ class Driver:
                 return ended
             try:
                 going = self.execute(batch)
-            except Exception as error:  # the net of the models' runs: a defect of ours ends each run of the batch
+            except Exception as error:  # a defect ends each run of the batch, not the thread
                 for run in batch.runs:
                     run.outcome = error
                 going = batch.runs
 
-    # How they run.
+    # Runs of batches.
 
     def execute(self, batch: Batch) -> list[RequestRun]:
-        """Run the batch; return those of its runs that have ended, or ask for other models now."""
+        """Run the batch; return the runs that have ended or request other models."""
         queue, runs = batch.queue, batch.runs
         try:
             results = run_about(batch.ids, infer, queue, runs, self._now)
@@ -131,7 +131,7 @@ class Driver:
         return going
 
     def _run_again(self, queue: ModelQueue, runs: list[RequestRun]) -> list[RequestRun]:
-        """Put runs that died with their engine back in front, each once and if there is time; return the others."""
+        """Put runs whose engine died back in front, each once and if there is time; return the others."""
         now_s = self._now()
         again = [run for run in runs if queue.model not in run.ran_again and queue.may_wait(run, now_s)]
         for run in again:
@@ -142,14 +142,14 @@ class Driver:
     def _fail(self, queue: ModelQueue, runs: list[RequestRun], error: JetselError) -> list[RequestRun]:
         return [run for run in runs if self._take_result(run, queue.model, error)]
 
-    # How a policy goes on.
+    # Results for policies.
 
     def _take_result(
         self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None
     ) -> bool:
-        """Give a run one result, and let its policy go on with all of them; return whether it does so now.
+        """Give a run one result, and resume its policy if all results are there; return whether it was resumed.
 
-        It always does if nothing else was asked for. ran: of a prediction.
+        A run of one model is always resumed. ran: None if the result is an error.
         """
         assert run.steps is not None
         if run.shared is not None:

@@ -1,4 +1,4 @@
-"""What a request may know of time and of the edge, from the models' queues and their runners."""
+"""Forecast for a request: the times of the models and of the edge server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jetsel.policies.policy import Outlook
 from jetsel.runtime.model_queue import ModelQueue
 
 STAYS = "the image may not leave the device"
-SEEDED = 0.1  # of its mean, the deviation of a model that has not run yet, and of a load by the last one
+SEEDED = 0.1  # relative deviation of a model that has not run yet, and of a load's time
 
 
 def outlook(
@@ -24,9 +24,9 @@ def outlook(
     allowed_ms: float = math.inf,
     allowed_mj: float = math.inf,
 ) -> Outlook:
-    """Return what is known of every model that can run now; what a smaller file saves on its way is taken off.
+    """Return the forecast of every model that can run now; smaller files take less time to the edge server.
 
-    deadline_s: infinite if there is none. size_px: width and height of the photograph. file_bytes: None if it came as
+    deadline_s: infinite if there is none. size_px: width and height of the image. file_bytes: None if it came as
     pixels. allowed_ms, allowed_mj: see Outlook.
     """
     models_ms: dict[str, tuple[float, float]] = {}
@@ -53,9 +53,9 @@ def outlook(
 
 
 def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
-    """Begin to load the most expensive of a policy's models that only its load keeps from this deadline.
+    """Begin to load the most expensive of a policy's models that would meet this deadline if it were loaded.
 
-    What could not be loaded is tried again, too. Else requests that all have deadlines would go another way for ever.
+    Loads that failed are tried again, too. Otherwise requests with deadlines would never get these models.
     """
     for name in models:
         if name in queues and queues[name].reason is not None:
@@ -67,9 +67,9 @@ def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], a
 
 
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
-    """Mean and deviation of one run here, and of its load before it if one is due, by the last.
+    """Return mean and deviation of one run on this device, including a load that is due.
 
-    The deviation reaches up to the 95th percentile if that is further.
+    The deviation reaches the 95th percentile if that is further away.
     """
     time_ms = queue.times.run.at(now_s, queue.prior_ms)
     slow_ms = queue.expected_ms(0.95, now_s)

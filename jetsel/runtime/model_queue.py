@@ -1,4 +1,4 @@
-"""One model as the driver sees it: its engine or runner, a run of some images; and the runs that wait for models."""
+"""One model as the driver sees it: its engine or runner, and the runs that wait for it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from jetsel.wire import Ran
 
 
 class Traffic(NamedTuple):
-    """What went over the network for one run."""
+    """Bytes that one run sent and received over the network."""
 
     sent_bytes: int
     received_bytes: int
 
 
 class RemoteForecast(NamedTuple):
-    """What a run elsewhere takes: mean and deviation in ms of the work there and of the way, traffic in 1,000 bytes.
+    """Forecast of a remote run: mean and deviation in ms of the work and of the network, traffic in 1,000 bytes.
 
-    None for what is not known yet.
+    None: not known yet.
     """
 
     run_ms: tuple[float, float] | None
@@ -40,33 +40,33 @@ class RemoteForecast(NamedTuple):
 
 
 Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
-"""Called once with the result, from any thread, and at the earliest while `submit` is under way."""
+"""Called once with the result, from any thread, perhaps before `submit` returns."""
 
 
 class Runner(Protocol):
-    """A place where models run without blocking the caller. It may be given the photograph as it was sent."""
+    """Runs models elsewhere without blocking the caller; it may receive the image as it was sent."""
 
     @property
     def unavailable(self) -> str | None:
-        """Why no run can be had now, None if one can."""
+        """Return why no model can run now, None if one can."""
 
     def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
-        """Return what a run takes for an image of this width and height. file_bytes: None if it came as pixels."""
+        """Return the forecast for an image of this width and height. file_bytes: None if it came as pixels."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Have this model look at the run's photograph. Never blocks nor raises: `arrived` receives what failed."""
+        """Send the run's image to the model. Never blocks or raises: `arrived` receives errors."""
 
 
-LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that is being brought back: the first pauses and a slow load
+LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that restarts: the first pauses and a slow load
 
 
 @dataclass(eq=False)
 class ModelQueue:
-    """A model, the request runs that wait for it, and its times.
+    """A model, the runs that wait for it, and its times.
 
-    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load, None if it did.
-    runner: of a model that runs elsewhere, which has no engine, and for which nothing waits here. prior_ms: calibrated
-    mean and standard deviation of one run, None if there is no calibration.
+    temperature divides the logits (Guo et al. 2017, section 4.2). unavailable: why it did not load. runner: runs a
+    remote model, which has neither engine nor waiting runs. prior_ms: calibrated mean and standard deviation of one
+    run, None if there is no calibration.
     """
 
     model: str
@@ -80,7 +80,7 @@ class ModelQueue:
 
     @property
     def reason(self) -> str | None:
-        """Why no run can be had now, None if one can."""
+        """Return why the model cannot run now, None if it can."""
         if self.runner is not None:
             return self.runner.unavailable
         if self.engine is None:
@@ -89,12 +89,12 @@ class ModelQueue:
 
     @property
     def serves(self) -> bool:
-        """Whether it is loaded, and its engine there or on its way back."""
+        """Whether it is loaded, and its engine runs or is restarting."""
         return self.engine is not None and (self.engine.unavailable is None or self.engine.is_returning)
 
     @property
     def state(self) -> Literal["loading", "ready", "unloaded", "unavailable"]:
-        """How the model stands, in one word."""
+        """State of the model in one word."""
         if self.engine is None and self.runner is None and self.unavailable is None:
             return "loading"
         if self.reason is not None:
@@ -103,62 +103,62 @@ class ModelQueue:
 
     @property
     def load_ms(self) -> float | None:
-        """What its last load took, None if it has no engine that is unloaded and loaded."""
+        """Time of the last load in ms, None if its engine is never unloaded."""
         return self.engine.load_ms if isinstance(self.engine, OnDemandEngine) else None
 
     @property
     def load_due_ms(self) -> float:
-        """How long it takes before a run can begin: what is left of the load of a model that is unloaded."""
+        """Time in ms before a run can begin: the rest of the load if the model is unloaded, else 0."""
         return self.engine.load_due_ms if isinstance(self.engine, OnDemandEngine) else 0.0
 
     def want(self) -> None:
-        """Have a model that is unloaded loaded: someone asks for it, whether or not they can wait for that."""
+        """Begin to load an unloaded model for its next run."""
         if isinstance(self.engine, OnDemandEngine):
             self.engine.want()
 
     def refusal(self) -> ModelUnavailableError:
-        """The error for who asks for a run of a model that is away."""
+        """Return the error for a run of a model that is unavailable."""
         is_returning = self.engine is not None and self.engine.is_returning
         kind = EngineDiedError if is_returning else ModelUnavailableError
         return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
-        """How many runs may go out together: one if batches are no faster, `most` if the engine has no limit."""
+        """Return how many runs may form a batch: one if batches are no faster, `most` if the engine has no limit."""
         if isinstance(self.engine, OnDemandEngine) and not self.engine.gains_by_batches:
             return 1
         limit = self.engine.max_batch if self.engine is not None else None
         return most if limit is None else min(most, limit)
 
     def may_wait(self, run: RequestRun, now_s: float) -> bool:
-        """Whether a run may still be had in time from an engine that is away."""
+        """Whether an engine that is away is expected back in time for this run."""
         if self.engine is None:
             return False
         if self.engine.unavailable is not None and not self.engine.is_returning:
-            return False  # one that is back already may be waited for, too
+            return False  # an engine that has just returned counts too
         if (deadline_s := run.request.deadline_s) is not None:
             return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
         return now_s - run.asked_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
-        """Return the expected percentile of the next run for one image, None if nothing is known."""
+        """Return the expected percentile of the next run's time for one image, None if nothing is known."""
         return self.times.expected_ms(share, now_s, self.prior_ms)
 
 
 def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -> list[tuple[Prediction, Ran]]:
-    """Run the model on the photographs of these runs, as one batch. Raises as Engine.infer does."""
+    """Run the model on the images of these runs, as one batch. Raises as Engine.infer does."""
     assert queue.engine is not None
     begun_s = now()
     inputs = [run.request.model_input(queue.model) for run in runs]
     began_s = now()
     logits, embeddings, device_ms = queue.engine.infer(*inputs)
     took_ms = (now() - began_s) * 1e3
-    if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not makes the sum so
+    if not math.isfinite(np.add.reduce(logits, axis=None)):  # one number that is not finite makes the sum so
         raise EngineFailedError("it returned numbers that are not finite")
     results = []
     for number, run in enumerate(runs):
         embedding = None if embeddings is None else embeddings[number]
         prediction = predict(queue.model, logits[number], queue.temperature, embedding)
-        requested, because = run.pending, ""  # None: it is not waited for any more
+        requested, because = run.pending, ""  # None: no longer waited for
         if requested is not None:
             because = requested.because
             run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
@@ -182,19 +182,19 @@ def predict(
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that go out together. place: counts them; None if nothing does."""
+    """Runs of one model that run together. place: limits the engine's callers; None without a limit."""
 
     queue: ModelQueue
     runs: list[RequestRun]
     place: Place | None
 
     def ids(self) -> tuple[str, ...]:
-        """The requests whose runs these are."""
+        """Return the ids of the requests."""
         return tuple(run.request.message.id for run in self.runs)
 
 
 class Waiting:
-    """The queues of a family's models. Every method may be called from any thread."""
+    """The waiting runs of a family's models. Any thread may call."""
 
     def __init__(self, queues: Mapping[str, ModelQueue], max_batch: int, now: Callable[[], float]) -> None:
         self._queues = queues
@@ -208,7 +208,7 @@ class Waiting:
         return self._count > 0
 
     def at_once(self, run: RequestRun) -> Batch | None:
-        """Return the run of the one model that was asked for if its engine is free and nobody waits for it."""
+        """Return the run as a batch if its model's engine is free and no run waits for it, else None."""
         assert run.pending is not None
         queue = self._queues[run.pending.models[0]]
         engine = queue.engine
@@ -226,11 +226,11 @@ class Waiting:
                 self._count += 1
 
     def remove(self, run: RequestRun, models: Sequence[str]) -> None:
-        """Take a run out of the queues of those of these models that it still waits for."""
+        """Take a run out of those of these queues in which it still waits."""
         with self._lock:
             for model in models:
                 waiting = self._queues[model].waiting
-                if run in waiting:  # not `remove` alone: its error has the run's representation, photograph and all
+                if run in waiting:  # `remove` alone would put the run's text, image included, into its error
                     waiting.remove(run)
                     self._count -= 1
 
@@ -241,12 +241,12 @@ class Waiting:
             self._count += len(runs)
 
     def take(self) -> Batch | None:
-        """Return the waiting runs of one model that may go out now, the oldest first; None if none can."""
-        if not self._count:  # read without the lock: who adds a run looks for it afterwards
+        """Return the waiting runs of one model that can run now, the oldest first; None if there are none."""
+        if not self._count:  # read without the lock, because a thread that adds a run calls `take` afterwards
             return None
         with self._lock:
             due = [queue for queue in self._queues.values() if queue.waiting and queue.reason is None]
-            due.sort(key=lambda queue: queue.waiting[0].asked_s)  # no queue starves behind a cheaper model's
+            due.sort(key=lambda queue: queue.waiting[0].asked_s)  # so that no queue starves behind a cheaper model's
             for queue in due:
                 engine = queue.engine
                 place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile
@@ -255,7 +255,7 @@ class Waiting:
             return self._abandon()
 
     def _gather(self, queue: ModelQueue) -> list[RequestRun]:
-        """Take the queue's first runs as one batch that no deadline among them is hurt by."""
+        """Take the queue's first runs as one batch, as long as no run in it misses its deadline."""
         taken: list[RequestRun] = []
         soonest_s: float | None = None
         most = queue.batch_limit(self._max_batch)
@@ -272,7 +272,7 @@ class Waiting:
         return taken
 
     def _abandon(self) -> Batch | None:
-        """Return the runs of one model that its engine, which is away, cannot do in time any more; they will fail."""
+        """Return the runs of one model whose engine will not be back in time; they will fail."""
         now_s = self._now()
         for queue in self._queues.values():
             if not queue.waiting or queue.reason is None:

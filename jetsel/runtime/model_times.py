@@ -1,4 +1,4 @@
-"""The clock of one model: how often it ran, a histogram of its times, and how long its next run takes."""
+"""Times of one model: number of runs, a histogram, and the forecast of its next run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections import deque
 
 from jetsel.wire.counts import Histogram
 
-_STEPS = (1.0, 1.5, 2.5, 3.5, 5.0, 7.5)  # in each power of ten: percentiles are interpolated between two of them
+_STEPS = (1.0, 1.5, 2.5, 3.5, 5.0, 7.5)  # in each power of ten; percentiles are interpolated between neighbours
 BOUNDS_MS = (0.1, 0.25, 0.5, 0.75, *(step * power for power in (1, 10, 100, 1000) for step in _STEPS))
 
 
 class TimeHistogram:
-    """Counts by BOUNDS_MS; NaN, which did not happen, is left out."""
+    """Counts of times by BOUNDS_MS; NaN means that a stage did not happen and is skipped."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_MS) + 1)
@@ -31,24 +31,24 @@ class TimeHistogram:
         return Histogram(list(self._counts), self._sum_ms)
 
 
-LAST = 10  # times that decide, if they come often
-FORGET_S = 20.0  # what was seen so long ago has a third of its weight: one that was slow is tried again
-PRIOR_WEIGHT = 0.2  # of a time
+LAST = 10  # number of times that decide, if they come often
+FORGET_S = 20.0  # time constant: an older time has a third of its weight, so that a slow model is tried again
+PRIOR_WEIGHT = 0.2  # weight of the prior, in times
 
 
 class Estimate:
-    """Mean and standard deviation of one thing that takes time. One thread at a time adds; any may read."""
+    """Running mean and standard deviation of a time. One thread at a time adds; any thread may read."""
 
     def __init__(self) -> None:
-        self._seen = 0.0, 0.0, 0.0, 0.0  # weight, mean and variance in ms, and when the last was: replaced whole
+        self._seen = 0.0, 0.0, 0.0, 0.0  # weight, mean and variance in ms, time of the last one; replaced whole
 
     @property
     def seen_s(self) -> float:
-        """When the last time was added, of time.monotonic(); 0 if none was."""
+        """When the last time was added, by time.monotonic(); 0 if none was."""
         return self._seen[3]
 
     def add(self, took_ms: float, now_s: float) -> None:
-        """Take in a time; now_s: of time.monotonic()."""
+        """Add a time. now_s: by time.monotonic()."""
         weight, mean_ms, variance, seen_s = self._seen
         old_weight = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), LAST - 1.0)
         weight, off_ms = old_weight + 1.0, took_ms - mean_ms
@@ -58,7 +58,7 @@ class Estimate:
     def at(self, now_s: float, prior_ms: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return mean and standard deviation in ms, None if nothing is known.
 
-        prior_ms: both before anything was seen, to which they go back if nothing is seen any more.
+        prior_ms: both before the first time; old times lose their weight, so that the estimate returns to the prior.
         """
         weight, mean_ms, variance, seen_s = self._seen
         weight *= math.exp(-max(0.0, now_s - seen_s) / FORGET_S)
@@ -69,31 +69,31 @@ class Estimate:
         return share * mean_ms + (1 - share) * prior_ms[0], math.sqrt(spread)
 
 
-FRESH_S = 1.0  # for so long after a run its time is expected of the next one, whatever was calibrated
-RECENT = 256  # runs from which the next one's time is expected: a few seconds under load
-SORT_EVERY = 16  # of them, or a quarter: each request reads percentiles, and they change little by one run
+FRESH_S = 1.0  # a run that ended within this time decides, whatever was calibrated
+RECENT = 256  # runs that the forecast reads: a few seconds under load
+SORT_EVERY = 16  # runs, or a quarter of them: each request reads percentiles, and one run changes them little
 
 
 class ModelTimes:
     """The runs of one model and their times. Any thread may call.
 
-    A run, its time and its escalations are reported at once, so that there are never more escalations than runs.
-    Forecasts take `prior_ms`, the calibrated mean and deviation of one run; None if there is none.
+    `ran` counts a run and its escalations together, so that there are never more escalations than runs. Forecasts take
+    `prior_ms`, the calibrated mean and deviation of one run; None without a calibration.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs = self._escalations = 0
-        self.run = Estimate()  # of one run, whatever its batch
-        self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's, shared out
-        self._sorted: list[float] = []  # of these, a few runs old
+        self.run = Estimate()  # of one run, whatever its batch size
+        self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's time divided by its size
+        self._sorted: list[float] = []  # a few runs old
         self._unsorted = 0
         self._histogram = TimeHistogram()
 
     def ran(self, took_ms: float, images: int, now_s: float, *, counted: int = 1, escalations: int = 0) -> None:
-        """Take in a run of a batch of images that ended now.
+        """Add a batch of images that has just run.
 
-        counted: of them, those of requests. escalations: of these, those whose policy then ran another model.
+        counted: how many of them belong to clients' requests. escalations: how many of these ran another model next.
         """
         with self._lock:
             self._runs += counted
@@ -107,25 +107,25 @@ class ModelTimes:
                 self._sorted, self._unsorted = sorted(self._images_ms), 0
 
     def counts(self) -> tuple[int, int]:
-        """Return the images that it classified, and for how many of them another model then ran."""
+        """Return how many images it classified, and for how many of them another model ran next."""
         with self._lock:
             return self._runs, self._escalations
 
     def histogram(self) -> Histogram:
-        """Return the times of its runs in bins; a run counts for each image of its batch."""
+        """Return the histogram of run times; a run counts for each image of its batch."""
         with self._lock:
             return self._histogram.copy()
 
     def percentile_ms(self, share: float) -> float | None:
-        """Return the time of one image that this share of the recent runs stayed below; None if none was measured."""
+        """Return this percentile (0 to 1) of the recent times of one image; None if none was measured."""
         times = self._sorted
         return times[min(int(share * len(times)), len(times) - 1)] if times else None
 
     def expected_ms(self, share: float, now_s: float, prior_ms: tuple[float, float] | None) -> float | None:
         """Return the percentile of the recent runs; if none ended in the last second, at most the calibrated mean.
 
-        Without a calibration, the fastest recent time stands in for the mean, and counts less the longer ago it was. A
-        model that was slow once would otherwise be refused for ever, and never be seen to be fast again.
+        Without a calibration, the fastest recent time replaces the mean, and fades with its age. Otherwise a model that
+        was slow once would be refused forever, and never be measured again.
         """
         recent_ms, age_s = self.percentile_ms(share), now_s - self.run.seen_s
         known_ms = None if prior_ms is None else prior_ms[0]

@@ -1,4 +1,4 @@
-"""The record of one run: a policy at work on a request, what it asks for, what ran, and how it ended."""
+"""State of a policy at work on one request: what it waits for, what ran, and how it ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Request(Protocol):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the reported runs and times of the models include it."""
+        """Whether the models' reported runs and times include it."""
 
     @property
     def has_promise(self) -> bool:
@@ -31,38 +31,38 @@ class Request(Protocol):
 
     @property
     def file(self) -> memoryview | None:
-        """The image file as it was sent; None if it is not exactly the image."""
+        """The image file as it was sent; None if raw pixels or a box were sent."""
 
     def model_input(self, model: str) -> NDArray[np.float32]:
         """Return the input (1, 3, height, width) of a model."""
 
 
 class Handle(Protocol):
-    """A run elsewhere that was submitted, or a timer."""
+    """A submitted remote run, or a timer."""
 
     def cancel(self) -> None:
-        """Have it ended if that still helps. Its result may come nevertheless, from another thread."""
+        """Stop it if possible. Its result may still arrive, from another thread."""
 
 
 class SharedState(Struct, eq=False):
-    """What several threads may bring to a run; the lock of SharedRuns guards it."""
+    """State that several threads may change; the lock of SharedRuns guards it."""
 
-    results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of the models that it asked for
-    pending: list[Handle] = field(default_factory=list)  # its runs elsewhere and timers, until it goes on
-    is_held: bool = False  # its runs here have not begun, and may be spared
+    results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # by requested model
+    pending: list[Handle] = field(default_factory=list)  # its remote runs and timers, until the policy resumes
+    is_held: bool = False  # its runs on this device are held back and may not be needed
 
 
 class RequestRun(Evidence, kw_only=True):
-    """A policy at work on one request; the driver moves it."""
+    """A policy at work on one request; the driver resumes it."""
 
     policy: Policy
     request: Request
     stages: Stages = field(default_factory=lambda: Stages(0.0, 0.0, None, 0.0, [], 0.0, 0.0, 0.0))  # its times
     outcome: Decision | Exception | None = None  # None until the policy has ended
-    ran: list[Ran] = field(default_factory=list)  # in the order in which their results came
-    steps: Steps | None = None  # the policy itself, once it has begun
-    pending: Run | None = None  # what it waits for
-    asked_s: float = 0.0  # when it asked
-    best: Prediction | None = None  # the last that it was given: the answer if time runs out
-    ran_again: tuple[str, ...] = ()  # models whose run died with its engine and was repeated
-    shared: SharedState | None = None  # None while all that it asked for runs in the thread that has it
+    ran: list[Ran] = field(default_factory=list)  # in the order of the results
+    steps: Steps | None = None  # the policy's generator, once it has begun
+    pending: Run | None = None  # models that it waits for
+    asked_s: float = 0.0  # when it requested them
+    best: Prediction | None = None  # last result: the answer if time runs out
+    ran_again: tuple[str, ...] = ()  # models that ran again because their engine died
+    shared: SharedState | None = None  # None while one thread does everything

@@ -1,11 +1,9 @@
-"""Runs that several threads may bring results to: of several models at a time, by a deadline, or elsewhere.
+"""Runs that get results from several threads: several models at a time, a deadline's timer, or a remote model.
 
-A result comes from the thread that ran a model here, from a runner's thread, or it is the deadline's timer that fires.
-The first that decides what the policy goes on with, under the lock, cancels the rest; the run is then carried on by
-whichever thread takes it from `returned`, or by the one that has it already.
-
-One heap of timers and one thread that sleeps until the earliest of them, for all drivers of a daemon. It begins with
-the first timer: a daemon whose models all run here has neither.
+A result comes from the thread that ran a model, or from a runner's thread; or the deadline's timer fires. The first
+that lets the policy go on cancels the others, under the lock. Then the thread that has the run carries it, or any
+thread that takes it from `returned`. All drivers of a daemon share one heap of timers and one thread, which sleeps
+until the earliest timer. The first timer starts it, so a daemon without remote models has neither.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ log = logging.getLogger("jetsel.daemon")
 
 
 class Timer:
-    """A time at which something is called, unless it is cancelled before."""
+    """Calls a function at a set time, unless it is cancelled before."""
 
     __slots__ = ("call",)
 
@@ -40,22 +38,22 @@ class Timer:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Call nothing, and hold nothing any more."""
+        """Drop the function, so that nothing is called or kept alive."""
         self.call = None
 
 
 class Events:
-    """Any thread may call. wake: rouses a thread that lets drivers carry on."""
+    """Timers, and the wake-up of a thread that continues runs. Any thread may call."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
         self._timers: list[tuple[float, int, Timer]] = []
-        self._numbers = itertools.count()  # of timers with the same time the first set is the first called
+        self._numbers = itertools.count()  # order of timers with the same time
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def at(self, time_s: float, call: Callable[[], None]) -> Timer:
-        """Have this called at a time of time.monotonic(), by the timers' thread."""
+        """Call `call` at time_s of time.monotonic(), in the timers' thread."""
         timer = Timer(call)
         with self._changed:
             heapq.heappush(self._timers, (time_s, next(self._numbers), timer))
@@ -76,24 +74,24 @@ class Events:
             if call is not None:
                 try:
                     call()
-                except Exception:  # the thread must live to call the next
+                except Exception:  # a defect in one timer must not stop the others
                     log.exception("a timer failed because of a defect; later timers run", extra=event("timer-failed"))
 
 
-SETTLED_S = 0.002  # before a deadline, what has come is taken: the answer is put into words and sent in that time
+SETTLED_S = 0.002  # before a deadline, when the policy must go on: time to build and send the answer
 
 
 class SharedRuns:
     """The shared runs of one driver. Any thread may call.
 
-    returned: runs that went on outside `Driver.carry`, for a thread to carry on; read without the lock.
-    unused: receives a model that ran although the policy had gone on.
+    returned: resumed runs that a thread must carry on; read without the lock. unused: called with a model that ran
+    after its policy had gone on.
     """
 
     def __init__(
         self, queues: Mapping[str, ModelQueue], waiting: Waiting, events: Events, now: Callable[[], float]
     ) -> None:
-        """events: whose clock is `now`; its `wake` is called when a thread is needed."""
+        """events: must use the clock `now`; its `wake` is called when a thread is needed."""
         self._queues = queues
         self._waiting = waiting
         self._events = events
@@ -103,15 +101,15 @@ class SharedRuns:
         self.unused: Callable[[str], None] = lambda _: None
 
     def take_returned(self) -> list[RequestRun]:
-        """Return the runs that went on outside `Driver.carry`: they have ended, or ask for other models."""
+        """Return the runs that were resumed outside `Driver.carry`: they have ended, or request other models."""
         returned: list[RequestRun] = []
         while self.returned:
-            with contextlib.suppress(IndexError):  # another thread was faster
+            with contextlib.suppress(IndexError):  # another thread took it
                 returned.append(self.returned.popleft())
         return returned
 
     def send_out(self, run: RequestRun) -> None:
-        """Have every model that was asked for look at the photograph: here when its engine is free, elsewhere now."""
+        """Start every requested model: queue it on this device, or submit it to its runner."""
         request, shared, deadline_s = run.pending, run.shared, run.request.deadline_s
         assert request is not None
         assert shared is not None
@@ -141,11 +139,11 @@ class SharedRuns:
 
     def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
-            if run.pending is request:  # nothing was faster
+            if run.pending is request:  # no result came before
                 self._waiting.put(run, here)
 
     def _hold_no_longer(self, run: RequestRun, request: Run) -> None:
-        """Begin what was held back here: nothing came from elsewhere, and this is the last moment, or nothing will."""
+        """Queue the runs that were held back: remote results are late or failed."""
         shared, deadline_s = run.shared, run.request.deadline_s
         assert shared is not None
         assert deadline_s is not None
@@ -166,14 +164,14 @@ class SharedRuns:
         result: Prediction | JetselError,
         traffic: Traffic | None,
     ) -> None:
-        """Take what a runner's thread brings."""
+        """Take the result of a runner."""
         took_ms = (self._now() - begun_s) * 1e3
         ran = None
         if isinstance(result, Prediction):
             ran = Ran(model, request.because, result.confidence, took_ms, 1, None, *(traffic or ()))
         try:
             goes_on = self.take_result(run, model, result, ran)
-        except Exception as error:  # the same net: a defect ends the run, and not the runner's thread
+        except Exception as error:  # a defect ends the run, not the runner's thread
             run.outcome, goes_on = error, True
         if run.request.is_counted and ran is not None:
             self._queues[model].times.ran(took_ms, 1, self._now(), escalations=int(goes_on and run.outcome is None))
@@ -184,7 +182,7 @@ class SharedRuns:
             self._hold_no_longer(run, request)
 
     def _time_is_up(self, run: RequestRun, request: Run) -> None:
-        """Let a policy go on with what has come by its deadline, or hear that it is out of time."""
+        """Resume a policy at its deadline with the results so far, or with OutOfTime if there are none."""
         assert run.steps is not None
         with self._lock:
             if run.pending is not request:
@@ -203,9 +201,9 @@ class SharedRuns:
     def take_result(
         self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None
     ) -> bool:
-        """Give a run one result, and let its policy go on with all of them; return whether it does so now.
+        """Give a run one result, and resume its policy if it needs no other; return whether it was resumed.
 
-        It does not if others are waited for, or if what has come before was enough. ran: of a prediction.
+        It is not resumed while results are missing, or if an earlier result was enough. ran: None for an error.
         """
         shared = run.shared
         assert run.steps is not None
@@ -234,7 +232,7 @@ class SharedRuns:
         return True
 
     def _settle(self, run: RequestRun, request: Run) -> list[Prediction | JetselError]:
-        """End what a run waits for, which the caller's lock guards; return what has come, in the order asked."""
+        """Stop what a run waits for; return its results in the order of the request. The caller holds the lock."""
         shared = run.shared
         assert shared is not None
         run.pending, shared.is_held = None, False

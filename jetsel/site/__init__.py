@@ -1,1 +1,1 @@
-"""What this configuration serves, for daemon, calibration, fleet and commands; it knows no socket and no engine."""
+"""The families, models and calibrations that a configuration serves, without sockets and engines."""

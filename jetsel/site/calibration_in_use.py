@@ -1,4 +1,4 @@
-"""Which calibration a family is served with: the owner's, the one that came with the models, or that of before."""
+"""Which calibration a family is served with: the owner's, the one shipped with the models, or the previous one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger("jetsel.models")
 class CalibrationInUse:
     """The calibration in use, None if there is none, and the policies that it offers by name.
 
-    source: which one it is, or why there is none, for people. refused: what should have been used instead, and why it
-    is not; None if nothing was refused. identity: which one it is, for programs; None if there is none. unchanged: of a
-    calibration that is set aside since models have changed: those that have not, the most accurate last.
+    source: which one it is, or why there is none, for people. refused: why another one was rejected, None if none was.
+    identity: which one it is, for programs; None if there is none. unchanged: if a calibration was set aside because
+    models changed, the models that did not, the most accurate last.
     """
 
     calibration: Calibration | None
@@ -42,22 +42,22 @@ class CalibrationInUse:
         return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
     def unknown(self, models: Collection[str]) -> list[str]:
-        """Return those of these models that the calibration, also one set aside, does not know; none without one."""
+        """Return the models that the calibration, in use or set aside, lacks; none if there is no calibration."""
         models_known = self.unchanged if self.calibration is None else self.calibration.identities
         return [name for name in models if name not in models_known] if models_known else []
 
     def best(self, models: Collection[str]) -> str:
-        """Return the model that answers in doubt: the best unchanged one, or the last of these, cheapest first."""
+        """Return the model for doubtful images: the best unchanged one, otherwise the last of these, cheapest first."""
         return self.unchanged[-1] if self.unchanged else list(models)[-1]
 
 
 def choose(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
 ) -> CalibrationInUse:
-    """Return the first calibration that belongs to the models: the owner's, then the one that came with them.
+    """Return the first calibration that fits the models: the owner's, then the one shipped with them.
 
-    models: those served, by name, the models cheapest first. before: what this family was served with until this
-    reload; if a calibration is refused, it stays if it still belongs to the models.
+    models: the served ones by name, cheapest first. before: the calibration in use before this reload; if one is
+    rejected, it stays in use if it still fits the models.
     """
     refused: list[str] = []
     same: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def choose(
 
 
 def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
-    """Return the models that are as they were calibrated, the most accurate last; none unless others have changed."""
+    """Return the models that still are as calibrated, the most accurate last; none if no model has changed."""
     calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
     if calibration is None or calibration.labels_sha256 != family.labels.sha256:
         return ()
@@ -101,16 +101,16 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
 
 
 def shipped(family: Family) -> Installed | None:
-    """Return the calibration that came with the models, or None if none did."""
+    """Return the calibration shipped with the models, None if there is none."""
     return installed.shipped(family.calibration, family.labels.sha256)
 
 
 def offered(
     calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[str, Policy]:
-    """Return the policies of a family with this calibration; raises CalibrationError if it cannot serve it.
+    """Return a family's policies with this calibration. Raises CalibrationError if it does not fit.
 
-    models: those served; elsewhere: names of those that the calibration may know beside them, as an edge runs them.
+    models: the served ones. elsewhere: models of the edge server, which the calibration may hold too.
     """
     hashes = {name: one.manifest.identity for name, one in models.items()}
     check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
@@ -132,11 +132,11 @@ def check(
     decode_px: int,
     elsewhere: Collection[str] = (),
 ) -> None:
-    """Refuse a calibration that was made for other labels, models, features or pixels than those served.
+    """Raise CalibrationError if a calibration was made for other labels, models, features or pixels than those served.
 
-    identities: model -> Manifest.identity, as served. A served model that the calibration does not know is no fault:
-    the premodel never chooses it. elsewhere: models that may be missing, since an edge runs them. Raises
-    CalibrationError that names each difference and the repair.
+    identities: model -> Manifest.identity, as served. A served model may be missing in the calibration; no policy uses
+    it. elsewhere: models that may be missing here, since the edge server runs them. The error names each difference and
+    the repair.
     """
     differences = []
     if calibration.labels_sha256 != labels_sha256:
@@ -160,7 +160,7 @@ def check(
 
 
 def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:
-    """Return the calibration's default policy, or the most accurate one of these models if it needs others."""
+    """Return the calibration's default policy; if it needs other models, the most accurate of the runnable policies."""
     default, figures = calibration.default_policy, calibration.figures
     offered = in_use.policies
     if default in offered and set(offered[default].models) <= set(here):
@@ -170,7 +170,7 @@ def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collect
 
 
 def operating_points(calibration: Calibration) -> list[OperatingPoint]:
-    """What each policy gave on the calibration's photographs, held out."""
+    """Return each policy's figures on the calibration's held-out images."""
     return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
 
 
@@ -184,7 +184,7 @@ def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
 
 
 def _is_retimed_here(installed_calibration: Installed) -> bool:
-    """Whether it ships with the answers by which a start fits it to the models that are here."""
+    """Return whether it was shipped with ANSWERS, by which the next start fits it to the models here."""
     return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
 
 
@@ -196,7 +196,7 @@ def _identity(shown: Installed, calibration: Calibration) -> CalibrationIdentity
 def _kept(
     before: CalibrationInUse | None, family: Family, models: Mapping[str, Model], config: Config
 ) -> CalibrationInUse | None:
-    """What the family was served with, with the policies that it offers now; None if it does not belong any more."""
+    """Return the previous calibration with the policies that it offers now, None if it no longer fits."""
     if before is None or before.calibration is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which configuration file applies, and its values: the only code that reads a jetsel.toml."""
+"""Finds and reads the configuration file: the only code that reads a jetsel.toml."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ADDONS = {
     "mqtt": "jetsel.addons.cameras.config",
     "fleet": "jetsel.addons.fleet.config",
 }
-"""The sections that add-ons decode, and the module of each, whose SECTIONS say how. The daemon leaves them to these."""
+"""Sections that add-ons decode -> the module with the add-on's SECTIONS. The daemon ignores these sections."""
 
 
 def locate(given: Path | None) -> Path | None:
-    """Return the file to read: the one given, $JETSEL_CONFIG, the user's own, the system's; None: built-in defaults."""
+    """Return the file to read: `given`, $JETSEL_CONFIG, the user's own, or the system's; None: built-in defaults."""
     given_path = given or os.environ.get(VARIABLE)
     if given_path:
         return Path(given_path)
@@ -31,20 +31,20 @@ def locate(given: Path | None) -> Path | None:
 
 
 def applied(given: Path | None) -> Config:
-    """Return the configuration that applies; given: the file that a command was given. Raises ConfigError."""
+    """Return the configuration that applies. given: the file named on the command line. Raises ConfigError."""
     return read(locate(given))
 
 
 def endpoint_of(given: str | None, config: Path | None) -> str | None:
-    """Return where a command asks the daemon: the address given, or that of the file `config`.
+    """Return the daemon's address for a command: `given`, or the one in the file `config`.
 
-    None, if neither names one: then a client looks at $JETSEL_ENDPOINT and the usual places.
+    None if neither is given; a client then uses $JETSEL_ENDPOINT or the default addresses.
     """
     return given if given is not None or config is None else read(config).server.endpoint
 
 
 def read(path: Path | None) -> Config:
-    """Return the file's configuration, or the defaults for None; raises ConfigError that names the file.
+    """Return the file's configuration, the defaults for None. Raises ConfigError that names the file.
 
     Sections of add-ons are accepted and not decoded.
     """
@@ -52,7 +52,7 @@ def read(path: Path | None) -> Config:
 
 
 def read_sections(path: Path | None, sections: Sections[S]) -> S:
-    """Return the sections of one add-on, or their defaults for None; raises ConfigError that names the file."""
+    """Return the sections of one add-on, their defaults for None. Raises ConfigError that names the file."""
     if path is None:
         return sections.kind()
 
@@ -68,7 +68,7 @@ def _decoded(path: Path, decoded: Callable[[str], S]) -> S:
         content = path.read_bytes()
         if b"\0" in content:
             raise ConfigError("UTF-16, or not text: save it as UTF-8")
-        return decoded(content.decode("utf-8-sig"))  # an editor on Windows puts a byte order mark in front
+        return decoded(content.decode("utf-8-sig"))  # editors on Windows write a byte order mark first
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""What a configuration serves of each family: its models, the calibration in use, and what answers by default."""
+"""One family as configured: its models, the calibration in use, and the default policy."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
 from jetsel.zoo import Family, Model, Zoo
 from jetsel.zoo.store import planned_families
 
-OURS = ("imagenet", "starter")  # what jetsel pulls and what it ships
+OURS = ("imagenet", "starter")  # the families that jetsel downloads and ships
 
 
 def limits_of(config: Config) -> Limits:
-    """Return the largest image that is accepted, in serving as in calibration."""
+    """Return the largest accepted image, in serving as in calibration."""
     return Limits(int(config.server.max_image_mb * 1e6), int(config.server.max_image_megapixels * 1e6))
 
 
 def default_family(config: Config, families: Sequence[str]) -> str:
     """Return the family of requests that name none.
 
-    That is the configuration's; else the first of the fleet's plan, the only one, the only one that is the owner's,
-    ImageNet's, or the starter family. Raises ConfigError if none of these is there.
+    It is the first of these that exists: the configured one, the first of the fleet's plan, the only one of the owner,
+    ImageNet's, the starter family. Raises ConfigError if none exists, or the configured one does not.
     """
     default = config.models.default_family
     if default is not None:
@@ -46,13 +46,13 @@ def default_family(config: Config, families: Sequence[str]) -> str:
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:
-    """Return those of a family's models that the configuration has served, by name, cheapest first."""
+    """Return the models of a family that are configured to be served, by name, cheapest first."""
     only = config.models.only
     return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}
 
 
 def served_families(zoo: Zoo, config: Config) -> list[str]:
-    """Return the families of which a model is served; raises ConfigError if the configuration names unknown models."""
+    """Return the families with a served model. Raises ConfigError if the configuration names unknown models."""
     names = {model.manifest.name for family in zoo.families.values() for model in family.models}
     for key, chosen in (("only", config.models.only), ("backends", config.models.backends)):
         unknown = sorted(set(chosen) - names)
@@ -66,11 +66,11 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True, eq=False)
 class ConfiguredFamily:
-    """One family as the configuration has it served; no model is loaded.
+    """One family as it is served; no model is loaded.
 
-    models: by name, cheapest first; before them those that the calibration in use does not know. fallback: the model
-    used in doubt. because: why `default_policy`, in words. front: the operating points of that policy; None without a
-    latency target or power budget, or without a calibration.
+    models: by name, cheapest first, after those that the calibration in use lacks. fallback: the model for doubtful
+    images. because: reason for `default_policy`, in words. front: the operating points of that policy; None without a
+    calibration, or without both a latency target and a power budget.
     """
 
     family: Family
@@ -85,11 +85,10 @@ class ConfiguredFamily:
 def configured(
     family: Family, config: Config, *, is_default: bool, before: CalibrationInUse | None = None
 ) -> ConfiguredFamily:
-    """Return what the configuration serves of a family.
+    """Return a family as the configuration serves it.
 
-    before: the calibration that it was served with until a reload; it stays if the new one is refused.
-    The configuration's fallback and default policy must be there in the default family; another family that lacks them
-    goes by its own. Raises ConfigError if the default family lacks them.
+    before: the calibration in use before a reload; it stays if the new one is rejected. The default family must have
+    the configured fallback and default policy, or ConfigError is raised; other families that lack them use their own.
     """
     served = served_models(family, config)
     in_use = choose(family, served, config, before)
@@ -114,9 +113,9 @@ def configured(
 def default_policy_of(
     family: Family, in_use: CalibrationInUse, config: Config, models: Collection[str], *, is_default: bool
 ) -> tuple[str, str]:
-    """Return the policy that answers by default, and why.
+    """Return the default policy and the reason for it.
 
-    models: by name, the most expensive last. Raises ConfigError if the configuration names a policy that it lacks.
+    models: by name, the most expensive last. Raises ConfigError if the family lacks the configured policy.
     """
     calibration, offered = in_use.calibration, in_use.policies
     configured_policy = config.policy.default
@@ -142,7 +141,7 @@ def _front(
     name: str,
     models: Collection[str],
 ) -> Front | None:
-    """Return the operating points of the default policy, by name, that are accurate enough for the configuration."""
+    """Return the default policy's operating points that are accurate enough. name: the default policy."""
     calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0
     if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
         return None
@@ -159,9 +158,9 @@ def _front(
 
 
 def _by_time(models: Mapping[str, Model], in_use: CalibrationInUse) -> dict[str, Model]:
-    """Return the models cheapest first, by the calibration's times; before them those that it does not know.
+    """Return the models cheapest first, by calibrated latency, after those that are not calibrated.
 
-    So one that is not calibrated never is the most expensive one, which answers in doubt.
+    An uncalibrated model is therefore never the last one, which answers doubtful images.
     """
     costs_ms = {} if in_use.calibration is None else in_use.calibration.costs_ms
     times_ms = {name: costs_ms.get(name, model.manifest.cost_ms) for name, model in models.items()}

@@ -1,4 +1,4 @@
-"""What one configuration serves: its models on disk, the families, the default one, limits, and calibrations."""
+"""A configuration with its models on disk: the families, the default one, limits, and calibrations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True, eq=False)
 class ServedFamilies:
-    """The families that are served, as configured. edge_family: the one that the edge server helps."""
+    """The served families. edge_family: the one whose requests may use the edge server."""
 
     families: dict[str, ConfiguredFamily]
     default_family: str
@@ -42,9 +42,9 @@ class ServedFamilies:
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
-    """The policy that answers by default, and the calibration that it belongs to, None if none is in use.
+    """The default policy and its calibration, None if none is in use.
 
-    is_chosen: whether somebody chose it, by a calibration or in the configuration: a candidate must be a better choice.
+    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better.
     """
 
     policy: str
@@ -54,9 +54,9 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class FamilyCalibrations:
-    """One family's calibrations. `models` is None if the models are gone and only the owner's calibrations are left.
+    """One family's calibrations. models: None if only the owner's calibrations are left on disk.
 
-    is_default: whether requests that name no family are this one's. others: the families beside it.
+    is_default: whether requests that name no family use this one. others: the other families.
     """
 
     family: str
@@ -67,9 +67,9 @@ class FamilyCalibrations:
     others: Mapping[str, Family]
 
     def entries(self) -> list[Installed]:
-        """Every calibration, the newest first and what came with the models last; raises CalibrationError.
+        """Return every calibration, the newest first, the shipped one last. Raises CalibrationError.
 
-        One that the daemon would refuse has the reason, also if it can be read.
+        A calibration that the daemon would reject has a reason, even if it is readable.
         """
         owners = installed.history(self.folder, self.family)
         own = None if self.models is None else shipped(self.models)
@@ -79,7 +79,7 @@ class FamilyCalibrations:
         return entries
 
     def entry(self, number: int | None) -> Installed:
-        """The calibration with this number, 0 for what came with the models, or the current one for None."""
+        """Return the calibration with this number: 0 for the shipped one, None for the current one."""
         entries = self.entries()
         for entry in entries:
             if entry.is_current if number is None else entry.number == number:
@@ -93,12 +93,12 @@ class FamilyCalibrations:
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
-        """Return what a daemon of this configuration answers by; raises CalibrationError if there are no models."""
+        """Return the policy that a daemon uses by default. Raises CalibrationError if there are no models."""
         models, served = self.served()
         current = next((entry for entry in self.entries() if entry.is_current), None)
         calibration = current.calibration if current is not None and current.reason is None else None
         if calibration is not None and not calibration.identities.keys() <= served.keys():
-            calibration = None  # it has models of the edge server, which is not asked here
+            calibration = None  # it needs models of the edge server, which are not used here
         same = unchanged(current, models, served) if calibration is None else ()
         in_use = CalibrationInUse(calibration, catalogue(list(served), calibration), "", unchanged=same)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
@@ -106,13 +106,13 @@ class FamilyCalibrations:
         return Incumbent(policy, calibration, is_chosen)
 
     def models_in_use(self) -> frozenset[str]:
-        """Return the models of the policy that `incumbent` returns."""
+        """Return the models of the incumbent policy."""
         _, served = self.served()
         one = self.incumbent()
         return frozenset(catalogue(list(served), one.calibration)[one.policy].models)
 
     def served(self) -> tuple[Family, dict[str, Model]]:
-        """The family, and its models that are served by name; raises CalibrationError if there are none."""
+        """Return the family and its served models by name. Raises CalibrationError if there are none."""
         if self.models is None:
             raise CalibrationError(f"family {self.family} has no models here: see `jetsel models list`")
         served = served_models(self.models, self.config)
@@ -132,34 +132,34 @@ class FamilyCalibrations:
 
 
 def named(number: int) -> str:
-    """Return a calibration's number as it is printed and typed."""
+    """Return a calibration's number as users see and type it."""
     return "0 (shipped)" if number == SHIPPED else str(number)
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One configuration, and the models that its folders hold."""
+    """One configuration, and the models in its folders."""
 
     config: Config
     zoo: Zoo
 
     @property
     def limits(self) -> Limits:
-        """The largest image that is accepted."""
+        """The largest accepted image."""
         return limits_of(self.config)
 
     @property
     def default_family(self) -> str:
-        """The family of requests that name none, of all on disk; raises ConfigError if there is none."""
+        """The family of requests that name none, of all on disk. Raises ConfigError if there is none."""
         return default_family(self.config, list(self.zoo.families))
 
     @property
     def broken(self) -> list[str]:
-        """What is in the models' folders and cannot be served, with the reason."""
+        """Files in the models' folders that cannot be served, with the reason."""
         return [f"{item.path}: {item.reason}" for item in self.zoo.broken]
 
     def family(self, name: str | None) -> Family:
-        """Return the named family, or the default one; raises UnknownFamilyError."""
+        """Return the named family, or the default one for None. Raises UnknownFamilyError."""
         families = self.zoo.families
         family_name = name or self.default_family
         if family_name not in families:
@@ -168,10 +168,10 @@ class Site:
         return families[family_name]
 
     def calibrations(self, family: str | None) -> FamilyCalibrations:
-        """Return the calibrations of the family, or of the default one.
+        """Return the calibrations of the named family, or of the default one for None.
 
-        Raises ConfigError if no family is named and none is the default, UnknownFamilyError if there is none of the
-        name, neither models nor calibrations.
+        Raises ConfigError if there is no default family, UnknownFamilyError if the family has neither models nor
+        calibrations.
         """
         families = self.zoo.families
         if family is None and not families:
@@ -185,10 +185,10 @@ class Site:
         return FamilyCalibrations(name, folder, self.config, families.get(name), name == default, others)
 
     def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
-        """Return the families that are served.
+        """Return the served families.
 
-        before: by family, the calibration in use until a reload; it stays if a new one is refused. Raises ConfigError
-        if nothing can be served, or the configuration names what is not there.
+        before: family -> the calibration in use before a reload; it stays if a new one is rejected. Raises ConfigError
+        if nothing can be served, or the configuration names a missing item.
         """
         names = served_families(self.zoo, self.config)
         if not names:
@@ -208,16 +208,16 @@ class Site:
         return ServedFamilies(families, default, helped)
 
     def log_broken(self) -> None:
-        """Log each file that is left out."""
+        """Log each file that cannot be served."""
         for item in self.zoo.broken:
             log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
 
 
 def open_site(config: Config) -> Site:
-    """Read the models' folders of a configuration."""
+    """Return the site of a configuration, with its models' folders read."""
     return Site(config, scan(model_folders(config.models)))
 
 
 def read_site(path: Path | None) -> Site:
-    """Read the configuration that applies, and its models' folders. path: of the file that a command was given."""
+    """Return the site of the configuration that applies. path: the file named on the command line."""
     return open_site(applied(path))

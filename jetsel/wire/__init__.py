@@ -1,6 +1,6 @@
-"""The messages on the socket: one class each, their JSON derived from it; docs/protocol.md describes every field.
+"""The messages on the socket: one class each, which defines its JSON; docs/protocol.md describes every field.
 
-The parts of a status reply are in its modules `status`, `counts` and `power`.
+The parts of a status reply are in the modules `status`, `counts` and `power`.
 """
 
 from jetsel.wire.codec import (

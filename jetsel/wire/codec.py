@@ -1,4 +1,4 @@
-"""The messages as frame one carries them: JSON, derived from their classes and never written by hand."""
+"""Encodes and decodes the JSON in frame one; the messages' classes define it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jetsel.wire.messages import Failure, Reply, Request
 
 PROTOCOL_VERSION = 1
 MAX_JSON_BYTES = 65_536
-"""Past this, frame one is refused unread: the largest honest request, with 64 boxes, is under 8 KB."""
+"""A longer frame one is rejected unread; the largest valid request, with 64 boxes, has under 8 KB."""
 
 
 class MessageHeader(Struct, frozen=True):
-    """What is read of a message before anything else, so that even a foreign one is answered under its id."""
+    """The fields read first, so that even a reply to an unknown message has its id."""
 
     v: Any = None
     type: Any = None
@@ -30,16 +30,16 @@ _KINDS = ("classify", "status", "reload")
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
 _QUOTED = 150
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec raises the last two as they are
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec passes the last two through
 
 
 def encode(message: Request | Reply) -> bytes:
-    """Return the message as frame one carries it."""
+    """Return frame one for a message."""
     return _encoder.encode(message)
 
 
 def read_id(frame: bytes) -> str | None:
-    """Return the request's id, or None if it cannot be read: a reply carries it even when all else is wrong."""
+    """Return the request's id, None if it is unreadable. Replies to invalid requests carry it, too."""
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
@@ -50,7 +50,7 @@ def read_id(frame: bytes) -> str | None:
 
 
 def decode_request(frame: bytes) -> Request:
-    """Read frame one of a request.
+    """Return the request in frame one.
 
     Raises BadRequestError, UnsupportedVersionError or UnknownKindError, each with the repair.
     """
@@ -68,7 +68,7 @@ def decode_request(frame: bytes) -> Request:
 
 
 def _what_is_wrong(frame: bytes, error: Exception) -> JetselError:
-    """Read the tolerant header of a request that could not be read: another version is named before anything else."""
+    """Return the error for an unreadable request; another version comes before other faults."""
     try:
         header = _header.decode(frame)
     except _UNREADABLE as worse:
@@ -87,7 +87,7 @@ def _unsupported(version: Any) -> UnsupportedVersionError:
 
 
 def decode_reply(frame: bytes) -> Reply:
-    """Read frame one of a reply; raises BadRequestError if the peer does not speak the protocol."""
+    """Return the reply in frame one. Raises BadRequestError if the peer does not speak the protocol."""
     try:
         return _reply.decode(frame)
     except _UNREADABLE as error:
@@ -97,11 +97,11 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def failure(request_id: str | None, error: JetselError) -> Failure:
-    """Return the reply that carries this error."""
+    """Return the reply for this error."""
     return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
 
 
 def _brief(error: Exception) -> str:
-    """What was wrong; a long value that it quotes is cut, and its end kept, which says where."""
+    """Return the error's text; a long one is cut in the middle, since its end names the place."""
     text = str(error)
     return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

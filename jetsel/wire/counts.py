@@ -1,4 +1,4 @@
-"""What `status` reports of the answers: their counts, the times that their stages took, and the last of them."""
+"""The answers in a status reply: counts, times of stages, and the last answers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class Histogram(Struct, frozen=True):
-    """How many times fell into each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and their sum."""
+    """Number of times in each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and their sum."""
 
     counts: list[int] = []
     sum_ms: float | None = None
 
     def since(self, before: Histogram | None) -> Histogram:
-        """Return what was added after `before`, an earlier state of this histogram; None: everything.
+        """Return the counts added after `before`, an earlier state of this histogram; None: all counts.
 
-        Everything too if a count is lower than before: counting has begun anew, as a reload makes it do for a model.
+        If a count has fallen, all counts are returned: counting started anew, as after a model's reload.
         """
         if before is None or any(now < then for now, then in zip(self.counts, before.counts, strict=False)):
             return self
@@ -25,10 +25,10 @@ class Histogram(Struct, frozen=True):
 
 
 class AnswerCounts(Struct, frozen=True):
-    """All answers since the start, by family and what answered; the time of each stage, and of the runs of each model.
+    """All answers since the start, by family and model or policy, with times of stages and of model runs.
 
-    `on_time` and `late` are of the answers that had a deadline. `by_label` counts what they said, by family; null if
-    [observe] class_counts does not ask for it.
+    `on_time` and `late` count answers with a deadline. `by_label` counts answers by family and label; null unless
+    [observe] class_counts is set.
     """
 
     by_model: dict[str, dict[str, int]] = {}
@@ -43,10 +43,10 @@ class AnswerCounts(Struct, frozen=True):
     by_label: dict[str, dict[str, int]] | None = None
 
     def percentile_ms(self, times: Histogram, share: float) -> float | None:
-        """Return the time that this share of them did not exceed, interpolated inside its bin; None if there are none.
+        """Return the time that this share of times does not exceed, interpolated inside its bin; None without times.
 
-        times: one of these histograms, or a difference of two states of one. Of times above all bounds the last bound
-        is returned, as Prometheus's histogram_quantile does.
+        times: one of these histograms, or a difference of two states. Above all bounds the last bound is returned, as
+        Prometheus's histogram_quantile does.
         """
         left, lower_ms = share * sum(times.counts), 0.0
         if not left:
@@ -59,7 +59,7 @@ class AnswerCounts(Struct, frozen=True):
 
 
 class RecentAnswer(Struct, frozen=True):
-    """One of the last answers, without its photograph."""
+    """One of the last answers, without its image."""
 
     id: str = ""
     ago_s: float | None = None

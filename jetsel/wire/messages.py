@@ -1,4 +1,4 @@
-"""What is sent over the socket: a client's requests, and the daemon's replies."""
+"""The messages on the socket: a client's requests and the daemon's replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
-    """How raw pixels lie in frame two, as cameras have them; `stride` is the bytes from one row to the next."""
+    """Layout of raw pixels in frame two; `stride` is the number of bytes from one row to the next."""
 
     format: Literal["bgr8", "rgb8", "gray8", "nv12"]
     width: int
@@ -25,10 +25,10 @@ class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Boxes(Struct, frozen=True, forbid_unknown_fields=True):
-    """Parts of the image, each to be classified: x, y, width and height of each, from the upright image's upper left.
+    """Parts of the image to classify separately: x, y, width and height of each, from the upright image's upper left.
 
     unit: pixels, or shares of the image's width and height. A box that is not four numbers fails alone; null stands for
-    a number that JSON does not have.
+    a number that JSON lacks.
     """
 
     unit: Literal["pixels", "shares"]
@@ -36,9 +36,9 @@ class Boxes(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Asks what the photograph in frame two shows. What is left out is decided by the daemon's configuration.
+    """Requests a classification of the image in frame two. The daemon's configuration decides missing fields.
 
-    Defaults are left out on the wire: an older daemon refuses fields that it does not know.
+    Defaults are not sent, since an older daemon rejects unknown fields.
     """
 
     v: int
@@ -58,21 +58,21 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     boxes: Boxes | None = None
 
     def __post_init__(self) -> None:
-        """Reject what JSON has no number for: it would be sent as null, which is no limit."""
+        """Raise BadRequestError for numbers that JSON lacks: they would be sent as null, which means no limit."""
         for name in ("deadline_ms", "least_accuracy", "most_energy_mj", "wrong_at_most"):
             if (value := getattr(self, name)) is not None and not math.isfinite(value):
                 raise BadRequestError(f'"{name}" is {value}: give a number, or leave it out')
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Asks what the daemon serves, and its state."""
+    """Requests the daemon's state."""
 
     v: int
     id: Id
 
 
 class Reload(Struct, tag="reload", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Asks the daemon to read its configuration, models and calibrations again; for administrators."""
+    """Requests that the daemon read its configuration, models and calibrations again; for administrators."""
 
     v: int
     id: Id
@@ -82,7 +82,7 @@ Request = Classify | Status | Reload
 
 
 class Ranked(Struct, frozen=True):
-    """One label of the answer's top-k with its calibrated probability."""
+    """One of the top-k labels with its calibrated probability."""
 
     label: str
     wnid: str
@@ -90,10 +90,10 @@ class Ranked(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """One model that ran for the request, and why. `latency_ms` is the whole batch's, `batch` its size.
+    """One model run of the request, and the reason. `latency_ms` is for the whole batch, `batch` its size.
 
-    `device_ms` is what the device itself took of it, null if that is not measured. Bytes are of a run on the edge,
-    null of one here.
+    `device_ms` is the accelerator's part of the latency, null if not measured. Bytes are null unless the run was on the
+    edge server.
     """
 
     model: str
@@ -107,9 +107,9 @@ class Ran(Struct, frozen=True):
 
 
 class Stages(Struct):
-    """Where the time went. `inference` has one entry for each run, in order; stages that did not happen are null.
+    """Time of each stage. `inference` has one entry for each run, in order; skipped stages are null.
 
-    `waiting` is all waiting for models together, `input` the making of all their inputs.
+    `waiting` is the total wait for models, `input` the total time to make their inputs.
     """
 
     queue: float
@@ -123,10 +123,10 @@ class Stages(Struct):
 
 
 class Explanation(Struct, frozen=True):
-    """More about the choice: the features it read (null if it read none) and how the policy argued.
+    """Details of the choice: the features it used (null if none) and the policy's reasoning.
 
-    `policy_because` says why this policy and no other decided: the request, or what the default was chosen for.
-    `objective` is what the calibration was to save; `budget` stands there whether or not it changed anything.
+    `policy_because` says why this policy decided: by request, or why it is the default. `objective` is the cost that
+    the calibration minimises; `budget` is given whether or not it had an effect.
     """
 
     features: dict[str, float] | None
@@ -140,10 +140,10 @@ class Explanation(Struct, frozen=True):
 
 
 class Answer(Struct, tag="answer", tag_field="type", frozen=True):
-    """What the photograph shows, who said so, and what it took.
+    """The label of the image, how it was found, and its cost.
 
-    `wrong_at_most` is the promised share of wrong answers, which counts those that are not `in_doubt`; null if nothing
-    was promised. `operating_point` is the policy that load, deadline or power budget led to; null if they lead nowhere.
+    `wrong_at_most` is the promised share of wrong answers among those not `in_doubt`; null without a promise.
+    `operating_point` is the policy selected by load, deadline or power budget; null if none of them applies.
     """
 
     v: int
@@ -182,7 +182,7 @@ class Failure(Struct, tag="failure", tag_field="type", frozen=True):
 
 
 class Answers(Struct, tag="answers", tag_field="type", frozen=True):
-    """What each box of a request shows, in their order, or why it has no answer."""
+    """The answer for each box of a request, in their order, or why there is none."""
 
     v: int
     id: str
@@ -190,7 +190,7 @@ class Answers(Struct, tag="answers", tag_field="type", frozen=True):
 
 
 class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
-    """The daemon serves what its files say now; `changed` names what is different."""
+    """The daemon has read its files again; `changed` names the differences."""
 
     v: int
     id: str

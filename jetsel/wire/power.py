@@ -1,4 +1,4 @@
-"""What `status` tells of the board's power, and of what the answers took of it."""
+"""The power part of a status reply: the board's power, and the energy of the answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class DroppedRail(Struct, frozen=True):
-    """A rail, or what should have been one, or the total, that is not read, and why."""
+    """A rail, or the total, that is not read, and why."""
 
     name: str = ""
     reason: str = ""
 
 
 class BudgetStatus(Struct, frozen=True):
-    """The power budget and what it does now: `allowed_mj` is what one request may take, null if it is not limited."""
+    """The power budget and its effect: `allowed_mj` is the limit for one request, null if there is none."""
 
     budget_w: float | None = None
     allowed_mj: float | None = None
@@ -21,7 +21,7 @@ class BudgetStatus(Struct, frozen=True):
 
 
 class ModelEnergy(Struct, frozen=True):
-    """What one model took above idle power since the start, by the energy that was calibrated of one run."""
+    """Energy of one model's runs above idle power since the start, by the calibrated energy of a run."""
 
     family: str = ""
     model: str = ""
@@ -31,7 +31,7 @@ class ModelEnergy(Struct, frozen=True):
 
 
 class PolicyEnergy(Struct, frozen=True):
-    """What one policy's answers took above idle power since the start, by the calibration, choosing included."""
+    """Energy of one policy's answers above idle power since the start, by the calibration, choosing included."""
 
     family: str = ""
     policy: str = ""
@@ -41,11 +41,11 @@ class PolicyEnergy(Struct, frozen=True):
 
 
 class EstimatesJudged(Struct, frozen=True):
-    """What the sensor measured above idle power since the start, beside what the answers' estimates add up to.
+    """Measured energy above idle power since the start, beside the sum of the answers' estimates.
 
-    `measured_j` is null if it is not known; `measured_half_j` is what the error of idle power leaves unknown of it,
-    half of a 95 % interval; `measured_s` is for how long power was known. `unestimated` of the `answers` have no
-    estimate. `ratio` is measured over estimated, null if `measured_j` is no larger than its error.
+    `measured_j` is null if unknown; `measured_half_j` is its uncertainty from idle power, half of a 95 % interval;
+    `measured_s` is the time with known power. `unestimated` counts the `answers` without an estimate. `ratio` is
+    measured over estimated, null if `measured_j` does not exceed its uncertainty.
     """
 
     measured_j: float | None = None
@@ -58,9 +58,9 @@ class EstimatesJudged(Struct, frozen=True):
 
 
 class PowerStatus(Struct, frozen=True):
-    """What is known of the board's power. `reason` says why nothing is measured, null if it is.
+    """The state of the board's power. `reason` says why nothing is measured, null if power is measured.
 
-    `rails_w` is what each rail said last, by its name: some may be parts of others.
+    `rails_w` has each rail's last value by name; some rails may be parts of others.
     """
 
     reason: str | None = None

@@ -1,6 +1,7 @@
-"""The state of the daemon, as `status` replies.
+"""The status reply: the state of the daemon.
 
-A client needs `v`, `id` and `state` alone. What a daemon of another version does not send is unknown: None or empty.
+A client needs `v`, `id` and `state` only. Fields that a daemon of another version does not send are unknown: None or
+empty.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from jetsel.wire.power import PowerStatus
 
 
 class QueueStatus(Struct, frozen=True):
-    """The requests that were admitted and not answered: begun or not, what they hold, and the limits of each."""
+    """Accepted requests without a reply, waiting or in work, the bytes and pixels they hold, and the limits."""
 
     waiting: int | None = None
     working: int | None = None
@@ -26,7 +27,7 @@ class QueueStatus(Struct, frozen=True):
 class HostStatus(Struct, frozen=True):
     """One engine host: `state` is idle, running, restarting or failed; `reason` says why it does not run.
 
-    `last_end` says how the last one ended, `last_end_ago_s` when; null if none has.
+    `last_end` says how the previous process ended, `last_end_ago_s` when; null if none has.
     """
 
     backend: str = ""
@@ -39,7 +40,7 @@ class HostStatus(Struct, frozen=True):
 
 
 class ReloadStatus(Struct, frozen=True):
-    """The last reload: what it changed, or why it was refused."""
+    """The last reload: its changes, or why it was rejected."""
 
     ago_s: float | None = None
     took_s: float | None = None
@@ -48,9 +49,9 @@ class ReloadStatus(Struct, frozen=True):
 
 
 class CalibrationIdentity(Struct, frozen=True):
-    """Which calibration is in use. `number` is this device's, null for one that came with the models.
+    """The calibration in use. `number` is this device's, null for one shipped with the models.
 
-    `sha256` is of the artefact: two devices if it is the same choose alike.
+    `sha256` is that of the calibration: devices with the same value choose in the same way.
     """
 
     number: int | None = None
@@ -59,10 +60,10 @@ class CalibrationIdentity(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """One model as the daemon sees it: `state` is loading, ready, unloaded or unavailable, the latter with its reason.
+    """One model: `state` is loading, ready, unloaded or unavailable, the last one with its `reason`.
 
-    One that is unloaded is loaded by the next request that needs it. `load_ms` is what the last load took;
-    `escalations` are the runs after which another model ran.
+    The next request that needs an unloaded model loads it. `load_ms` is the time of the last load; `escalations` counts
+    runs after which another model ran.
     """
 
     name: str = ""
@@ -76,12 +77,12 @@ class ModelStatus(Struct, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Whether a request for it is answered."""
+        """Whether requests for the model are answered."""
         return self.state in ("ready", "unloaded")
 
 
 class ConfidenceShift(Struct, frozen=True):
-    """A model's mean confidence over its last `answers` by the default policy; `seen` is null while they are few."""
+    """A model's mean confidence over its last `answers` by the default policy; `seen` is null for few answers."""
 
     model: str = ""
     answers: int | None = None
@@ -91,7 +92,7 @@ class ConfidenceShift(Struct, frozen=True):
 
 
 class RefusalShift(Struct, frozen=True):
-    """The share of the last `requests` with a promise that was in doubt; `seen` is null while they are few."""
+    """The share in doubt of the last `requests` with a promise; `seen` is null for few requests."""
 
     requests: int | None = None
     seen: float | None = None
@@ -100,10 +101,11 @@ class RefusalShift(Struct, frozen=True):
 
 
 class DriftStatus(Struct, frozen=True):
-    """How far photographs and confidences have moved from the calibration's.
+    """How far images and confidences have moved from the calibration's.
 
-    `indices` are population stability indices by feature, of the last `photographs` looked at; empty, and `highest`
-    (the feature that moved most) and the median null, with why in `reason`. `hint` says what to do, null for nothing.
+    `indices` are population stability indices by feature over the last `photographs` checked; `highest` is the feature
+    that moved most. If unknown, they are empty or null, and `reason` says why. `hint` says what to do, null for
+    nothing.
     """
 
     photographs: int | None = None
@@ -117,14 +119,14 @@ class DriftStatus(Struct, frozen=True):
 
 
 class PromiseStatus(Struct, frozen=True):
-    """A level that the default policy can promise: the share of images that it answers, the rest is in doubt."""
+    """A level that the default policy can promise, and the share of images answered; the others are in doubt."""
 
     wrong_at_most: float | None = None
     answered: float | None = None
 
 
 class OperatingPoint(Struct, frozen=True):
-    """What a policy gave on the calibration's photographs, held out: the share it was right on, and its mean time."""
+    """A policy's accuracy and mean latency on the calibration's held-out images."""
 
     policy: str = ""
     accuracy: float | None = None
@@ -132,7 +134,7 @@ class OperatingPoint(Struct, frozen=True):
 
 
 class FrontPoint(Struct, frozen=True):
-    """A policy of the front: what it gave on the calibration's images, held out, and its `answers`.
+    """A policy of the front: its figures on the calibration's held-out images, and its number of `answers`.
 
     `energy_mj` is null if the calibration did not measure it.
     """
@@ -147,8 +149,8 @@ class FrontPoint(Struct, frozen=True):
 class FrontStatus(Struct, frozen=True):
     """The operating points of the default policy, the most accurate first.
 
-    `last` answered the last request, null if none did yet. `floor` is the cheapest one that load and power budget lead
-    to, in use for `cheapest_s` seconds; 0 if it is not in use, or the only one that they lead to.
+    `last` is the point of the last request, null before the first. `floor` is the cheapest point that load and power
+    budget lead to, in use for `cheapest_s` seconds; 0 if it is not in use or is the only point.
     """
 
     points: list[FrontPoint] = []
@@ -158,12 +160,11 @@ class FrontStatus(Struct, frozen=True):
 
 
 class FamilyStatus(Struct, frozen=True):
-    """One family: its models cheapest first, the policies that a request may name, and what decides by default.
+    """One family: its models cheapest first, the policies that requests may name, and the default policy.
 
-    `escalated` of its `answers` took more than one model. `wrong_at_most` is what requests that do not say it get, null
-    for no promise; `promises` are those of the default policy. `front` is null without a latency target or power
-    budget. `not_calibrated` names the models that the calibration in use, or one set aside, does not know so: no policy
-    uses them.
+    `escalated` counts the `answers` that took several models. `wrong_at_most` is the default of requests, null for no
+    promise; `promises` are those of the default policy. `front` is null without a latency target or power budget.
+    `not_calibrated` names the models that the calibration, in use or set aside, lacks: no policy uses them.
     """
 
     name: str = ""
@@ -187,7 +188,7 @@ class FamilyStatus(Struct, frozen=True):
 
 
 class EdgeModelStatus(Struct, frozen=True):
-    """A model of the edge. reason: why it cannot be asked, null if it can; times are of the server's own work."""
+    """A model of the edge server. reason: why it is unavailable, null if it is available; times are its own runs."""
 
     name: str = ""
     remote: str = ""
@@ -196,7 +197,7 @@ class EdgeModelStatus(Struct, frozen=True):
 
 
 class EdgeServerStatus(Struct, frozen=True):
-    """One of the edges; the fields are as in EdgeStatus, of this one alone."""
+    """One of the edge servers; the fields are those of EdgeStatus for this server alone."""
 
     url: str = ""
     reason: str | None = None
@@ -205,11 +206,11 @@ class EdgeServerStatus(Struct, frozen=True):
 
 
 class EdgeStatus(Struct, frozen=True):
-    """The edge: why it cannot be asked, null if it can, what the way there and back takes, and what was asked of it.
+    """The edge servers: why none is available, null if one is; time of the network; and runs.
 
-    `network_ms` is for a photograph of `usual_bytes`. `runs` counts by how they ended: answered, late (when it was not
-    waited for any more), failed, cancelled. Of several edges, url, reason and times are those of the one in use, and
-    counts and bytes the sums of all; `servers` has each, `handovers` how often another came into use.
+    `network_ms` is for an image of `usual_bytes`. `runs` counts by result: answered, late (no longer needed), failed,
+    cancelled. If there are several servers, url, reason and times are those of the one in use, counts and bytes are
+    sums; `servers` has each, `handovers` counts changes of the one in use.
     """
 
     url: str = ""
@@ -227,9 +228,8 @@ class EdgeStatus(Struct, frozen=True):
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
     """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
 
-    `instance` names this run of the daemon: the counters begin with it.
-    `progress` says how far the loading is, as in "loading 2 of 5"; null once it is done. `config` is the file that a
-    reload reads; null for the built-in defaults.
+    `instance` identifies this run of the daemon, from whose start counters count. `progress` is the state of loading,
+    such as "loading 2 of 5", null after it. `config` is the file that a reload reads; null for the built-in defaults.
     """
 
     v: int

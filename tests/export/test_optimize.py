@@ -164,6 +164,17 @@ def test_a_network_with_shortcuts_is_pruned_to_its_share() -> None:
     assert all(width % 4 == 0 for width in widths if width > 16)
 
 
+def test_the_combined_rule_penalises_distorts_and_takes_outliers() -> None:
+    rule, net = RULES["combined"], nn.Sequential(nn.Linear(3, 4))
+    before = net[0].weight.detach().clone()
+    assert float(rule.penalty(net).detach()) == pytest.approx(1e-5 * float(before.abs().sum()))
+    rule.before_counting(net, torch.Generator().manual_seed(1))
+    assert not torch.equal(before, net[0].weight)
+    shares = torch.tensor([0.5] * 9 + [0.0])
+    (rows,) = chosen([(net[0], rule.scores(shares))], rule.bound, 0.0, even=False)
+    assert rows == [9], "2.85 deviations below the mean of its layer"
+
+
 def test_some_of_each_layer_stay() -> None:
     layer = nn.Linear(1, 40)
     (rows,) = chosen([(layer, torch.zeros(40))], 0.5, 1 / 8)

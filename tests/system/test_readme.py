@@ -60,6 +60,8 @@ def test_extras_are_installed_beside_the_jetsel_that_is_there(document: str) -> 
     text = (ROOT / document).read_text(encoding="utf-8")
     known = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]["optional-dependencies"]
     for installed in re.findall(r"^pip install (.*?)(?:  +#.*)?$", text, re.MULTILINE):
+        if installed == ".":  # in a clone
+            continue
         extras = re.fullmatch(r"'jetsel\[([a-z,]+)\]'", installed)
         assert extras is not None, installed
         assert set(extras[1].split(",")) <= set(known), installed

@@ -59,6 +59,7 @@ def by_sla(requests: int, seed: int) -> list[dict[str, Any]]:
     """Figures 3 and 6: latency and accuracy by SLA on 100 +- 50 ms, without duplication; 6 with NasNet Fictional."""
     chance, network = np.random.default_rng(seed), Normal(CAMPUS_MS, CAMPUS_MS / 2)
     plain, more = paper.models(paper.TABLE_III), paper.models(paper.TABLE_III | paper.FICTIONAL)
+    names = list(paper.TABLE_III)
     rows = []
     for sla_ms in SLAS_MS:
         network_ms = network.draw(requests, chance)
@@ -70,7 +71,7 @@ def by_sla(requests: int, seed: int) -> list[dict[str, Any]]:
             "mdinference": _figures(ours.latency_ms.mean(), ours.accuracy, ours.attainment),
             "less_latency_pct": 100 * (1 - float(ours.latency_ms.mean() / greedy.latency_ms.mean())),
             "paper_less_latency_pct": paper.LESS_LATENCY.get(sla_ms),
-            "usage": _usage(ours.usage()),
+            "usage": {name: 100 * float(share) for name, share in zip(names, ours.usage(), strict=True)},
         }
         for policy in ("random", "related-random", "related-accurate", "mdinference"):
             outcome = simulate(more, network_ms, sla_ms, policy, chance)

@@ -1,15 +1,16 @@
 """MODI beside what we find: `python -m calibration.papers.modi --starter PHOTOS TEST --imagenet SIX FIT TEST`.
 
 PHOTOS, FIT and TEST: photographs, each in a folder named by its class; 8-bit ranges are found on the first two, TEST
-judges. SIX: the folder that calibration.imagenet.rungs writes. Each part writes its tables to results/modi-PART.md;
-files that are made are kept in --work, which has to be on a disk. The edge needs root, and pip install
-'jetsel[gateway]'.
+judges. SIX: the folder that `jetsel models pull efficientnet-lite` writes; its models in 32 bits count, as 8 bits are
+made here. Each part writes its tables to results/modi-PART.md; files that are made are kept in --work, which has to be
+on a disk. The edge needs root, and pip install 'jetsel[gateway]'.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.conditions import conditions
@@ -19,9 +20,11 @@ from calibration.papers.modi.loading import CONDITIONS, figure_3, measured
 from calibration.papers.modi.networks import PROFILES
 from calibration.papers.modi.storage import budgets, unpacking
 from calibration.papers.tables import written
-from jetsel.zoo import STARTER, scan
+from jetsel.zoo import STARTER, Family, scan
+from jetsel.zoo.pretrained import INT8
 
 PARTS = ("storage", "loading", "edge")
+MADE = (INT8, "-night")
 BEST = "lite2-260"  # at the edge: the most accurate on the fit photographs
 KINDS = ("full", "random227")  # of the test photographs: large and small
 MOST_SENT = 81
@@ -39,8 +42,8 @@ def main() -> None:
     options = parser.parse_args()
     six, fit, test = options.imagenet
     under = "\n".join(conditions()) + "\n"
-    starter = files(scan([STARTER]).families["starter"], *options.starter, options.work)
-    imagenet = files(scan([six]).families["imagenet"], fit, test, options.work)
+    starter = files(plain(scan([STARTER]).families["starter"]), *options.starter, options.work)
+    imagenet = files(plain(scan([six]).families["imagenet"]), fit, test, options.work)
     full, small = (shuffled(test / kind) for kind in KINDS)
     if options.part in (None, "storage"):
         written("modi-storage", "\n".join([budgets([starter, imagenet]), unpacking([*starter, *imagenet]), under]))
@@ -54,6 +57,11 @@ def main() -> None:
         less = figure_4(through_links(six, BEST, small, [same]), same)
         sources = "\n".join(f"- {name}: {source}" for name, (_, source) in PROFILES.items())
         written("modi-edge", "\n".join([figure_4(found, same), beside_devices(found, here), less, sources, under]))
+
+
+def plain(family: Family) -> Family:
+    """Return a family without what was made of its models: of 8 bits, or for the night."""
+    return replace(family, models=tuple(one for one in family.models if not one.manifest.name.endswith(MADE)))
 
 
 def shuffled(folder: Path) -> list[Path]:

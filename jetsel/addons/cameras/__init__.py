@@ -1,1 +1,1 @@
-"""Cameras: reads one, asks the daemon about its newest frame, and tells what changed. A client of the socket."""
+"""Cameras: reads frames, sends the newest to the daemon, and reports changes of the label. A client of the socket."""

@@ -1,4 +1,4 @@
-"""All cameras of one process: each in threads of its own, so that one that hangs or floods costs the others nothing."""
+"""All cameras of one process, each with its own threads, so that one that hangs does not delay the others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jetsel.addons.cameras.watch import Watch, at_once
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.gateway import camera_states
 
-_AGAIN_S = 30.0  # from a camera's mistake, as a family that is not served, to the next try
+_AGAIN_S = 30.0  # pause after an error of a camera, such as a family that is not served
 _END_S = 12.0  # for a request under way
 
 
 class Running:
-    """One camera that is watched, from its start to `end`. Raises ConfigError for what cannot be used."""
+    """One watched camera; it begins at once and runs until `end`. Raises ConfigError for unusable settings."""
 
     def __init__(self, camera: Camera, context: WatchContext) -> None:
         self.camera, self._context = camera, context
@@ -34,11 +34,11 @@ class Running:
 
     @property
     def is_over(self) -> bool:
-        """Whether a file was played to its end, or a mistake has ended it."""
+        """Whether a file was played to its end, or an error has ended it."""
         return not self._thread.is_alive()
 
     def end(self) -> bool:
-        """Stop, and wait for its end; False if the source hangs."""
+        """Stop it and wait for its end; return False if the source hangs."""
         self._stopping.set()
         self.watch.stop()
         self._thread.join(_END_S)
@@ -49,29 +49,29 @@ class Running:
             try:
                 self.watch.run()
                 return
-            except Exception as error:  # whatever one camera breaks, it is tried again, and the others go on
+            except Exception as error:  # whatever fails, the camera is tried again
                 if self._context.gives_up and isinstance(error, JetselError):
                     self.error = error
                     return
-                with contextlib.suppress(Exception):  # a listener may fail, too
+                with contextlib.suppress(Exception):  # the listener may fail, too
                     self.watch.tell(f"{reason_of(error)}; next try in {_AGAIN_S:g} s")
             self._stopping.wait(_AGAIN_S)
 
 
 class Cameras:
-    """Runs cameras until each is over or `stop`. Raises ConfigError for one that cannot be used, before any starts."""
+    """Runs cameras until each is over or `end`. Raises ConfigError for an unusable one, before any starts."""
 
     def __init__(self, cameras: Sequence[Camera], context: WatchContext) -> None:
         self._context = context
         self._running: dict[str, Running] = {}
-        self._has_ended = True  # all that a reload stopped
+        self._has_ended = True  # whether all cameras that a reload stopped have ended
         self.change_to(cameras, context)
         self._stopping = threading.Event()
         self._writer = threading.Thread(target=self._write, name="states", daemon=True)
         self._writer.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait, and return whether every camera is over; raises the mistake that ended one."""
+        """Wait, and return whether every camera is over; raises the error that ended one."""
         time.sleep(timeout_s)
         for running in self._running.values():
             if running.is_over and running.error is not None:
@@ -79,9 +79,9 @@ class Cameras:
         return all(running.is_over for running in self._running.values())
 
     def change_to(self, cameras: Sequence[Camera], context: WatchContext) -> list[str]:
-        """Watch these from now on; return the names of those that began, ended or changed.
+        """Watch these cameras from now on; return the names of those that began, ended or changed.
 
-        Those that stay as they were go on. Raises ConfigError, and nothing changes, if one cannot be used.
+        Unchanged cameras continue. Raises ConfigError, and changes nothing, if one cannot be used.
         """
         self._check(cameras, context)
         is_same_context = context == self._context
@@ -96,7 +96,7 @@ class Cameras:
         return list(dict.fromkeys([*(one.camera.name for one in gone), *begun]))
 
     def end(self) -> bool:
-        """Stop all; False if a source hangs, so that only the process's end lets go of it."""
+        """Stop all; return False if a source hangs, so that only the end of the process releases it."""
         self._stopping.set()
         has_ended = at_once(Running.end, self._running.values())
         self._writer.join(_END_S)
@@ -113,7 +113,7 @@ class Cameras:
                 taken[topic] = name
 
     def _write(self) -> None:
-        """Keep the file that says how the cameras are, for the gateway; what is wrong with it is reported once."""
+        """Write the states of the cameras for the gateway; report each problem once."""
         path, trouble = camera_states.place(), ""
         if path is None:
             return
@@ -132,6 +132,6 @@ class Cameras:
 
 
 def one_thread_each() -> None:
-    """Have OpenCV and FFmpeg use one thread for each camera: many cameras share few processors, and memory."""
+    """Make OpenCV and FFmpeg use one thread for each camera, because many cameras share few processors, and memory."""
     os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")
     cv2.setNumThreads(1)

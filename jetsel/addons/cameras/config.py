@@ -1,4 +1,4 @@
-"""What [[cameras]] and [mqtt] of jetsel.toml may say, for `jetsel watch`."""
+"""The sections [[cameras]] and [mqtt] of jetsel.toml, for `jetsel watch`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Meta, Struct
 from jetsel.base.sections import Sections, default_examples
 
 DEFAULT_GATE = "blocks:4"
-"""The highest threshold that found all known changes, and reported no event more than a second late, on the clips of
+"""Highest threshold that found all known changes, and reported no event more than a second late, on the clips of
 calibration/RESULTS-gate.md."""
-Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # what MQTT takes in a topic
+Name = Annotated[str, Meta(pattern=r"^[^\x00-\x1f/+#]{1,64}\Z")]  # allowed in an MQTT topic
 
 
-# The options of `jetsel watch SOURCE` are made from these fields and lines, see commands/watch.py.
+# commands/watch.py makes the options of `jetsel watch SOURCE` from these fields and lines.
 class Camera(Struct, frozen=True, forbid_unknown_fields=True):
     """One camera that `jetsel watch` watches.
 
@@ -59,7 +59,7 @@ class Camera(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def request(self) -> dict[str, Any]:
-        """The fields of its requests to the daemon."""
+        """Fields of the camera's requests to the daemon."""
         names = ("family", "policy", "model", "deadline_ms", "wrong_at_most")
         return {name: getattr(self, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""A folder that receives images: the newest whole one is the frame."""
+"""A folder that receives images: the newest complete one is the frame."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from jetsel.base.errors import JetselError
 from jetsel.base.names import SUFFIXES, system_kind
 
 _LOOK_S = 0.2
-_PAUSES = 10  # a look at a large folder is followed by a pause of this many times its duration
-_UNFINISHED_S = 5.0  # a file that is no whole image and has not changed for this long is given up
-_TRIED = 8  # files of one look, the newest first: a burst of broken ones takes no longer
-_MOST_KINDS = 8  # of other files, each of which is mentioned once
+_PAUSES = 10  # after listing a large folder, the pause is this many times as long as the listing
+_UNFINISHED_S = 5.0  # a file that is no complete image and unchanged for this long is skipped
+_TRIED = 8  # most files to try after one listing, the newest first: broken files delay others no longer
+_MOST_KINDS = 8  # kinds of other files that are reported, once each
 
 Stamp = tuple[str, int, int, int]
-"""Name, inode, bytes and time of the last change of the content: another image has another."""
+"""Name, inode, bytes, and time of the last change of the content; every image has its own."""
 
 
 class Folder:
-    """The whole image that arrived last; older ones are skipped, as is all that is no image file.
+    """Reads the image that arrived last; older images and other files are skipped.
 
-    A file arrives in the first look that finds it, whatever its times say, as clocks are set back; they order what one
-    look finds. It is decoded as soon as it is whole: one that is still being written ends too early, and is tried
-    again, while older ones of that look are taken. on_skip: gets sentences about files that are skipped.
+    A file arrives with the first listing that has it, whatever its times say, because clocks may be set back; times
+    only order the files of one listing. An incomplete file is tried again, while older ones of its listing are used.
+    on_skip: receives sentences about skipped files.
     """
 
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, on_skip: Callable[[str], None]) -> None:
         self._path, self._limits, self._stop, self._told = Path(path), limits, stop, on_skip
-        self._seen: set[Stamp] = set()  # at the last look
-        self._new: list[Stamp] = []  # not taken yet, the newest last
-        self._unfinished: dict[Stamp, tuple[float, str]] = {}  # since when, of time.monotonic(), and what is wrong
-        self._kinds: set[str] = set()  # of other files, as mentioned
+        self._seen: set[Stamp] = set()  # at the last listing
+        self._new: list[Stamp] = []  # not used yet, the newest last
+        self._unfinished: dict[Stamp, tuple[float, str]] = {}  # time.monotonic() of the first failure, and the error
+        self._kinds: set[str] = set()  # of other files, already reported
         self._frame: np.ndarray | None = None
 
     def grab(self) -> bool:
-        """Return whether a new image is there, after a moment if none is."""
+        """Return whether there is a new image; wait a moment if there is none."""
         began_s = time.monotonic()
         changed_ns = self._stamps()
         pause_s = max(_LOOK_S, _PAUSES * (time.monotonic() - began_s))
@@ -66,7 +66,7 @@ class Folder:
         return False
 
     def _give_up(self) -> None:
-        """Report the files that have been no whole image for too long, even if a newer image was taken meanwhile."""
+        """Report files that have not become complete images in time, even if a newer image was used meanwhile."""
         late_s = time.monotonic() - _UNFINISHED_S
         for stamp, (since_s, error) in list(self._unfinished.items()):
             if stamp in self._seen and since_s < late_s:
@@ -80,10 +80,10 @@ class Folder:
         return self._frame
 
     def close(self) -> None:
-        """Nothing is open between two looks."""
+        """Do nothing: no file stays open."""
 
     def _stamps(self) -> dict[Stamp, int]:
-        """Return the image files that are there, and when each last changed in any way, in ns."""
+        """Return the image files, and the time of their last change of any kind, in ns. Raises SourceGoneError."""
         stamps = []
         try:
             with os.scandir(self._path) as entries:
@@ -100,7 +100,7 @@ class Folder:
 
 
 def _other_kind(entry: os.DirEntry[str]) -> str | None:
-    """Return None for an image file, what to call all files of its kind, or "" for what a system or program puts."""
+    """Return None for an image file, a name for the kind of any other file, or "" for system files."""
     is_folder, suffix = entry.is_dir(follow_symlinks=False), f".{entry.name.rpartition('.')[2].lower()}"
     if system_kind(entry.name, is_folder=is_folder) is not None:
         return ""
@@ -110,9 +110,9 @@ def _other_kind(entry: os.DirEntry[str]) -> str | None:
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[int, str, int, int, int] | None:
-    """Return the time of a file's last change in ns, which moving it here is too (ctime), and its Stamp."""
+    """Return a file's last change in ns (by ctime, so that a move counts), and its Stamp; None if it is gone."""
     try:
         status = entry.stat()
     except OSError:
-        return None  # it was removed meanwhile, or is a link to nothing
+        return None  # it was removed meanwhile, or is a broken link
     return status.st_ctime_ns, entry.name, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Frigate's HTTP API and its messages, as versions 0.16 to 0.18 have them.
+"""Frigate's HTTP API and messages, versions 0.16 to 0.18.
 
 Sources: Frigate's documentation, "MQTT" and "Authentication", and its frigate/api/{event,media,auth}.py.
 """
@@ -23,17 +23,17 @@ from jetsel.addons.cameras.mqtt import Broker, BrokerConnection
 from jetsel.addons.http_client import CUT, Http, Https, read_all
 from jetsel.base.errors import ConfigError
 
-PORT, TLS_PORT = 5000, 8971  # without and with authentication ("Authentication")
+PORT, TLS_PORT = 5000, 8971  # without and with authentication (Frigate's documentation)
 SCHEMES = ("frigate", "frigates")
-MOST_LETTERS = 100  # of a sub-label: a longer one is refused (EventsSubLabelBody)
-TOKEN_COOKIE = "frigate_token"  # auth.cookie_name by default
+MOST_LETTERS = 100  # of a sub-label: Frigate refuses longer ones (EventsSubLabelBody)
+TOKEN_COOKIE = "frigate_token"  # default of auth.cookie_name
 _MOST_BYTES = 16_000_000  # of a reply
 _QUALITY = 95  # of the snapshot's JPEG, in percent
-_QUIET_S = 60.0  # without a message: the topics may be wrong
+_QUIET_S = 60.0  # without a message: the topic's prefix may be wrong
 
 
 class TrackedObject(msgspec.Struct, frozen=True):
-    """The state of a tracked object in a message: what is needed of it. Times are seconds of time.time()."""
+    """State of a tracked object in a message, as far as it is needed. Times are seconds of time.time()."""
 
     id: str
     camera: str
@@ -45,7 +45,7 @@ class TrackedObject(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """The sub-label that it has already: a message has [name, score], a list of objects the name alone."""
+        """The object's present sub-label: [name, score] in a message, the name alone in a list of objects."""
         given = self.sub_label[:1] if isinstance(self.sub_label, list) else [self.sub_label]
         return str(given[0]) if given and given[0] else None
 
@@ -61,7 +61,7 @@ Decoded = TypeVar("Decoded")
 
 
 class FrigateError(Exception):
-    """Frigate did not do what was asked. retry: whether it may do so later."""
+    """A request to Frigate failed. retry: whether it may succeed later."""
 
     def __init__(self, words: str, *, retry: bool) -> None:
         super().__init__(words)
@@ -70,7 +70,7 @@ class FrigateError(Exception):
 
 @dataclass(frozen=True)
 class FrigateAddress:
-    """Where Frigate is, and who asks. password: None if it needs no login."""
+    """Frigate's address and login. password: None for no login."""
 
     host: str
     port: int
@@ -80,7 +80,7 @@ class FrigateAddress:
 
     @property
     def name(self) -> str:
-        """For people and events, without the password."""
+        """Address for people and events, without the password."""
         return f"{'frigates' if self.tls else 'frigate'}://{self.host}:{self.port}"
 
 
@@ -101,7 +101,7 @@ def frigate_address(source: str, user: str | None, password: str | None) -> Frig
 
 
 class FrigateApi:
-    """Frigate's HTTP API. Any thread may call; each request has a connection of its own. timeout_s: of each call.
+    """Frigate's HTTP API. Any thread may call; each request has its own connection. timeout_s: of each call.
 
     Every method raises FrigateError.
     """
@@ -111,32 +111,32 @@ class FrigateApi:
         self._lock = threading.Lock()
         self._token: str | None = None
         self._connection: Callable[..., HTTPConnection] = partial(Http, address.host, address.port)
-        if address.tls:  # making a context takes more than a request
+        if address.tls:  # here, because making a context takes longer than a request
             context = ssl.create_default_context()
             self._connection = partial(Https, address.host, address.port, context=context)
 
     def snapshot(self, event_id: str) -> bytes | None:
-        """Return the object's part of its best frame so far, as JPEG; None if there is none, or none yet."""
+        """Return the object's part of its best frame so far, as JPEG; None if there is none yet."""
         query = urlencode({"crop": 1, "bbox": 0, "timestamp": 0, "quality": _QUALITY})
         return self._ask("the snapshot", f"{_path(event_id)}/snapshot.jpg?{query}", may_lack=True)
 
     def set_sub_label(self, event_id: str, sub_label: str, score: float) -> None:
-        """Write an object's sub-label and its score, over 0 to 1."""
+        """Write an object's sub-label and its score (above 0, at most 1)."""
         body = json.dumps({"subLabel": sub_label[:MOST_LETTERS], "subLabelScore": score}).encode()
         self._ask("the sub-label", f"{_path(event_id)}/sub_label", body)
 
     def newest(self, labels: Sequence[str], limit: int) -> list[TrackedObject]:
-        """Return the objects of these labels, those that began last by Frigate's clock first."""
+        """Return the objects with these labels, the one that began last (by Frigate's clock) first."""
         query = urlencode({"labels": ",".join(labels), "limit": limit, "include_thumbnails": 0})
         what = "the list of objects"
         return _decode(self._ask(what, f"/api/events?{query}"), list[TrackedObject], what) or []
 
     def look_up(self, event_id: str) -> TrackedObject | None:
-        """Return an object's state; None if Frigate's database does not have it, or not yet."""
+        """Return an object's state; None if Frigate's database does not have it (yet)."""
         return _decode(self._ask("the object", _path(event_id), may_lack=True), TrackedObject, "the object")
 
     def _ask(self, what: str, path: str, body: bytes | None = None, *, may_lack: bool = False) -> bytes | None:
-        """Return the reply; may_lack: None if there is none. Logs in at first, and when the token has expired."""
+        """Return the reply; None for 404 if `may_lack`. Logs in first, and again if the token has expired."""
         until_s = time.monotonic() + self._timeout_s
         if self._address.password is not None and self._token is None:
             self._log_in(None, until_s)
@@ -151,7 +151,7 @@ class FrigateApi:
         return reply
 
     def _log_in(self, expired: str | None, until_s: float) -> None:
-        """Get a token in place of the expired one, unless another thread has done so."""
+        """Replace the expired token, unless another thread has replaced it."""
         with self._lock:
             if self._token != expired:
                 return
@@ -182,7 +182,7 @@ class FrigateApi:
                 content = read_all(response, _MOST_BYTES)
             finally:
                 connection.close()
-        except (*CUT, ValueError) as error:  # ValueError: of a token or host that no request can hold
+        except (*CUT, ValueError) as error:  # ValueError: a token or host that no request can contain
             words = str(error) or type(error).__name__
             raise FrigateError(f"{self._address.name}: {words}", retry=True) from None
         cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
@@ -211,10 +211,10 @@ def _check(status: int, body: bytes, what: str) -> None:
 
 
 class FrigateMessages:
-    """Frigate's events at its broker. It begins at once; end it with `close`. Any sentence is reported once.
+    """Frigate's events at its broker. It begins at once; end it with `close`. Each sentence is reported once.
 
-    prefix: mqtt.topic_prefix of Frigate's configuration. connected: called at each connection; received: with each
-    event; on_message: gets sentences for people; all by a thread of paho's.
+    prefix: mqtt.topic_prefix of Frigate's configuration. connected: called at each connection. received: called with
+    each event. on_message: receives sentences for people. A thread of paho calls all of them.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class FrigateMessages:
         self._connection.begin(self._connected)
 
     def report_silence(self) -> None:
-        """Report once if nothing has arrived since the connection."""
+        """Report once if nothing has arrived since the connection began."""
         if not self._has_arrived and time.monotonic() - self._quiet_since_s > _QUIET_S:
             self._quiet_since_s = float("inf")
             self._told(
@@ -250,13 +250,13 @@ class FrigateMessages:
         self._on_connected()
 
     def _arrived(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
-        """Pass an event on. `available` is retained, and `offline` by Frigate's last will."""
+        """Forward an event. `available` is retained, and Frigate's last will sets it to `offline`."""
         is_event = message.topic == self._events
         self._has_arrived |= is_event or message.payload == b"online"
         try:
             if is_event:
                 self._on_received(bytes(message.payload))
-        except Exception:  # whatever anybody publishes, paho's thread goes on
+        except Exception:  # an invalid message must not end paho's thread
             if not self._is_odd:
                 self._told(f"a message of {self._events} cannot be read: is it Frigate's?")
             self._is_odd = True

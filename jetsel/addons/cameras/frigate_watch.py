@@ -1,4 +1,4 @@
-"""Frigate's tracked objects: each is asked about until its answers agree, and gets a sub-label or a reason why not."""
+"""Frigate's tracked objects: classifies each until its answers agree, then writes a sub-label, or reports why not."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from jetsel.addons.cameras.watch import stamp
 from jetsel.base.errors import JetselError
 from jetsel.client import Client
 
-AGAIN_S = 1.0  # from one question about an object to the next
+AGAIN_S = 1.0  # pause between two requests about an object
 _LOOK_S = 0.1
 _THREADS = 4
 _MOST_OBJECTS = 1000  # at a time
-_REMEMBERED = 10_000  # objects that are done: a late message of one begins nothing
-_POLL_FOR_S = 60.0  # after its start an object is asked about by itself; later only if Frigate sends an update
-_PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to be back
-_SILENT_S = 300.0  # without a message of an object: Frigate is asked whether it has ended
+_REMEMBERED = 10_000  # finished objects that are remembered, so that a late message does not begin them again
+_POLL_FOR_S = 60.0  # for this long an object is polled; later it is classified only after updates
+_PATIENCE_S = 60.0  # after an object's end, for Frigate and the daemon to return
+_SILENT_S = 300.0  # without a message of an object: look up whether it has ended
 _LONGEST_PAUSE_S = 8.0
-_LISTED = 500  # objects in a list of Frigate's newest
+_LISTED = 500  # objects in one list of Frigate's newest
 
 
 @dataclass
 class Tracked:
-    """One object of Frigate's. Times are of the monotonic clock."""
+    """One object of Frigate. Times are of the monotonic clock."""
 
     id: str
     camera: str
@@ -54,15 +54,15 @@ class Tracked:
     due_s: float = 0.0
     ended_s: float | None = None
     is_busy: bool = False
-    last_image: bytes = b""  # its hash: the same image is no further vote
+    last_image: bytes = b""  # hash of it: the same image is not classified again
     problem: str = ""
     pause_s: float = AGAIN_S
     result: SubLabel | None = None
-    is_final: bool = False  # all that can be asked about it was, after its end
+    is_final: bool = False  # it has ended, and its last image was classified
 
 
 class FrigateWatch:
-    """Begins at once; end it with `close`. families: by the label of an object, the family that answers.
+    """Begins at once; end it with `close`. families: the family that classifies objects, by their label.
 
     request: the other fields of each request. prefix: mqtt.topic_prefix of Frigate.
     """
@@ -83,11 +83,11 @@ class FrigateWatch:
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}
-        self._local = threading.local()  # client: of one thread of the pool
+        self._local = threading.local()  # has `client`, one for each thread of the pool
         self._clients: list[Client] = []
-        self._listed: set[str] | None = None  # objects of Frigate's last list; None before the first
-        self._oldest_s = -math.inf  # when the last one of that list began, if the list was full
-        self._is_behind = threading.Event()  # the list is to be read
+        self._listed: set[str] | None = None  # objects of the last list; None before the first
+        self._oldest_s = -math.inf  # start of the last object in that list, if it was full
+        self._is_behind = threading.Event()  # set: read the list
         self._is_behind.set()
         self._counts = {"sub_label": 0, "no_sub_label": 0}  # by event
         self._trouble: set[str] = set()
@@ -96,7 +96,7 @@ class FrigateWatch:
         self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, self._told)
 
     def run(self) -> None:
-        """Ask about objects until `stop`."""
+        """Classify objects until `stop`."""
         while not self._stopping.wait(_LOOK_S):
             self._messages.report_silence()
             if self._is_behind.is_set():
@@ -111,11 +111,11 @@ class FrigateWatch:
                 self._pool.submit(self._step, one)
 
     def stop(self) -> None:
-        """Have `run` return soon."""
+        """Make `run` return soon."""
         self._stopping.set()
 
     def close(self) -> None:
-        """End after `run`: what is not decided gets its reason. Requests that are under way end by their deadlines."""
+        """End after `run`: report a reason for each undecided object. Requests under way end by their deadlines."""
         self._stopping.set()
         self._messages.close()
         self._pool.shutdown(cancel_futures=True)
@@ -125,14 +125,14 @@ class FrigateWatch:
             client.close()
         self._say("summary", **{f"{name}s": count for name, count in self._counts.items()})
 
-    # What Frigate says.
+    # Messages of Frigate.
 
     def _received(self, payload: bytes) -> None:
         message = msgspec.json.decode(payload, type=TrackedObjectMessage)
         self._take(message.after, is_end=message.type == "end")
 
     def _take(self, after: TrackedObject, *, is_end: bool) -> None:
-        """Take in an object's state; one of a label without a family is none of ours."""
+        """Process an object's state; ignore objects whose label has no family."""
         now_s = time.monotonic()
         with self._lock:
             one = self._objects.get(after.id)
@@ -153,7 +153,7 @@ class FrigateWatch:
             self._end(one, reason)
 
     def _catch_up(self) -> None:
-        """Look what was missed while the broker was away: objects that began, and those that ended."""
+        """Read what was missed while the broker was away: objects that began, and objects that ended."""
         with self._lock:
             under_way = [one for one in self._objects.values() if one.ended_s is None]
         try:
@@ -164,16 +164,16 @@ class FrigateWatch:
                     return
                 self._look_up(one, has_ended_if_unknown=False)
             self._trouble.discard("catch-up")
-        except Exception as error:  # also a defect of ours: the pool would swallow it
+        except Exception as error:  # even a defect, which the pool would hide
             self._tell_once("catch-up", f"what was missed cannot be read: {error}")
             if isinstance(error, FrigateError) and error.retry:
                 self._is_behind.set()
             self._stopping.wait(AGAIN_S)
 
     def _unlisted(self, newest: list[TrackedObject]) -> list[TrackedObject]:
-        """Return what the list before did not have, the oldest first, whatever anybody's clock says.
+        """Return the objects that are new in the list, the oldest first, whatever the clocks say.
 
-        In a full list, what Frigate deletes makes place for older ones at its end: they are not new.
+        In a full list, deletions make room for older objects at its end, which are not new.
         """
         is_full = len(newest) >= _LISTED
         with self._lock:
@@ -184,7 +184,7 @@ class FrigateWatch:
         return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
 
     def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
-        """Take in an object's state as Frigate's database has it."""
+        """Process an object's state from Frigate's database."""
         state = self._api.look_up(one.id)
         if state is not None:
             self._take(state, is_end=state.end_time is not None)
@@ -193,7 +193,7 @@ class FrigateWatch:
                 one.seen_s = one.due_s = time.monotonic()
                 one.ended_s = one.seen_s if one.ended_s is None else one.ended_s
 
-    # One object, by one thread at a time.
+    # One object, in one thread at a time.
 
     def _step(self, one: Tracked) -> None:
         try:
@@ -210,13 +210,13 @@ class FrigateWatch:
             self._failed(one, "frigate" if one.result is None else "writing", str(error), is_over=not error.retry)
         except JetselError as error:
             self._failed(one, "daemon", str(error), is_over=False)
-        except Exception as error:  # a defect of ours: the object gets it as its reason
+        except Exception as error:  # a defect in jetsel becomes the object's reason
             self._end(one, f"a defect in jetsel: {type(error).__name__}: {error}")
         finally:
             one.is_busy = False
 
     def _ask(self, one: Tracked) -> None:
-        """Ask about the object's best image so far, if it is another; set when it is due again."""
+        """Classify the object's best image so far if it has changed, and set when it is due again."""
         now_s = time.monotonic()
         if one.ended_s is None and now_s - one.seen_s > _SILENT_S:
             self._look_up(one, has_ended_if_unknown=True)
@@ -236,11 +236,11 @@ class FrigateWatch:
         with self._lock:
             one.pause_s, one.result = AGAIN_S, one.votes.result()
             one.is_final = was_ended  # its image does not change any more
-            if one.seen_s == seen_s:  # what came meanwhile has made it due
+            if one.seen_s == seen_s:  # otherwise a message has made it due
                 one.due_s = now_s + (AGAIN_S if is_polled else _SILENT_S)
 
     def _write(self, one: Tracked, result: SubLabel) -> None:
-        """Write the sub-label, unless the object has one of Frigate's own or is a false positive by now."""
+        """Write the sub-label, unless Frigate has set another or the object is a false positive by now."""
         self._look_up(one, has_ended_if_unknown=True)
         if one.id not in self._objects:
             return
@@ -248,10 +248,10 @@ class FrigateWatch:
         self._finish(one, "sub_label", sub_label=result.label, score=result.score, answers=result.votes)
 
     def _failed(self, one: Tracked, who: str, problem: str, *, is_over: bool) -> None:
-        """Try again, until the object has ended for too long. Reported once until who failed answers again."""
+        """Note a failure and try again, or give up if the object ended long ago; report it once until it succeeds."""
         now_s = time.monotonic()
         one.problem = problem
-        if one.pause_s == AGAIN_S:  # a single object that cannot be read is no new trouble at each try
+        if one.pause_s == AGAIN_S:  # one object's repeated failure is not reported again
             self._tell_once(who, f"{one.id}: {problem}")
         if is_over or (one.ended_s is not None and now_s - one.ended_s > _PATIENCE_S):
             self._end(one, problem)
@@ -263,7 +263,7 @@ class FrigateWatch:
         self._finish(one, "no_sub_label", reason=reason)
 
     def _finish(self, one: Tracked, event: str, **fields: Any) -> None:
-        """Report once what became of an object."""
+        """Report the result of an object once."""
         with self._lock:
             self._objects.pop(one.id, None)
             if one.id in self._done:
@@ -288,7 +288,7 @@ class FrigateWatch:
 
 
 def _why_not(state: TrackedObject, result: SubLabel | None) -> str | None:
-    """Return why an object gets no sub-label of ours, None if it may. result: what may have been written already."""
+    """Return why an object may not get our sub-label, else None. result: what may be written already."""
     if state.false_positive:
         return "Frigate calls it a false positive"
     if state.name is not None and (result is None or state.name != result.label[:MOST_LETTERS]):

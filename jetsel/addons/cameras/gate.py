@@ -1,4 +1,4 @@
-"""Which frames need no question, as they hardly differ from the last one that was answered, and what that saves."""
+"""The gate: skips frames that hardly differ from the last answered one, and estimates what that saves."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 from jetsel.base.errors import ConfigError
 
 _SMALL = 64, 48  # pixels: a camera's noise averages out in them
-_BLOCK = 4  # of these to a side of a block: 16 x 12 blocks, each 0.5 % of the frame
-_CELLS_DOWN, _CELLS_ACROSS = 6, 8  # of 8 x 8 of these pixels, each 2 % of the frame
-_DARK = 16  # grey levels: below these, noise counts as contrast no more than it does above
+_BLOCK = 4  # pixels of a block's side: 16 x 12 blocks, each 0.5 % of the frame
+_CELLS_DOWN, _CELLS_ACROSS = 6, 8  # cells of 8 x 8 pixels, each 2 % of the frame
+_DARK = 16  # grey levels: below it, noise counts as contrast no more than above
 _LOG = (100 * np.log(np.arange(256) + _DARK)).astype(np.float32)  # a difference of 1 is 1 % more light
 FEATURES = ("blocks", "edges", "histogram")
-"""What of two frames is compared; `described` and `difference` define each. Reducto (Li et al., SIGCOMM 2020) chooses
-for each camera among the differences of pixels, of areas, of edges and others, over the whole frame; these find a small
-object, too, as the block or cell that differs most decides."""
+"""Features of frames that can be compared; see `described` and `difference`. Reducto (Li et al., SIGCOMM 2020) chooses
+for each camera among differences of pixels, areas, edges and others, over the whole frame. These features also find a
+small object, because the block or cell that differs most decides."""
 
 
 class GateSetting(NamedTuple):
-    """Two frames are the same if what the feature says of them differs by less than the threshold."""
+    """Two frames are the same if their feature differs by less than the threshold."""
 
     feature: str
     skip_below: float
 
 
 def gate_of(text: str, option: str) -> GateSetting | None:
-    """Read FEATURE:THRESHOLD, or none; raises ConfigError, which names the option, with an example."""
+    """Read FEATURE:THRESHOLD, or none; raises ConfigError with the option's name and an example."""
     if text == "none":
         return None
     feature, _, threshold = text.partition(":")
@@ -43,7 +43,7 @@ def gate_of(text: str, option: str) -> GateSetting | None:
 
 
 def gray_copy(frame: np.ndarray) -> np.ndarray:
-    """Return all that any feature reads of a frame, (height, width[, 3]) uint8 BGR or gray: (48, 64) uint8 gray.
+    """Return the part of a frame, (height, width[, 3]) uint8 BGR or gray, that all features read: (48, 64) uint8 gray.
 
     The copy of a copy is the same.
     """
@@ -52,14 +52,14 @@ def gray_copy(frame: np.ndarray) -> np.ndarray:
 
 
 def described(frame: np.ndarray, feature: str) -> np.ndarray:
-    """Return what a feature compares of a frame, (height, width[, 3]) uint8.
+    """Return the data by which a feature compares frames, (height, width[, 3]) uint8.
 
     blocks: its gray copy, (48, 64) uint8, in grey levels.
     edges: the contrast at each pixel of the copy, (48, 64) uint8, in percent: the gradient (Sobel) of the logarithm of
     its brightness. More or less light on the scene multiplies all brightness, which the gradient of the logarithm
     does not contain (Horn, Determining Lightness from an Image, 1974).
     histogram: the grey levels of each of 8 x 6 cells, sorted, (48, 64) uint8, a row for each cell. They hold what an
-    exact histogram does, so what moves inside of a cell, as leaves do, changes nothing.
+    exact histogram does, so moves inside a cell, as of leaves, change nothing.
     """
     copy = gray_copy(frame)
     if feature == "edges":
@@ -75,20 +75,20 @@ def described(frame: np.ndarray, feature: str) -> np.ndarray:
 
 
 def difference(one: np.ndarray, other: np.ndarray, feature: str) -> float:
-    """Return how much two descriptions by this feature differ, in its unit.
+    """Return the difference of two results of `described`, in the feature's unit.
 
-    blocks and edges: the mean difference of the block that differs most. histogram: that of the sorted levels of the
-    cell that differs most, which is the earth mover's distance of its histograms (Rubner et al., IJCV 2000).
+    blocks and edges: the mean difference in the block that differs most. histogram: of the sorted levels in the cell
+    that differs most, which is the earth mover's distance of its histograms (Rubner et al., IJCV 2000).
     """
     changed = cv2.absdiff(one, other)
     if feature == "histogram":
         return float(cv2.reduce(changed, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).max())
-    levels = changed.astype(np.float32)  # a mean of whole numbers would be rounded to one
+    levels = changed.astype(np.float32)  # a mean of integers would be rounded
     return float(cv2.resize(levels, None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA).max())
 
 
 class Gate:
-    """Compares frames with the last answered one. setting: None skips nothing. ask_again_s: skips no longer than so."""
+    """Compares frames with the last answered one. setting: None skips none. ask_again_s: the longest skip."""
 
     def __init__(self, setting: GateSetting | None, ask_again_s: float) -> None:
         self._setting, self._ask_again_s = setting, ask_again_s
@@ -100,11 +100,11 @@ class Gate:
         self.n_skipped = self.n_answered = 0
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
-        """Whether the frame, (height, width[, 3]) uint8, hardly differs from the last answered one, of just now."""
+        """Return whether to skip a frame, (height, width[, 3]) uint8: it hardly differs from a recent answer's."""
         return self._setting is not None and self.skips_described(described(frame, self._setting.feature), now_s)
 
     def skips_described(self, features: np.ndarray, now_s: float) -> bool:
-        """As `skips`, of a frame that `described` has described for the setting's feature."""
+        """Return as `skips`, for a frame that `described` has described with the setting's feature."""
         if self._setting is None:
             return False
         self._seen, self._seen_s = features, now_s
@@ -113,7 +113,7 @@ class Gate:
         return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
 
     def answered(self, took_ms: float, energy_mj: float | None) -> None:
-        """Take in that the last frame that was not skipped has its answer, and what that took."""
+        """Note that the last frame that was not skipped has its answer, and the answer's time and energy."""
         self._answered, self._answered_s = self._seen, self._seen_s
         self.n_answered += 1
         self._total_ms += took_ms
@@ -122,15 +122,15 @@ class Gate:
             self._n_metered += 1
 
     def forget(self) -> None:
-        """Have the next frame asked about, whatever it shows: other models may answer now."""
+        """Do not skip the next frame: other models may answer now."""
         self._answered = None
 
     @property
     def saved_ms(self) -> float | None:
-        """The daemon's time that the skipped frames would have taken, at the mean of the answered; None without any."""
+        """Time in ms that the skipped frames would have taken, at the mean of answered ones; None without any."""
         return self.n_skipped * self._total_ms / self.n_answered if self.n_answered else None
 
     @property
     def saved_mj(self) -> float | None:
-        """Their energy, at the mean of those whose energy is known; None if none is."""
+        """Energy in mJ that the skipped frames would have taken, at the mean of known energies; None without any."""
         return self.n_skipped * self._total_mj / self._n_metered if self._n_metered else None

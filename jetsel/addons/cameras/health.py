@@ -1,4 +1,4 @@
-"""Whether the daemon answers, looked at every second: away, back, restarted or reloaded, asked or not."""
+"""Checks every second whether the daemon answers: it may be away, back, restarted or reloaded."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jetsel.client import Client
 from jetsel.wire import StatusReply
 
 _EVERY_S = 1.0
-_LIMIT_MS = 1500.0  # a status takes milliseconds, also while all models run
+_LIMIT_MS = 1500.0  # a status takes milliseconds, even while all models run
 
 
 class Health:
-    """Looks until `close`, in a thread with a connection of its own.
+    """Checks until `close`, in a thread with its own connection.
 
-    family: whose models must run, None for the default one. on_change: called with "back" (at first, too), "away" or
-    "reloaded", and why.
+    family: its models must run; None: the default one. on_change: called with "back" (also at first), "away" or
+    "reloaded", and the reason.
     """
 
     def __init__(self, endpoint: str | None, family: str | None, on_change: Callable[[str, str], None]) -> None:
@@ -30,14 +30,14 @@ class Health:
         self._thread.start()
 
     def lost(self, reason: str) -> None:
-        """Take in that nobody answers; the next look tells whether that lasts."""
+        """Note that a request found no daemon; the next check corrects that."""
         with self._lock:
             if self.is_there is not False:
                 self.is_there = False
                 self._told("away", reason)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         self._stop.set()
         self._thread.join()
 
@@ -45,8 +45,8 @@ class Health:
         while not self._stop.is_set():
             try:
                 self._look(self._client.status())
-            except Exception as error:  # whatever it answers, it is looked at again
-                with suppress(Exception):  # nor does what cannot be reported end the looking
+            except Exception as error:  # whatever fails, the daemon is checked again
+                with suppress(Exception):  # a failing listener must not end the checks
                     self.lost(str(error) or type(error).__name__)
             self._stop.wait(_EVERY_S)
         self._client.close()
@@ -60,7 +60,7 @@ class Health:
             before, self._before = self._before, status
             was_there, self.is_there = self.is_there, True
             if before is not None and before.pid != status.pid:
-                self._told("back", "it was restarted")  # perhaps quicker than a look
+                self._told("back", "it was restarted")  # perhaps between two checks
             elif not was_there:
                 self._told("back", "" if before is None else "it answers")
             if before is not None and before.pid == status.pid and before.reloads != status.reloads:
@@ -70,7 +70,7 @@ class Health:
 
 
 def why_silent(status: StatusReply, family: str | None) -> str | None:
-    """Return why a daemon that is there answers no question, None if it does."""
+    """Return why a running daemon cannot classify images, None if it can."""
     if status.state != "ready":
         return f"it is {status.state}"
     answering = [one for one in status.families if one.name == (family or status.default_family)]

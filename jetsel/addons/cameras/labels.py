@@ -1,4 +1,4 @@
-"""From answers to a label: a camera's new one needs several in a row, a sub-label of Frigate's most of the votes."""
+"""From answers to a label: a camera's new label needs several in a row, a Frigate sub-label most of the votes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ UNKNOWN = "unknown"
 FEWEST_VOTES = 3
 AGREEMENT = 0.6
 MOST_VOTES = 16
-"""Frigate 0.17, frigate/data_processing/real_time/custom_classification.py: at least three classifications, of which
-60 % agree, and at most MAX_OBJECT_CLASSIFICATIONS."""
+"""Frigate 0.17, frigate/data_processing/real_time/custom_classification.py: at least three classifications, of which 60
+% agree, and at most MAX_OBJECT_CLASSIFICATIONS."""
 NOTHING = "none"
 """Frigate's class for objects that get no sub-label (its documentation, "Object Classification")."""
 
 
 class ReportedLabel(NamedTuple):
-    """What an event says of an answer. id: of the class; None, which no class has, if the answer is unknown."""
+    """Label of an answer in events. id: of the class; None, which no class has, for `unknown`."""
 
     label: str
     id: str | None
@@ -31,7 +31,7 @@ def reported_label(answer: Answer) -> ReportedLabel:
 
 
 class Change(NamedTuple):
-    """answer: the one that settled it. previous: the label before, None at first. since_s: when the new one came."""
+    """A new label. answer: completed it. previous: the label before, None at first. since_s: its first answer."""
 
     answer: Answer
     previous: str | None
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class LabelTracker:
-    """Takes in answers one after the other. stay: how many in a row a new label needs."""
+    """Follows the label from answer to answer. stay: successive answers that a new label needs."""
 
     def __init__(self, stay: int) -> None:
         self._stay = stay
@@ -49,11 +49,11 @@ class LabelTracker:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no other label is on its way: until then each frame is a vote, however little it differs."""
+        """Whether no other label is beginning: while one is, every frame is needed as a vote."""
         return self._holds is not None and self._next is None
 
     def see(self, answer: Answer, now_s: float) -> Change | None:
-        """Take in a frame's answer, and return the change that it completes."""
+        """Process a frame's answer; return the change that it completes, else None."""
         if self._holds is not None and reported_label(answer).id == reported_label(self._holds).id:
             self._next = None
             return None
@@ -77,29 +77,29 @@ class SubLabel(NamedTuple):
 
 
 class Votes:
-    """The answers about one tracked object so far, counted as Frigate's own classification counts."""
+    """The answers about one tracked object, counted as in Frigate's own classification."""
 
     def __init__(self) -> None:
-        self._votes: list[tuple[ReportedLabel, float]] = []  # without an id if in doubt; and the probability
+        self._votes: list[tuple[ReportedLabel, float]] = []  # label, without an id if in doubt, and probability
 
     def __len__(self) -> int:
         return len(self._votes)
 
     def add(self, answer: Answer) -> None:
-        """Take in an answer about another image of the object."""
+        """Add an answer about another image of the object."""
         self._votes.append((reported_label(answer), answer.probability))
 
     def result(self) -> SubLabel | None:
-        """Return the sub-label once the votes agree on one; None if they do not, or not yet."""
+        """Return the sub-label if the votes agree on one, else None."""
         if self.why_none() is not None:
             return None
         best, _ = self._leading()
         scores = [score for label, score in self._votes if label == best]
-        first = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may have commas
+        first = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may contain commas
         return SubLabel(first, sum(scores) / len(scores), len(self._votes))
 
     def why_none(self) -> str | None:
-        """Return why there is no sub-label, as a sentence; None if there is one."""
+        """Return why there is no sub-label, in a sentence; None if there is one."""
         total = len(self._votes)
         if total < FEWEST_VOTES:
             return f"only {total} images of it were answered, and {FEWEST_VOTES} are needed"

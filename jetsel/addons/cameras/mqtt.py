@@ -1,4 +1,4 @@
-"""Events for an MQTT broker, and the retained messages by which Home Assistant finds the camera by itself."""
+"""Events for an MQTT broker, and the retained messages by which Home Assistant discovers the camera."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from jetsel import __version__
 
-_MOST_WAITING = 1000  # events, while the broker is away; then the oldest are left out
+_MOST_WAITING = 1000  # events while the broker is away; older ones are dropped
 _LONGEST_PAUSE_S = 30
-_KEEPALIVE_S = 15  # the broker reports that nobody watches after one and a half of it
+_KEEPALIVE_S = 15  # the broker reports the last will after 1.5 times this
 _END_S = 2.0
 _SENSORS: dict[str, dict[str, Any]] = {
     "label": {"name": "Label", "value_template": "{{ value_json.label[:255] }}"},
@@ -32,7 +32,7 @@ _SENSORS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Broker:
-    """Where the broker is, and who asks. tls: with the system's certificate authorities."""
+    """The broker's address and login. tls: with the system's certificate authorities."""
 
     host: str
     port: int
@@ -42,9 +42,9 @@ class Broker:
 
 
 class BrokerConnection:
-    """A client of one broker, which may come and go: each trouble is reported once, and so is its end.
+    """A client of one broker, which reconnects: each problem is reported once, and so is its end.
 
-    on_message: gets these sentences, from a thread of paho's. `client` is set up before `begin`.
+    on_message: receives these sentences, from a thread of paho. Set up `client` before `begin`.
     """
 
     def __init__(self, broker: Broker, on_message: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ class BrokerConnection:
         self.client.reconnect_delay_set(1, _LONGEST_PAUSE_S)
 
     def begin(self, connected: Callable[[], None], disconnected: Callable[[], None] = lambda: None) -> None:
-        """Connect again and again; both are called by that thread, at each connection and its end."""
+        """Connect, and reconnect for ever; paho's thread calls both functions, at each connection and at its end."""
 
         def on_connect(_: paho.Client, __: Any, ___: Any, reason: Any, ____: Any) -> None:
             if reason.is_failure:
@@ -88,10 +88,10 @@ class BrokerConnection:
 
 
 class MqttPublisher:
-    """Publishes to one broker: what holds is published anew at each connection.
+    """Publishes to one broker; the state is published again at each connection.
 
-    node: the camera's name in topics; name: for people. on_message: gets a sentence when the broker goes away or is
-    back, from a thread of paho's.
+    node: the camera's name in topics. name: for people. on_message: receives a sentence when the broker goes away or
+    returns, from a thread of paho.
     """
 
     def __init__(self, broker: Broker, node: str, name: str, on_message: Callable[[str], None]) -> None:
@@ -107,7 +107,7 @@ class MqttPublisher:
         self._connection.begin(self._connected, self._disconnected)
 
     def event(self, event: dict[str, Any]) -> None:
-        """Publish an event; a label is retained as the camera's state, too, for who subscribes later."""
+        """Publish an event; a label is also retained as the camera's state, for later subscribers."""
         content = msgspec.json.encode(event)
         with self._lock:
             self._waiting.append(content)
@@ -117,15 +117,15 @@ class MqttPublisher:
             self._publish_waiting()
 
     def available(self, is_available: bool) -> None:
-        """Tell whether the state is the present one: the source and the daemon are there."""
+        """Publish whether the state is current: the source and the daemon are available."""
         with self._lock:
             self._availability = b"online" if is_available else b"offline"
             self._publish("availability", self._availability, retain=True)
 
     def close(self) -> None:
-        """Say that nobody watches any more, and leave."""
+        """Publish that the camera is offline, and disconnect."""
         if self._client.is_connected():
-            with contextlib.suppress(RuntimeError):  # the connection was lost at this moment: the last will says it
+            with contextlib.suppress(RuntimeError):  # the connection was just lost: the last will says the same
                 self._client.publish(self._topic("availability"), "offline", 1, retain=True).wait_for_publish(_END_S)
         self._connection.close()
 
@@ -148,7 +148,7 @@ class MqttPublisher:
             self._is_connected = False
 
     def _publish(self, what: str, content: bytes, *, retain: bool = False) -> None:
-        if self._is_connected:  # before that paho would send what it holds in another order than it was told
+        if self._is_connected:  # otherwise paho would send held messages in another order
             self._client.publish(self._topic(what), content, qos=1, retain=retain)
 
     def _publish_waiting(self) -> None:
@@ -156,7 +156,7 @@ class MqttPublisher:
             self._publish("event", self._waiting.popleft())
 
     def _discovery(self, what: str) -> dict[str, Any]:
-        """The description of a sensor for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""
+        """Return a sensor's description for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""
         device = {"identifiers": [self._node], "name": self._name, "manufacturer": "jetsel", "model": "jetsel watch"}
         return {
             **_SENSORS[what],

@@ -1,4 +1,4 @@
-"""The newest frame of a source: one thread reads it, keeps no other, and opens it again if it went away."""
+"""The newest frame of a source: one thread reads, keeps only that frame, and reopens the source when it is lost."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import numpy as np
 from jetsel.addons.cameras.source import Reader, SourceEndedError, StreamEndedError, reason_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-_END_S = 3.0  # how long the end waits for a camera that hangs
+_END_S = 3.0  # wait at the end for a camera that hangs
 
 Open = Callable[[threading.Event], Reader]
 
 
 class Newest:
-    """Reads until `close`. n_read: frames so far; n_back: how often the source came back; is_over: a file was played.
+    """Reads until `close`. n_read: frames so far. n_back: how often the source returned. is_over: a file was played.
 
-    last_s: when the last frame came, of time.monotonic(). A stream that ends after a frame and opens again is not away.
-
-    open_reader: opens the source; it is given the event that ends waiting. on_change: called by the thread with whether
-    the source is there, the reason if it is not, and the seconds until the next try.
+    last_s: time.monotonic() of the last frame. A stream that ends after a frame and opens again does not count as away.
+    open_reader: opens the source; its argument is the event that ends waiting. on_change: called by the thread with
+    whether the source is available, the reason if not, and the seconds until the next try.
     """
 
     def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:
@@ -31,7 +30,7 @@ class Newest:
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None
         self._is_there: bool | None = None
-        self._has_come = False  # ever
+        self._has_come = False  # whether a frame ever came
         self.is_over = False
         self._rest_until_s = 0.0
         self.n_read = self.n_back = 0
@@ -40,9 +39,9 @@ class Newest:
         self._thread.start()
 
     def take(self, timeout_s: float, rest_s: float = 0.0) -> np.ndarray | None:
-        """Return the newest frame that was not taken yet, or None if none came within the time.
+        """Return the newest frame that was not taken yet, or None if none came in time.
 
-        rest_s: for so long after it no frame is made into pixels, since none will be asked for.
+        rest_s: time for which no further frame is decoded, because none will be needed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._frame is not None or self.is_over, timeout_s)
@@ -52,14 +51,14 @@ class Newest:
             return frame
 
     def give_back(self, frame: np.ndarray) -> None:
-        """Have a frame that was taken be the newest again, unless another is."""
+        """Make a taken frame the newest again, unless a newer one came."""
         with self._changed:
             self._rest_until_s = 0.0
             if self._frame is None and self._is_there:
                 self._frame = frame
 
     def close(self) -> bool:
-        """Stop reading; False if the source hangs, and only the process's end ends it."""
+        """Stop reading; return False if the source hangs, so that only the end of the process releases it."""
         self._stop.set()
         self._thread.join(_END_S)
         return not self._thread.is_alive()
@@ -78,8 +77,8 @@ class Newest:
                 pause_s = FIRST_PAUSE_S if has_come else pause_s
                 if not (self._stop.is_set() or (has_come and isinstance(error, StreamEndedError))):
                     self._is_there = False
-                    self._put(None)  # what it showed last is no news any more
-                    with contextlib.suppress(Exception):  # the receiver may be what broke
+                    self._put(None)  # the last frame is out of date
+                    with contextlib.suppress(Exception):  # the listener itself may have failed
                         self._told(False, reason_of(error), pause_s)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -107,6 +106,6 @@ class Newest:
     def _put(self, frame: np.ndarray | None) -> None:
         with self._changed:
             if frame is not None and time.monotonic() < self._rest_until_s:
-                return  # another was taken while this one was made
+                return  # another frame was taken while this one was decoded
             self._frame = frame
             self._changed.notify_all()

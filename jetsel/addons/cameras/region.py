@@ -1,4 +1,4 @@
-"""One region of a camera: its part of the frame, its gate, its label, and what was counted."""
+"""One region of a camera: its part of the frame, its gate, its label, and its counts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jetsel.wire import Answer
 
 
 class Region:
-    """x, y, width, height: shares of the frame, from 0 to 1, so that they hold when a camera changes its resolution."""
+    """x, y, width, height as shares of the frame, 0 to 1, so that they hold when a camera changes its resolution."""
 
     def __init__(self, text: str | None) -> None:
-        """Read X,Y,W,H; None: the whole frame. Raises ConfigError with an example."""
+        """Read X,Y,W,H; None means the whole frame. Raises ConfigError with an example."""
         try:
             x, y, width, height = (float(part) for part in ("0,0,1,1" if text is None else text).split(","))
         except ValueError:
@@ -25,7 +25,7 @@ class Region:
         self._shares = x, y, width, height
 
     def of(self, frame: np.ndarray) -> np.ndarray:
-        """Return the region of a frame (height, width[, 3]), one pixel at least; a view."""
+        """Return the region of a frame (height, width[, 3]), at least one pixel, as a view."""
         x, y, width, height = self._shares
         high, wide = frame.shape[:2]
         left, top = min(int(x * wide), wide - 1), min(int(y * high), high - 1)
@@ -34,14 +34,14 @@ class Region:
 
 
 def fitting(frame: np.ndarray, max_image_mb: float) -> np.ndarray:
-    """Return the frame, halved until its raw pixels are no more than the daemon takes."""
+    """Return the frame, halved until its pixels fit the daemon's limit."""
     while frame.nbytes > max_image_mb * 1e6:
         frame = cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     return frame
 
 
 class RegionView:
-    """name: of the region; None: the camera's only one. frame_part: the last one, (height, width[, 3]) uint8."""
+    """State of a region. name: None for a camera's only one. frame_part: the last one, (height, width[, 3]) uint8."""
 
     def __init__(self, name: str | None, region: Region, gate: GateSetting | None, ask_again_s: float, stay: int):
         self.name, self.region = name, region
@@ -51,14 +51,14 @@ class RegionView:
         self.frame_part: np.ndarray | None = None
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
-        """Whether the region of a frame needs no question; counts those. No frame is skipped while a label changes."""
+        """Return whether to skip the region of a frame, and count it. No frame is skipped while a label changes."""
         self.frame_part = self.region.of(frame)
         is_skipped = self.gate.skips(self.frame_part, now_s) and self._labels.is_settled
         self.gate.n_skipped += is_skipped
         return is_skipped
 
     def answered(self, answer: Answer, now_s: float) -> Change | None:
-        """Take in the answer about what was seen; return the change that it completes. now_s: of time.time()."""
+        """Process the last frame's answer; return the change that it completes, else None. now_s: by time.time()."""
         self.gate.answered(answer.stages_ms.total, answer.energy_mj)
         change = self._labels.see(answer, now_s)
         if change is not None:

@@ -1,4 +1,4 @@
-"""Review of the images that `jetsel watch --save` kept: each is moved to its class's folder, or put aside."""
+"""Review of the images that `jetsel watch --save` kept: each is moved to its class's folder, or set aside."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from jetsel.base.errors import BadRequestError, ConfigError, ImageTooLargeError
 from jetsel.base.names import SUFFIXES, exact, folder_name, system_kind
 
 Verdict = Literal["right", "wrong", "discard"]
-DISCARDED = ".discarded"  # calibrations pass hidden folders over
+DISCARDED = ".discarded"  # calibrations skip hidden folders
 _GONE = "is not pending: it was decided already, or removed; reload the page"
-MOST_BYTES = 16_000_000  # of one image: as many as the daemon takes by default
-_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and what is not UTF-8
+MOST_BYTES = 16_000_000  # of one image: the daemon's default limit
+_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and invalid UTF-8
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_ASIDE = f"{files.TEMPORARY}review"  # a copy that is not whole yet; the next one of the folder replaces it
+_ASIDE = f"{files.TEMPORARY}review"  # name of an incomplete copy; the next copy in the folder replaces it
 
 
 class Pending(Struct, frozen=True):
-    """The image to decide on. image: its path in the folder, None if none is left. label: as the models said.
+    """The image to decide on. image: its path in the folder, None if none is left. label: of the models.
 
-    classes: identifiers of the folders that there are.
+    classes: identifiers of the existing folders.
     """
 
     image: str | None
@@ -43,7 +43,7 @@ class Pending(Struct, frozen=True):
 
 
 class ReviewDecision(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the owner says of an image. identifier: of its class, for `wrong`."""
+    """The owner's decision on an image. identifier: its class, if the verdict is `wrong`."""
 
     image: str
     verdict: Verdict
@@ -53,11 +53,11 @@ class ReviewDecision(Struct, frozen=True, forbid_unknown_fields=True):
 class Review:
     """Moves files from one folder to another; nothing is deleted or overwritten. Any thread may call.
 
-    Below the two folders, no link is followed: who may write there cannot have other files read or moved.
+    No link below the two folders is followed, so that users who may write there cannot have other files read or moved.
     """
 
     def __init__(self, folder: Path, reviewed: Path | None) -> None:
-        """Reviewed: None for the folder's name with `-reviewed`. Raises ConfigError."""
+        """reviewed: None for the folder's name with `-reviewed`. Raises ConfigError."""
         self._folder = folder.resolve()
         self._reviewed = (reviewed or folder.with_name(f"{folder.resolve().name}-reviewed")).resolve()
         try:
@@ -70,10 +70,10 @@ class Review:
         if self._reviewed.is_relative_to(self._folder) or self._folder.is_relative_to(self._reviewed):
             raise ConfigError(f"--reviewed {self._reviewed}: name a folder beside {folder}, neither in it nor above it")
         self._lock = threading.Lock()
-        self._last: tuple[Path, Path] | None = None  # from where to where
+        self._last: tuple[Path, Path] | None = None  # source and target
 
     def pending(self, after: str | None = None) -> Pending:
-        """Return the image after this one, in the order of the paths; the first if there is none after it."""
+        """Return the image after this one, in the order of the paths; the first one if there is none."""
         with self._lock:
             paths = self._images()
             classes = self._classes()
@@ -86,7 +86,7 @@ class Review:
         return Pending(image, identifier, name.rpartition("-")[0] or name, len(paths), classes, can_undo)
 
     def read(self, image: str) -> bytes:
-        """Return an image's content; raises BadRequestError, or ImageTooLargeError."""
+        """Return an image's content; raises BadRequestError or ImageTooLargeError."""
         path = self._path(image)
         try:
             with self._opened(path) as folder:
@@ -96,7 +96,7 @@ class Review:
             raise kind(f"{image} cannot be shown: {error.strerror}") from None
 
     def decide(self, decision: ReviewDecision) -> None:
-        """Move an image to where it belongs; raises BadRequestError, and then it stays."""
+        """Move an image to its class or aside; if it raises BadRequestError, the image stays."""
         source = self._path(decision.image)
         with self._lock:
             target = self._reviewed / self._folder_of(decision, source.parent.name) / source.name
@@ -124,14 +124,14 @@ class Review:
         return sorted({*_classes_in(self._folder), *_classes_in(self._reviewed)}, key=str.casefold)
 
     def _path(self, image: str) -> Path:
-        """Return the file of an image that may be pending; raises BadRequestError for what `_images` never lists."""
+        """Return the path of an image that may be pending; raises BadRequestError for names that cannot be."""
         folder, _, name = image.partition("/")
         if not _is_class(folder) or not _is_image(name):
             raise BadRequestError(f"{image[:200]} {_GONE}")
         return self._folder / folder / name
 
     def _folder_of(self, decision: ReviewDecision, own: str) -> str:
-        """Return the folder for a decision about an image whose class is `own`; raises BadRequestError."""
+        """Return the target folder for an image whose class is `own`; raises BadRequestError."""
         if decision.verdict != "wrong":
             if decision.identifier not in (None, own):
                 raise BadRequestError("identifier: leave it out unless the verdict is wrong")
@@ -146,7 +146,7 @@ class Review:
 
     @contextmanager
     def _opened(self, path: Path, *, make: bool = False) -> Iterator[int]:
-        """Hold a descriptor of the folder that a file is in; raises OSError, ENOTDIR for a link on the way there."""
+        """Yield a descriptor of a file's folder; raises OSError, with ENOTDIR if there is a link on the way."""
         root = self._folder if path.is_relative_to(self._folder) else self._reviewed
         descriptor = os.open(root, _FOLDER)
         try:
@@ -161,7 +161,7 @@ class Review:
             os.close(descriptor)
 
     def _move(self, source: Path, target: Path) -> Path:
-        """Move a file there, or beside it with a number if the name is taken; return where. Raises BadRequestError."""
+        """Move a file, to a numbered name if the name is taken; return its path. Raises BadRequestError."""
         try:
             self._reviewed.mkdir(parents=True, exist_ok=True)
             with self._opened(source) as here:
@@ -180,18 +180,18 @@ class Review:
 
 
 def _is_class(name: str) -> bool:
-    """Whether a folder of this name may be a class."""
+    """Return whether a folder of this name may be a class."""
     return bool(name) and not _ODD.search(name) and system_kind(name, is_folder=True) is None
 
 
 def _is_image(name: str) -> bool:
-    """Whether a file of this name may be an image to review."""
+    """Return whether a file of this name may be an image to review."""
     is_odd = "/" in name or _ODD.search(name) or system_kind(name, is_folder=False) is not None
     return not is_odd and Path(name).suffix.lower() in SUFFIXES
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder; nothing if it is not there, or may not be read."""
+    """Return the entries of a folder; none if it does not exist or may not be read."""
     try:
         return list(os.scandir(folder))
     except OSError:
@@ -203,7 +203,7 @@ def _classes_in(root: Path) -> list[str]:
 
 
 def _free_name(name: str, folder: int) -> str:
-    """Return this name, or one with a number that no file of the folder has."""
+    """Return this name, or one with a number that no file in the folder has."""
     number, path = 1, Path(name)
     while os.access(name, os.F_OK, dir_fd=folder, follow_symlinks=False):
         number += 1
@@ -212,7 +212,7 @@ def _free_name(name: str, folder: int) -> str:
 
 
 def _rename(source: str, here: int, name: str, there: int) -> None:
-    """Move a file between folders; one on another file system gets its name once it is whole there. Raises OSError."""
+    """Move a file between folders; on another file system it is copied first, then renamed. Raises OSError."""
     try:
         os.rename(source, name, src_dir_fd=here, dst_dir_fd=there)
     except OSError as error:
@@ -224,7 +224,7 @@ def _rename(source: str, here: int, name: str, there: int) -> None:
 
 
 def _copy(source: str, here: int, there: int) -> None:
-    """Copy a file to the disk under the name _ASIDE; raises OSError, and leaves nothing."""
+    """Copy a file to the name _ASIDE and flush it; if it raises OSError, nothing is left."""
     with suppress(FileNotFoundError):
         os.unlink(_ASIDE, dir_fd=there)
     opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=there)

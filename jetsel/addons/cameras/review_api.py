@@ -1,4 +1,4 @@
-"""The page of `jetsel review`, and what it asks, on the gateway's server."""
+"""The page of `jetsel review` and its requests, on the gateway's server."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from jetsel.gateway.settings import GatewaySettings
 
 _PAGE = Path(__file__).parent / "page"
 _FILES = {"/": _PAGE / "review.html", "/review.js": _PAGE / "review.js", "/page.css": FILES["/page.css"]}
-_KINDS = {".png": "image/png", ".webp": "image/webp"}  # else JPEG
+_KINDS = {".png": "image/png", ".webp": "image/webp"}  # all others are JPEG
 _SUGGESTED = 5
 
 
 class ReviewApi:
-    """One review, of one folder."""
+    """Routes for the review of one folder."""
 
     def __init__(self, review: Review, client: AsyncClient) -> None:
         self._review, self._client = review, client
 
     def routes(self) -> list[Route]:
-        """Every path."""
+        """Return every route."""
         return [
             *(Route(path, self._file) for path in _FILES),
             Route("/review/next", self._next),
@@ -55,7 +55,7 @@ class ReviewApi:
         return Response(content, media_type=kind, headers={"Cache-Control": "no-store"})
 
     async def _suggest(self, request: Request) -> Response:
-        """The daemon's likeliest classes, identifier and label; none if it does not answer."""
+        """Return the daemon's likeliest classes, identifier and label; none if the daemon does not answer."""
         content = await asyncio.to_thread(self._review.read, _only(request, "path") or "")
         try:
             answer = await self._client.classify(content, top_k=_SUGGESTED, on_doubt="use")
@@ -77,7 +77,7 @@ class ReviewApi:
 
 
 def _only(request: Request, name: str) -> str | None:
-    """Return the query's one parameter, None without it; raises BadRequestError for another."""
+    """Return the query's only parameter, None without it; raises BadRequestError for others."""
     return by_name(request.query_params.multi_items(), [name]).get(name)
 
 
@@ -86,6 +86,6 @@ def _json(value: object) -> Response:
 
 
 def review_application(folder: Path, reviewed: Path | None, settings: GatewaySettings) -> Starlette:
-    """Return the ASGI application of one review; raises ConfigError, see Review."""
+    """Return the ASGI application of one review; raises ConfigError as Review does."""
     client = AsyncClient(settings.endpoint, timeout_ms=settings.timeout_ms)
     return application(settings, ReviewApi(Review(folder, reviewed), client).routes(), client.close)

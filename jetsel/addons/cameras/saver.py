@@ -1,4 +1,4 @@
-"""Keeps pictures of doubtful answers in a folder for each label, as `jetsel calibrate` reads them, within a bound."""
+"""Keeps images of doubtful answers in a folder for each label, as `jetsel calibrate` reads them, up to a size."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from jetsel.base import files
 from jetsel.base.names import folder_name
 from jetsel.wire import Answer
 
-_JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models see in it what they see in the frame
-_PAUSE_S = 1.0  # between two pictures: a second's frames are alike, and count as one to a calibration
-_MOST_LETTERS = 50  # of a label in a file's name, 200 bytes at most; the time follows
-_LOOK_AGAIN_S = 60.0  # into a full folder, whose owner may have made room
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]  # features and models differ little from those of the frame
+_PAUSE_S = 1.0  # between two images, because frames within a second are alike
+_MOST_LETTERS = 50  # of a label in a file's name, at most 200 bytes; the time follows
+_LOOK_AGAIN_S = 60.0  # retry in a full folder, where the owner may have made room
 
-_BYTES: dict[Path, int] = {}  # of all files in a folder, which several cameras may fill
+_BYTES: dict[Path, int] = {}  # of all files in a folder, which several cameras may use
 _counting = threading.Lock()
 
 
 class Saver:
-    """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is ever removed: a message says when the folder is full.
+    """Writes FOLDER/IDENTIFIER/NAME-TIME.jpg. Nothing is removed: a message reports that the folder is full.
 
-    max_bytes: of all files in the folder, of any origin. below: a probability under which an answer is
-    doubtful, beside those that say in_doubt. on_problem: gets a sentence when saving stops, and when it goes on.
+    max_bytes: of all files in the folder, whatever their origin. below: probability under which an answer is doubtful,
+    besides answers in doubt. on_problem: receives a sentence when saving stops, and when it continues.
     """
 
     def __init__(self, folder: Path, max_bytes: int, below: float, on_problem: Callable[[str], None]) -> None:
@@ -40,7 +40,7 @@ class Saver:
         self.n_saved = 0
 
     def look(self, frame: np.ndarray, answer: Answer) -> None:
-        """Save the frame, (height, width[, 3]) uint8 BGR, if its answer is doubtful and there is room."""
+        """Save the frame, (height, width[, 3]) uint8 BGR, if its answer is doubtful and there is space."""
         is_doubtful = answer.in_doubt or answer.probability < self._below
         if not is_doubtful or time.monotonic() < self._not_before_s:
             return
@@ -56,7 +56,7 @@ class Saver:
         self._not_before_s = time.monotonic() + (_LOOK_AGAIN_S if trouble else _PAUSE_S)
 
     def _save(self, data: bytes, answer: Answer) -> bool:
-        """Write a picture if there is room for it, and return whether there was. Raises OSError."""
+        """Write an image if there is space; return whether there was. Raises OSError."""
         if self._key not in _BYTES or self._is_stopped:
             _BYTES[self._key] = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
         with _counting:

@@ -1,4 +1,4 @@
-"""From a camera of the configuration, or of the command line, to the settings of its watching."""
+"""Settings of a watched camera, from the configuration or the command line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from jetsel.base.files import read_secret
 from jetsel.base.names import digest_of, exact
 
 _PORT, _TLS_PORT = 1883, 8883  # of MQTT
-ONLY = ""  # the name of a region that is its camera's only one
+ONLY = ""  # name of a camera's only region
 
 
 class WatchContext(Struct, frozen=True):
-    """What all cameras of a process share. has_name: whether topics have a camera's name, not machine and source.
+    """What all cameras of a process share. has_name: topics have the camera's name, else machine and source.
 
-    gives_up: whether a mistake ends the watching, as it does for the one camera of a command line.
+    gives_up: whether an error ends the watching, as for the camera of a command line.
     """
 
     endpoint: str | None
@@ -43,10 +43,10 @@ class WatchContext(Struct, frozen=True):
 
 
 class WatchSettings:
-    """A camera as it is watched. regions: by name; None: the only one. topics: of each region, its name in MQTT."""
+    """A camera to watch. regions: by name; None: the only one. topics: by region, its name in MQTT."""
 
     def __init__(self, camera: Camera, context: WatchContext) -> None:
-        """Raises ConfigError that names the camera and the key for what cannot be used."""
+        """Raises ConfigError with the camera and the key if a setting is unusable."""
         self.camera, self.context = camera, context
         try:
             self.source = source_of(with_login(camera), may_come=not context.gives_up)
@@ -62,7 +62,7 @@ class WatchSettings:
 
 
 def with_login(camera: Camera) -> str:
-    """Return the source with its user and password in the URL; raises ConfigError."""
+    """Return the source with user and password in its URL; raises ConfigError."""
     password = password_of(camera.user, _secret_path(camera.password_file), "user", "password_file")
     if camera.user is None or password is None:
         return camera.source
@@ -74,14 +74,14 @@ def with_login(camera: Camera) -> str:
 
 
 def mqtt_broker(mqtt: MqttSettings) -> Broker | None:
-    """Return the broker of the configuration, None without one; raises ConfigError."""
+    """Return the configured broker, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None
     return broker_of(mqtt.broker, mqtt.user, _secret_path(mqtt.password_file), mqtt.tls)
 
 
 def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
-    """Read HOST, HOST:PORT or [HOST]:PORT, and the file with the password; raises ConfigError."""
+    """Read HOST, HOST:PORT or [HOST]:PORT, and the password's file; raises ConfigError."""
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
     if match is None or not 0 < (port := int(match[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
         raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
@@ -90,14 +90,14 @@ def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool
 
 
 def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:
-    """Return the password in the file of a user, None if neither is given; raises ConfigError."""
+    """Return the user's password from the file, None if neither is given; raises ConfigError."""
     if (user is None) != (file is None):
         raise ConfigError(f"{user_option} and {file_option} go together: give both, or neither")
     return None if file is None else read_secret(file, file_option).rstrip("\r\n")
 
 
 def _secret_path(name: str | None) -> Path | None:
-    """Return where a password is: a path as it is, a plain name among the service's credentials (systemd.exec(5))."""
+    """Return a password's path; a plain name is a credential of the service (systemd.exec(5)). Raises ConfigError."""
     if name is None:
         return None
     if "/" in name:
@@ -112,10 +112,10 @@ def _secret_path(name: str | None) -> Path | None:
 
 
 def topic_name(name: str) -> str:
-    """Return a name for a topic of MQTT, of letters, digits, _ and - alone.
+    """Return a name for an MQTT topic: only letters, digits, _ and -.
 
-    A name of plain ASCII gives the same letters, others end with a digest: no two of them share a topic. Names of
-    plain ASCII that differ in other characters alone (`front door`, `front_door`) do, so compare before use.
+    A name of plain ASCII keeps its letters; others end with a digest, so that no two share a topic. ASCII names that
+    differ only in other characters (`front door`, `front_door`) do share one, so callers must compare.
     """
     same = exact(name)
     bare = re.sub(r"[^A-Za-z0-9_-]+", "_", same).strip("_")

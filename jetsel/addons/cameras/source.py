@@ -1,4 +1,4 @@
-"""What a SOURCE is, and devices, URLs, pipelines and video files as OpenCV reads them."""
+"""Kinds of SOURCE; devices, URLs, pipelines and video files read by OpenCV."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from jetsel.base.errors import ConfigError, JetselError
 from jetsel.base.names import SUFFIXES
 from jetsel.image.limits import check_pixels
 
-SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # what FFmpeg reads inside of OpenCV
+SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "tcp", "udp", "srt")  # that FFmpeg reads inside OpenCV
 _MISTYPED_URL = re.compile(rf"[a-z]+:/|({'|'.join(SCHEMES)})[:/]", re.IGNORECASE)
 
 
 class SourceGoneError(Exception):
-    """The source gives no more frames now; it may come back."""
+    """The source has no more frames now; it may return."""
 
 
 class StreamEndedError(SourceGoneError):
-    """The stream ended by itself, as after the single image of an HTTP address."""
+    """The stream ended by itself, as an HTTP address with a single image does."""
 
 
 class SourceEndedError(Exception):
@@ -37,26 +37,26 @@ class SourceEndedError(Exception):
 
 
 def reason_of(error: Exception) -> str:
-    """Return what an error says, with its type if it is none that was foreseen."""
+    """Return an error's text, with its type if the error was not foreseen."""
     return str(error) if isinstance(error, SourceGoneError | JetselError) else repr(error)
 
 
 class Reader(Protocol):
-    """An open source."""
+    """An open source of frames."""
 
     def grab(self) -> bool:
-        """Wait for the next frame, not for long; False if there is none yet. Raises the errors above."""
+        """Wait briefly for the next frame; return False if there is none yet. Raises the errors above."""
 
     def retrieve(self) -> np.ndarray | None:
-        """Return its pixels, (height, width[, 3]) uint8 BGR; None if it cannot be decoded."""
+        """Return the frame's pixels, (height, width[, 3]) uint8 BGR; None if it cannot be decoded."""
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Release the source."""
 
 
 @dataclass(frozen=True)
 class CameraSource:
-    """text: what opens it. name: for people and events, without passwords."""
+    """text: opens the source. name: for people and events, without passwords."""
 
     kind: Literal["device", "url", "file", "folder", "pipeline"]
     text: str
@@ -64,15 +64,15 @@ class CameraSource:
 
     @property
     def hides_parts(self) -> bool:
-        """Whether the name lacks a part of a URL that two cameras may differ in."""
+        """Whether the name hides a part of the URL in which two cameras may differ."""
         whole, shown = urlsplit(self.text), urlsplit(self.name)
         return self.kind == "url" and (whole.path, whole.query) != (shown.path, shown.query)
 
 
 def source_of(text: str, *, may_come: bool = False) -> CameraSource:
-    """Tell what a SOURCE is; raises ConfigError with the repair if it is nothing that can be watched.
+    """Return what kind of SOURCE a text is; raises ConfigError with the repair if it is none.
 
-    may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is no video yet.
+    may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is not a video yet.
     """
     scheme, is_url, _ = text.partition("://")
     if " ! " in text:
@@ -109,7 +109,7 @@ def source_of(text: str, *, may_come: bool = False) -> CameraSource:
 
 
 def _mode_of(path: str) -> int:
-    """Return a file's type and permissions as stat(2) does, 0 if there is none or it cannot be seen."""
+    """Return a file's type and permissions as stat(2) does, 0 if it does not exist or cannot be seen."""
     try:
         return Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -117,17 +117,17 @@ def _mode_of(path: str) -> int:
 
 
 def _name_of(url: str) -> str:
-    """Return a URL without what may be a password: user, query, path from a `=` on, all but the host before an `@`."""
+    """Return a URL without possible passwords: user, query, path after a `=`; only the host if `@` comes later."""
     try:
         parts = urlsplit(url)
-        assert parts.port is None or parts.port >= 0  # it raises ValueError unless it is a number
+        assert parts.port is None or parts.port >= 0  # raises ValueError unless it is a number
     except ValueError:
         scheme = url.partition("://")[0]
         raise ConfigError(
             f"this {scheme}:// URL has no host or port that can be read: write / ? # @ and : of a password "
             "as %2F %3F %23 %40 and %3A"
         ) from None
-    if "@" in parts.path + parts.query + parts.fragment:  # "me:12/34@door": the password looks like a port and a path
+    if "@" in parts.path + parts.query + parts.fragment:  # "me:12/34@door": this password looks like a port and a path
         return f"{parts.scheme}://{parts.hostname or ''}"
     login, _, host = parts.netloc.rpartition("@")
     if login and parts.scheme in ("tcp", "udp"):  # FFmpeg would print it
@@ -136,15 +136,15 @@ def _name_of(url: str) -> str:
 
 
 _BACKENDS = {"device": cv2.CAP_V4L2, "url": cv2.CAP_FFMPEG, "file": cv2.CAP_FFMPEG, "pipeline": cv2.CAP_GSTREAMER}
-_PIPELINES_TAKE_LIMITS = tuple(map(int, cv2.__version__.split(".")[:2])) >= (4, 7)  # a board's own may be older
-_USUAL_FPS = 25.0  # of a file that does not say
+_PIPELINES_TAKE_LIMITS = tuple(map(int, cv2.__version__.split(".")[:2])) >= (4, 7)  # a board's own OpenCV may be older
+_USUAL_FPS = 25.0  # of a file that does not state it
 
 
 class Capture:
-    """An open VideoCapture. RTSP comes over TCP if the camera can: OpenCV asks FFmpeg for that by itself.
+    """An open VideoCapture. OpenCV makes FFmpeg read RTSP over TCP if the camera supports it.
 
-    stall_s: how long opening or a frame may take. A file is played at its own rate, as a camera would show it; stop
-    ends that waiting. limits: of frames as the stream states them. Raises SourceGoneError, and BadImageError.
+    stall_s: limit for opening and for each frame. A file is played at its own rate, like a camera; stop ends the
+    waiting. limits: checked against the size that the stream states. Raises SourceGoneError and BadImageError.
     """
 
     def __init__(self, source: CameraSource, stall_s: float, stop: threading.Event, limits: image.Limits) -> None:
@@ -162,7 +162,7 @@ class Capture:
         self._began_s, self._n = time.monotonic(), 0
 
     def grab(self) -> bool:
-        """Wait for the next frame; of a file, until it is due."""
+        """Wait for the next frame; in a file, until it is due."""
         asked_s = time.monotonic()
         has_one = self._capture.grab()
         if self._is_file:
@@ -170,7 +170,7 @@ class Capture:
                 raise SourceEndedError
             self._n += 1
             self._stop.wait(max(0.0, self._began_s + self._due_s() - time.monotonic()))
-        elif time.monotonic() - asked_s >= self._stall_s:  # FFmpeg's decoder gives what it held back, one a timeout
+        elif time.monotonic() - asked_s >= self._stall_s:  # after a stall FFmpeg's decoder returns old frames
             raise SourceGoneError(f"no frame came within {self._stall_s:g} s")
         elif not has_one:
             raise StreamEndedError("its frames ended")
@@ -182,11 +182,11 @@ class Capture:
         return frame if good else None
 
     def close(self) -> None:
-        """Let go of the camera."""
+        """Release the camera."""
         self._capture.release()
 
     def _due_s(self) -> float:
-        """When the frame is shown, from the beginning: its timestamp, else by the rate that the file states."""
+        """Return when the frame is due after the start: by its timestamp, else by the file's frame rate."""
         stamp_s = self._capture.get(cv2.CAP_PROP_POS_MSEC) / 1e3
         return stamp_s if stamp_s > 0 else (self._n - 1) / (self._capture.get(cv2.CAP_PROP_FPS) or _USUAL_FPS)
 

@@ -1,4 +1,4 @@
-"""One camera: take the newest frame, pass the gate, ask, and report which label holds now in each region."""
+"""One camera: takes the newest frame, passes it through the gate, sends it, and reports the label of each region."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from jetsel.client import Client
 from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import Answer
 
-_LOOK_S = 0.25  # how soon it is seen that the daemon is there, that a file has ended, or that it is to stop
-_AGAIN_S = 0.1  # from a refusal that may pass to the next question
+_LOOK_S = 0.25  # longest delay before a change of the daemon, the end of a file, or a stop is noticed
+_AGAIN_S = 0.1  # pause before a frame is sent again
 _SILENT_S = 60.0
 _AWAY = (errors.NoDaemonError, errors.NoReplyError, errors.LoadingError, errors.ShuttingDownError)
 _MISTAKES = (
@@ -41,13 +41,13 @@ _MISTAKES = (
 
 
 class _AskAgainError(Exception):
-    """The newest frame may have an answer a little later."""
+    """The daemon may answer the newest frame a little later."""
 
 
 class Watch:
-    """One source and one daemon, either of which may go away and come back. It begins at once; end it with `close`.
+    """Watches one source with one daemon, both of which may fail and return. It begins at once; end it with `close`.
 
-    The context and the topics get each event, one at a time, and sentences for people; any thread may call them.
+    The context and the topics receive each event, one at a time, and sentences for people, from any thread.
     """
 
     def __init__(self, settings: WatchSettings) -> None:
@@ -63,7 +63,7 @@ class Watch:
         self._lock = threading.Lock()
         self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
-        # A frame that is refused is out of date before it could be tried again.
+        # No retry in the client: a refused frame is out of date before it.
         client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
         client.retry = False
         self._client = client
@@ -74,14 +74,14 @@ class Watch:
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
         self._frame: np.ndarray | None = None
-        self._views_left: list[RegionView] = []  # which are still to look at this frame
+        self._views_left: list[RegionView] = []  # regions that have not processed this frame
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
     def run(self) -> None:
-        """Watch until a file ends or `stop` is called. Raises JetselError if no answer is ever to come.
+        """Watch until a file ends or `stop` is called. Raises JetselError if no request can ever succeed.
 
-        After that, and after any other exception, the camera counts as disconnected until it is run again.
+        After any exception, the camera counts as disconnected until it is run again.
         """
         try:
             self._set_there("watch", True)
@@ -102,17 +102,17 @@ class Watch:
                 except _AskAgainError:
                     self._newest.give_back(frame)
                     self._stopping.wait(_AGAIN_S)
-            elif is_over and is_there is not None:  # None: it was not looked yet
+            elif is_over and is_there is not None:  # None: the daemon was not checked yet
                 return
             elif not is_there:
-                self._stopping.wait(_LOOK_S)  # the newest frame waits meanwhile, or is replaced by a newer one
+                self._stopping.wait(_LOOK_S)  # the newest frame waits, or is replaced by a newer one
 
     def stop(self) -> None:
-        """Have `run` return soon. Any thread may call."""
+        """Make `run` return soon. Any thread may call."""
         self._stopping.set()
 
     def close(self) -> bool:
-        """End after `run`, and tell what there was; False if the source hangs: only the process's end lets go of it."""
+        """End after `run`, and report a summary; return False if the source hangs until the process ends."""
         has_ended = self._newest.close()
         self._health.close()
         self._client.close()
@@ -133,11 +133,11 @@ class Watch:
         return has_ended
 
     def tell(self, words: str) -> None:
-        """Tell people a sentence about this camera."""
+        """Report a sentence about this camera to people."""
         self._context.on_message(f"{self._camera.name}: {words}")
 
     def states(self) -> list[CameraState]:
-        """Return how each region is now."""
+        """Return the state of each region."""
         states, is_connected = [], bool(self._there["source"] and self._there["watch"])
         for view in self._views:
             held = view.holds
@@ -162,7 +162,7 @@ class Watch:
         return states
 
     def _look_at_all(self, frame: np.ndarray) -> None:
-        """Look at each region once; a frame that was given back goes on with the region that got no answer."""
+        """Process each region once; a frame that was given back continues with the region that got no answer."""
         if frame is not self._frame:
             self._frame, self._views_left = frame, list(self._views)
         while self._views_left:
@@ -188,7 +188,7 @@ class Watch:
         self._emit("label", view.name, **fields, **self._counts(view))
 
     def _ask(self, view: RegionView, picture: np.ndarray) -> Answer | None:
-        """Return the answer, or None if this frame gets none, and say why once. Raises _AskAgainError too."""
+        """Return the answer; None, with one report of the reason, if there is none. Raises _AskAgainError too."""
         most_mb = self._context.max_image_mb
         sent = fitting(picture, most_mb)
         if sent is not picture:
@@ -216,7 +216,7 @@ class Watch:
             self.tell(words)
 
     def _open(self, stop: threading.Event) -> Reader:
-        if self._source.kind == "file":  # or a folder that was not there before
+        if self._source.kind == "file":  # or a folder that did not exist before
             self._source = source_of(self._source.text, may_come=True)
         limits = image.Limits(int(self._context.max_image_mb * 1e6), int(self._context.max_megapixels * 1e6))
         if self._source.kind == "folder":
@@ -232,7 +232,7 @@ class Watch:
     def _daemon_changed(self, state: str, reason: str) -> None:
         self.tell(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
         for view in self._views:
-            view.gate.forget()  # its models may be others
+            view.gate.forget()  # its models may have changed
         self._changed("daemon", state, reason or None)
 
     def _changed(self, which: str, state: str, reason: str | None) -> None:
@@ -260,7 +260,7 @@ class Watch:
 
 
 def at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
-    """End each in a thread of its own: many that hang take no longer than one."""
+    """End each in its own thread, so that many that hang take no longer than one."""
     with ThreadPoolExecutor(max(1, len(things))) as pool:
         return list(pool.map(end, things))
 

@@ -1,1 +1,1 @@
-"""Many devices, one repository of models: what is published, signed and read back."""
+"""A repository of models for many devices: published, signed, and read back."""

@@ -1,4 +1,4 @@
-"""What [fleet] of jetsel.toml may say, for `jetsel agent`."""
+"""The section [fleet] of jetsel.toml, for `jetsel agent`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a repository says: an index of bundles, for each family a bundle of files, for each device a plan."""
+"""Documents of a repository: an index of bundles, for each family a bundle of files, for each device a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INDEX = "index.json"
 PLANS = "plans"
 ROLLOUT = "rollouts/current.json"
 
-MAX_FILE_BYTES = 2**31 - 1  # as zoo.store has it of weights
+MAX_FILE_BYTES = 2**31 - 1  # the same limit as zoo.store has for weights
 MAX_SERIAL = 2**53  # the largest that a line of usage can report
 
 FilePath = Annotated[str, Meta(pattern=r"^(calibration/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]
@@ -22,7 +22,7 @@ Serial = Annotated[int, Meta(ge=1, le=MAX_SERIAL)]
 
 
 class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A file of a bundle: its path in the family's folder, its SHA-256, and its bytes, also as its blob has them."""
+    """A file of a bundle: its path in the family's folder, its SHA-256, its size, and the size of its gzipped blob."""
 
     name: FilePath
     sha256: Sha256
@@ -31,19 +31,19 @@ class File(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def blob(self) -> str:
-        """Where the repository has its content, gzipped; equal files are one blob."""
+        """Path of its gzipped content in the repository; equal files share one blob."""
         return f"blobs/{self.sha256}.gz"
 
 
 class BundledModel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A model of a bundle and the names of its files, which models may share."""
+    """A model of a bundle, and the names of its files, which models may share."""
 
     name: Name
     files: tuple[FilePath, ...]
 
 
 class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One family at one version, which only rises. models: cheapest first."""
+    """One family at one version; versions only rise. models: cheapest first."""
 
     format: Literal["jetsel-bundle-1"] = "jetsel-bundle-1"
     family: Name
@@ -56,14 +56,14 @@ class Bundle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("files: a name occurs twice")
 
     def files_for(self, models: Collection[str]) -> tuple[File, ...]:
-        """Return the files that a device with these models needs: theirs, and those that are no model's."""
+        """Return the files that a device with these models needs: the models' files, and those of no model."""
         of_any = {name for model in self.models for name in model.files}
         names = {name for model in self.models if model.name in models for name in model.files}
         return tuple(file for file in self.files if file.name in names or file.name not in of_any)
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A bundle as the index names it. sha256: of its signed document."""
+    """A bundle's entry in the index. sha256: of its signed document."""
 
     family: Name
     version: Count
@@ -71,12 +71,12 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where the repository has the bundle's document."""
+        """Path of the bundle's document in the repository."""
         return f"bundles/{self.sha256}.json"
 
 
 class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that a repository offers. serial: rises whenever it changes."""
+    """Everything that a repository offers. serial: rises with each change."""
 
     format: Literal["jetsel-index-1"] = "jetsel-index-1"
     serial: Count
@@ -88,10 +88,10 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a device holds of a family: these models of one bundle.
+    """Models of one bundle that a device must hold.
 
-    cascade: the models that are expected to answer, first to last. accuracy: the share of its requests that is expected
-    to be answered right and in time; mean_ms: of an answer; None if they are not known.
+    cascade: the models that are expected to answer, first to last. accuracy: expected share of its requests with a
+    right answer in time. mean_ms: expected time of an answer. None if unknown.
     """
 
     bundle: Entry
@@ -102,7 +102,7 @@ class PlannedFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that one device holds. serial: rises with each plan of this device. because: why, for people."""
+    """Everything that one device must hold. serial: rises with each of its plans. because: the reason, in words."""
 
     format: Literal["jetsel-plan-1"] = "jetsel-plan-1"
     device: Name
@@ -116,16 +116,17 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A device of a roll-out: the plan that it gets, and the families of the one before, none if it had none."""
+    """A device of a roll-out: its new plan, and the families of the previous plan, empty if it had none."""
 
     plan: Plan
     before: tuple[PlannedFamily, ...] = ()
 
 
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Plans that go out in waves. devices: in the order of the waves. waves: how many of them have it after each.
+    """Plans that are released in waves. devices: in the order of the waves. waves: number of devices after each wave.
 
-    serial: rises with each change. released: how many waves are out. stopped: why no other follows, None if one may.
+    serial: rises with each change. released: number of released waves. stopped: why no further wave may follow, else
+    None.
     """
 
     format: Literal["jetsel-rollout-1"] = "jetsel-rollout-1"
@@ -137,10 +138,10 @@ class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def out(self) -> tuple[Rolled, ...]:
-        """Those whose wave is out."""
+        """Devices whose wave is released."""
         return self.devices[: self.waves[self.released - 1]] if self.released else ()
 
 
 def plan_path(device: str) -> str:
-    """Return where a repository has the plan of a device."""
+    """Return the path of a device's plan in the repository."""
     return f"{PLANS}/{device}.json"

@@ -1,4 +1,4 @@
-"""Writes a family to a repository: blobs, the bundle, the index last: a killed writer leaves garbage at most."""
+"""Writes a family to a repository: blobs, the bundle, the index last, so that a killed writer leaves only garbage."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from jetsel.zoo.store import verify
 
 
 def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tuple[BundledModel, ...]]:
-    """Return the content of each file by its path in the folder that a device gets, and the models with their files.
+    """Return each file's content by its path in a device's folder, and the models with their files.
 
-    `scan` reads that folder as this family.
-    calibrations: the folder of the owner's; the one that came with the models is taken if none of them is in use.
-    Raises ManifestError, CalibrationError or RepositoryError for what a device would refuse.
+    `scan` reads that folder as this family. calibrations: the folder of the owner's calibrations; if none is in use,
+    the one that came with the models is taken. Raises ManifestError, CalibrationError or RepositoryError for what a
+    device would refuse.
     """
     files: dict[str, bytes] = {}
     models = []
@@ -69,7 +69,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
 
 
 def init(storage: Storage, keys: Sequence[str]) -> None:
-    """Write an index of no bundles, signed by these private keys; raises RepositoryError if there is one already."""
+    """Write an empty index, signed by these private keys; raises RepositoryError if there is a repository already."""
     if storage.size(INDEX) is not None:
         raise RepositoryError(f"{INDEX}: there is a repository already: publish into it, or name another place")
     storage.write(INDEX, sign(Index(serial=1), keys))
@@ -83,10 +83,10 @@ def publish(
     keys: Sequence[str],
     trusted: Collection[str],
 ) -> Bundle | None:
-    """Write a family's next version and return it; None if these very files, signed by these keys, are there.
+    """Write a family's next version and return it; None if the same files with the same keys are published.
 
-    trusted: the public keys, beside those of `keys`, that may have signed what is there. One at a time may publish into
-    a repository. Raises RepositoryError.
+    trusted: public keys that may have signed the repository so far, besides those of `keys`. Only one process at a time
+    may publish. Raises RepositoryError.
     """
     own = {public_key(key) for key in keys}
     trusted = own.union(trusted)
@@ -120,7 +120,7 @@ def write_plan(storage: Storage, plan: Plan, keys: Sequence[str]) -> None:
 
 
 def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
-    """Return the last roll-out, None if there was none; raises RepositoryError if it is not to be trusted."""
+    """Return the last roll-out, None if there was none; raises RepositoryError if it cannot be trusted."""
     if storage.size(ROLLOUT) is None:
         return None
     with storage.open(ROLLOUT)[0] as stream:
@@ -128,16 +128,16 @@ def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
 
 
 def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: float | None = None) -> list[Stored]:
-    """Return what no bundle of the index, of a plan or of the last roll-out names, and what a killed writer left aside.
+    """Return objects that no bundle of the index, of a plan or of the last roll-out needs, and temporary files.
 
-    young_s: what is younger may belong to a publication that is under way. now_s: seconds since 1970; None: as the
-    storage's clock has it. Raises RepositoryError.
+    young_s: younger objects may belong to a publication under way and are kept. now_s: seconds since 1970; None: by the
+    storage's clock. Raises RepositoryError.
     """
     stored, now_s = storage.stored(""), storage.now_s() if now_s is None else now_s
-    index, _ = read_index(storage, trusted)  # after the list: what was published meanwhile is named
+    index, _ = read_index(storage, trusted)  # after the list, so that it names everything that was listed
     plans = [read_plan(storage, Path(path).stem, trusted)[0] for path in storage.names(PLANS)]
     families = [one for plan in plans for one in plan.families]
-    if (rollout := read_rollout(storage, trusted)) is not None:  # those that it may go back to, and those to come
+    if (rollout := read_rollout(storage, trusted)) is not None:  # plans that it may revert to, and plans to come
         families += [one for rolled in rollout.devices for one in (*rolled.before, *rolled.plan.families)]
     entries = {*index.bundles, *(one.bundle for one in families)}
     used_paths = {entry.path for entry in entries}
@@ -148,11 +148,11 @@ def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: f
 
 
 def _put(storage: Storage, name: str, content: bytes, sha256: str, stored: Mapping[str, File]) -> File:
-    """Write a file's blob unless it is there, and return what a bundle says of it."""
+    """Write a file's blob unless it exists; return the bundle's entry for it. Raises RepositoryError."""
     if len(content) > MAX_FILE_BYTES:
         raise RepositoryError(f"{name}: larger than {MAX_FILE_BYTES} bytes: leave its model out")
     old = stored.get(sha256)
-    if old is not None and _is_there(storage, old):  # as it was compressed then, maybe by another zlib
+    if old is not None and _is_there(storage, old):  # compressed earlier, maybe by another zlib
         return msgspec.structs.replace(old, name=name)
     packed = gzip.compress(content, mtime=0)
     file = File(name=name, sha256=sha256, bytes=len(content), compressed_bytes=len(packed))
@@ -162,7 +162,7 @@ def _put(storage: Storage, name: str, content: bytes, sha256: str, stored: Mappi
 
 
 def _is_there(storage: Storage, file: File) -> bool:
-    """Whether the repository has this very content: a blob of the right size may be damaged, and is written again."""
+    """Return whether the repository has this content, verified: a blob of the right size may be damaged."""
     if storage.size(file.blob) != file.compressed_bytes:
         return False
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:

@@ -1,4 +1,4 @@
-"""Read a repository: what it offers, and a bundle's files, resumed, bounded, and verified before they are in place."""
+"""Reads a repository: its documents, and a bundle's files, with resumed, limited and verified downloads."""
 
 from __future__ import annotations
 
@@ -17,22 +17,19 @@ from jetsel.addons.http_client import CUT
 from jetsel.base.errors import RepositoryError
 from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
 
-ATTEMPTS = 5  # in a row that bring no byte
+ATTEMPTS = 5  # in a row without a new byte
 
 _CHUNK_BYTES = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 def read_index(source: RepositorySource, trusted: Collection[str]) -> tuple[Index, list[str]]:
-    """Return the index and who of the trusted public keys signed it.
-
-    Raises RepositoryError if it is missing, unsigned or altered.
-    """
+    """Return the index and its trusted signers. Raises RepositoryError if it is missing, unsigned or altered."""
     return opened(_document(source, INDEX), Index, trusted, INDEX)
 
 
 def read_bundle(source: RepositorySource, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
-    """Return the bundle that the index means and who signed it; raises RepositoryError if it is another."""
+    """Return the bundle of an index entry, and its signers; raises RepositoryError if it does not match the entry."""
     content = _document(source, entry.path)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise RepositoryError(f"{entry.path}: altered, or truncated: publish {entry.family} again")
@@ -45,9 +42,9 @@ def read_bundle(source: RepositorySource, entry: Entry, trusted: Collection[str]
 def read_plan(
     source: RepositorySource, device: str, trusted: Collection[str], serial: int = 0
 ) -> tuple[Plan, list[str]]:
-    """Return the plan of a device and who signed it; serial: the serial of the last one that it read.
+    """Return a device's plan, and its signers. serial: of the last plan that the device read.
 
-    Raises RepositoryError if it is missing, unsigned, altered, another device's, or older than what was seen.
+    Raises RepositoryError if the plan is missing, unsigned, altered, of another device, or older than that serial.
     """
     path = plan_path(device)
     plan, signers = opened(_document(source, path), Plan, trusted, path)
@@ -67,11 +64,11 @@ def fetch(
     models: Collection[str] | None = None,
     here: Mapping[str, Path] | None = None,
 ) -> Path:
-    """Return a folder `FAMILY-VERSION` in `into` with the bundle's files, each verified; jetsel.zoo.scan reads it.
+    """Return a folder `FAMILY-VERSION` in `into` with the bundle's verified files, which jetsel.zoo.scan can read.
 
-    models: whose files are wanted; None: all models'. here: by SHA-256 files on the same disk, which are linked.
-    The folder has these files and no others, whatever an earlier call left. What was interrupted goes on with the same
-    call. Raises RepositoryError, and then there is no such folder.
+    models: whose files to fetch; None: all. here: files on the same disk by SHA-256, which are linked. The folder has
+    exactly these files, whatever an earlier call left. After an interruption, the same call continues. Raises
+    RepositoryError; then the folder does not exist.
     """
     files = bundle.files if models is None else bundle.files_for(models)
     done = into / f"{bundle.family}-{bundle.version}"
@@ -104,13 +101,13 @@ def fetch(
 
 
 def _others(folder: Path, files: Sequence[File]) -> list[Path]:
-    """Return what is in a folder and none of these files, such as models of an earlier plan."""
+    """Return files of a folder that are none of these, such as models of an earlier plan."""
     expected_paths = {folder / file.name for file in files}
     return [path for path in folder.rglob("*") if path.is_file() and path not in expected_paths]
 
 
 def check_blob(source: RepositorySource, file: File, scratch: Path) -> None:
-    """Download one file's blob into a folder and verify it; nothing of it stays. Raises RepositoryError, OSError."""
+    """Download and verify one file's blob in a scratch folder, then delete it. Raises RepositoryError, OSError."""
     part, target = scratch / "blob.gz", scratch / "file"
     _download(source, file, part)
     _expand(part, file, target)
@@ -136,7 +133,7 @@ def _document(source: RepositorySource, name: str) -> bytes:
 
 
 def _download(source: RepositorySource, file: File, part: Path) -> None:
-    """Have `part` hold the whole blob, from the byte on that it holds already."""
+    """Download the rest of a blob into `part`. Raises RepositoryError."""
     failures = 0
     while (have := _size(part)) != file.compressed_bytes:
         if have > file.compressed_bytes:
@@ -149,7 +146,7 @@ def _download(source: RepositorySource, file: File, part: Path) -> None:
 
 
 def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exception | None:
-    """Write what arrives behind the bytes that are there; return why no more came, None if it simply ended."""
+    """Append what arrives to the bytes of `part`; return the error that ended it, None if the stream ended."""
     with part.open("ab") as out:
         try:
             stream, held = source.open(file.blob, have)
@@ -171,7 +168,7 @@ def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exce
 
 
 def _expand(part: Path, file: File, target: Path) -> None:
-    """Write the content of a blob, never more than the bundle says; the blob goes in any case."""
+    """Write a blob's content, at most the size in the bundle; delete the blob in any case. Raises RepositoryError."""
     try:
         with part.open("rb") as blob, target.open("wb") as out:
             _gunzip(blob, file, out)
@@ -207,7 +204,7 @@ def _is_whole(path: Path, file: File) -> bool:
 
 
 def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
-    """Link a file that is on the disk already, if it still is what it was."""
+    """Link a file that is on the disk already; return whether there was one and it is intact."""
     copy = here.get(file.sha256)
     if copy is None:
         return False

@@ -1,4 +1,4 @@
-"""Ed25519 keys, and JSON documents that carry the signatures of one or several of them."""
+"""Ed25519 keys, and JSON documents with one or several signatures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.base.files import read_bounded, repair_of
 
-MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has some 60 KB
+MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has about 60 KB
 MAX_SIGNATURES = 8
 _MAX_KEY_BYTES = 1024
 _HEX_KEY = re.compile(r"[0-9a-f]{64}")
@@ -25,16 +25,16 @@ Document = TypeVar("Document", bound=Struct)
 
 
 class Signed(Struct, frozen=True, forbid_unknown_fields=True):
-    """What lies in a repository. signatures: by public key, of the document's bytes as written; both hexadecimal."""
+    """A signed document. signatures: by public key, of the document's bytes as written; both in hexadecimal."""
 
     document: msgspec.Raw
     signatures: dict[str, str]
 
 
 def make_key(path: Path) -> str:
-    """Write a new private key, readable by its owner alone, and the public one beside it as .pub; return the latter.
+    """Write a new private key, readable only by its owner, and the public key as .pub; return the public key.
 
-    Raises RepositoryError if one of the two is there already or cannot be written.
+    Raises RepositoryError if one of the files exists or cannot be written.
     """
     nacl = _nacl()
     key = nacl.SigningKey.generate()
@@ -58,7 +58,7 @@ def make_key(path: Path) -> str:
 
 
 def read_key(path: Path) -> str:
-    """Return a key of a file, private or public, in hexadecimal; raises RepositoryError."""
+    """Return the private or public key in a file, in hexadecimal; raises RepositoryError."""
     try:
         text = read_bounded(path, _MAX_KEY_BYTES).decode("ascii").strip()
     except OSError as fault:
@@ -71,22 +71,22 @@ def read_key(path: Path) -> str:
 
 
 def public_key(private: str) -> str:
-    """Return the public key of a private one, both in hexadecimal."""
+    """Return the public key of a private key, both in hexadecimal."""
     return bytes(_nacl().SigningKey(bytes.fromhex(private)).verify_key).hex()
 
 
 def sign(document: Struct, keys: Sequence[str]) -> bytes:
-    """Return the document with the signature of each of these private keys."""
+    """Return the document with a signature by each of these private keys."""
     nacl, content = _nacl(), msgspec.json.encode(document)
     made = {public_key(key): nacl.SigningKey(bytes.fromhex(key)).sign(content).signature.hex() for key in keys}
     return msgspec.json.encode(Signed(msgspec.Raw(content), made)) + b"\n"
 
 
 def opened(content: bytes, kind: type[Document], trusted: Collection[str], name: str) -> tuple[Document, list[str]]:
-    """Return a signed document and which of the trusted public keys signed it.
+    """Return a signed document, and the trusted public keys that signed it.
 
-    name: of what is read, for messages. Raises RepositoryError unless one of the trusted keys' signatures fits; nothing
-    of the document is decoded before.
+    name: of the document, for messages. Raises RepositoryError unless a trusted key's signature is valid; the document
+    is not decoded before.
     """
     try:
         signed = msgspec.json.decode(content, type=Signed)

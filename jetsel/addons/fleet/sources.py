@@ -1,4 +1,4 @@
-"""A repository as a device reads it, and writes its usage to it: a folder, or HTTP."""
+"""A repository from a device's side, to read it and to write usage: a folder, or HTTP."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from jetsel.addons.http_client import CUT, ask
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import open_regular, repair_of, replace
 
-ALL_S = 3600.0  # of all connections of a round; a slow download goes on in the next one
+ALL_S = 3600.0  # of all connections of a round; the next round continues a slow download
 
 
 class RepositorySource(Protocol):
     """A repository that can be read."""
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """Return what a name holds from a byte on, and the byte where it really begins: `offset`, or 0.
+        """Return an object's bytes from an offset on, and the offset where they begin: `offset`, or 0.
 
-        Its reads raise one of CUT, as this does if the name may be there later; RepositoryError if there is none.
+        This and its reads raise one of CUT if a later try may succeed, and RepositoryError if the object does not
+        exist.
         """
 
 
@@ -32,7 +33,7 @@ class FolderRepository:
         self._folder = folder
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """See Source."""
+        """See RepositorySource."""
         try:
             file = open_regular(self._folder / name)
         except FileNotFoundError:
@@ -41,10 +42,10 @@ class FolderRepository:
         return file, offset
 
     def put(self, name: str, content: bytes) -> None:
-        """Have a name hold these bytes; raises RepositoryError if it may not, and then it may hold them or not."""
+        """Write an object; if it raises RepositoryError, the object may have been written or not."""
         path = self._folder / name
         try:
-            if not self._folder.is_dir():  # a share that is not mounted: what was written there would be lost
+            if not self._folder.is_dir():  # a share may not be mounted, and then the bytes would be lost
                 raise RepositoryError(f"{self._folder}: is not a folder: mount it, or choose another one")
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, content)
@@ -53,17 +54,17 @@ class FolderRepository:
 
 
 class HttpRepository:
-    """A repository behind a web server, which takes PUT if it is written to (RFC 9110, section 9.3.4).
+    """A repository behind a web server, which must accept PUT to be written (RFC 9110, section 9.3.4).
 
-    Servers that know no ranges begin from the start each time.
+    Servers without range requests start from the beginning each time.
     """
 
     def __init__(self, url: str, token: str | None = None, all_s: float = ALL_S) -> None:
-        """token: see ask. all_s: how long all connections that read may take together, counted from now."""
+        """token: see ask. all_s: limit of all reading connections together, from now on."""
         self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + all_s
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """See Source."""
+        """See RepositorySource."""
         request = urllib.request.Request(f"{self._url}/{name}", headers={"Accept-Encoding": "identity"})
         if offset:
             request.add_header("Range", f"bytes={offset}-")
@@ -73,7 +74,7 @@ class HttpRepository:
             error.close()
             if error.code in (403, 404, 410):
                 raise missing(name, self._url) from None
-            if error.code == 416 and offset:  # a range past its end: what we have is no part of it, and begins anew
+            if error.code == 416 and offset:  # the bytes that we have are of another object: begin anew
                 return self.open(name)
             raise OSError(f"the server returned {error.code}") from None
         begins = offset if reply.status == 206 else 0
@@ -100,7 +101,7 @@ Repository = FolderRepository | HttpRepository
 
 
 def repository_of(url: str, token: str | None = None) -> Repository:
-    """Return the folder or web server of this address; raises ConfigError for any other."""
+    """Return the folder or web server at this address; raises ConfigError for other addresses."""
     scheme, separator, rest = url.partition("://")
     if scheme in ("http", "https") and separator:
         return HttpRepository(url, token)
@@ -110,5 +111,5 @@ def repository_of(url: str, token: str | None = None) -> Repository:
 
 
 def missing(name: str, where: str) -> RepositoryError:
-    """Return the error for what a repository does not have."""
+    """Return the error for an object that a repository does not have."""
     return RepositoryError(f"{where}: has no {name}: check the address, or make a repository with jetsel repo init")

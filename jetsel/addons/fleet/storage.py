@@ -1,4 +1,4 @@
-"""A repository that can be written: any folder or object store that fsspec opens."""
+"""A repository to write: any folder or object store that fsspec opens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTRA = pip_install("fleet")
 
 @dataclass(frozen=True)
 class Stored:
-    """One object. name: from the repository's root on. modified_s: seconds since 1970."""
+    """One object. name: path from the repository's root. modified_s: seconds since 1970."""
 
     name: str
     bytes: int
@@ -27,10 +27,10 @@ class Stored:
 
 
 class Storage:
-    """The objects of one repository; also a Source to read it by. Every method raises RepositoryError."""
+    """The objects of one repository, also as a RepositorySource. Every method raises RepositoryError."""
 
     def __init__(self, url: str) -> None:
-        """Raises ConfigError if the address cannot be opened, or its library is not installed."""
+        """Raises ConfigError if the address cannot be opened, or a library is not installed."""
         if url.startswith(("http://", "https://")):
             raise ConfigError(f"{url}: is read-only: name the folder or object store behind it")
         try:
@@ -48,13 +48,13 @@ class Storage:
         self._is_folder = isinstance(self._fs, LocalFileSystem)
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
-        """See jetsel.addons.fleet.sources.RepositorySource; the object is read whole, as object stores have it."""
+        """See jetsel.addons.fleet.sources.RepositorySource; object stores always return the whole object."""
         with self._faults(name):
             content = self._fs.cat_file(self._path(name))
         return io.BytesIO(content[offset:]), offset
 
     def size(self, name: str) -> int | None:
-        """Return an object's bytes, None if there is none."""
+        """Return an object's size in bytes, None if it does not exist."""
         with self._faults(name):
             try:
                 return int(self._fs.info(self._path(name))["size"])
@@ -62,7 +62,7 @@ class Storage:
                 return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Have an object hold these bytes, or what it held before: one put, in a folder written aside and renamed."""
+        """Write an object completely or not at all: with one put, or in a folder by renaming a finished file."""
         with self._faults(name):
             if self._is_folder:
                 path = Path(self._path(name))
@@ -77,7 +77,7 @@ class Storage:
             self._fs.rm_file(self._path(name))
 
     def now_s(self) -> float:
-        """Return the time by the clock that stamps what is written here: ours may differ from it."""
+        """Return the time by the clock that stamps written objects, which may differ from this machine's clock."""
         name = f"{TEMPORARY}clock"
         self.write(name, b"")
         with self._faults(name):
@@ -86,11 +86,11 @@ class Storage:
         return written_s
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """Return the name of every object of a folder, and of the folders in it, sorted."""
+        """Return the names of all objects in a folder and its subfolders, sorted."""
         return tuple(sorted(one.name for one in self.stored(folder) if TEMPORARY not in one.name))
 
     def stored(self, folder: str) -> Sequence[Stored]:
-        """Return every object of a folder, and of the folders in it."""
+        """Return all objects in a folder and its subfolders."""
         with self._faults(folder):
             entries: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
             return [
@@ -99,7 +99,7 @@ class Storage:
             ]
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return what these objects hold, read side by side; those that cannot be read are left out."""
+        """Return the content of these objects, read in parallel; unreadable ones are left out."""
         with self._faults(names[0] if names else ""):
             contents: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
             return {path[len(self._root) :].lstrip("/"): content for path, content in contents.items()}
@@ -111,11 +111,11 @@ class Storage:
 
     @property
     def filesystem(self) -> Any:
-        """What fsspec opened; None for a folder."""
+        """The file system of fsspec; None for a folder."""
         return None if self._is_folder else self._fs
 
     def _modified_s(self, path: str, about: dict[str, Any]) -> float:
-        """When an object was written: as the listing says it, else asked for this one, which costs a request."""
+        """Return when an object was written: by the listing, else by another request."""
         modified = about.get("mtime") or about.get("LastModified")
         if isinstance(modified, (int, float)):
             return float(modified)
@@ -126,7 +126,7 @@ class Storage:
 
     @contextmanager
     def _faults(self, name: str) -> Iterator[None]:
-        botocore = sys.modules.get("botocore.exceptions")  # S3's own, which are no OSError
+        botocore = sys.modules.get("botocore.exceptions")  # s3's own errors, which are not OSError
         theirs = () if botocore is None else (botocore.BotoCoreError, botocore.ClientError)
         try:
             yield

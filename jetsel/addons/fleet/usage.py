@@ -1,4 +1,4 @@
-"""What a device reports of itself once in a period: totals and summaries, one JSON object a line; no images."""
+"""What a device reports about itself once in a period: totals and summaries, one JSON object a line; no images."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from msgspec import Meta, Struct
 from jetsel.zoo.manifest import Name
 
 USAGE = "usage"
-"""The folder of a repository that devices write to."""
+"""Folder of a repository to which devices write."""
 
 Tally = Annotated[int, Meta(ge=0, le=2**53)]
 Figure = Annotated[float, Meta(ge=-1e12, le=1e12)]
-"""Bounded where they are read, so that no device's numbers overflow where those of all are added."""
+"""Limited when read, so that no device's numbers overflow the sums over all devices."""
 
 
 class DeviceLimits(Struct, frozen=True, kw_only=True):
-    """What the device's owner allows; None: no limit is set.
+    """Limits set by the device's owner; None: no limit.
 
-    storage_mb: of its disk, for models. memory_mb: that the daemon may hold. budget_w: the mean power of all of it.
-    deadline_ms: after which an answer is of no use.
+    storage_mb: of its disk, for models. memory_mb: that the daemon may hold. budget_w: mean power of the whole board.
+    deadline_ms: after which an answer is useless.
     """
 
     storage_mb: Figure
@@ -30,7 +30,7 @@ class DeviceLimits(Struct, frozen=True, kw_only=True):
 
 
 class CanaryResult(Struct, frozen=True, kw_only=True):
-    """One replay of the canary's photographs. accuracy: None if no label is known; memory_mb: the daemon's."""
+    """One run over the canary images. accuracy: None without labels. memory_mb: of the daemon."""
 
     photographs: Tally
     failed: Tally
@@ -40,9 +40,9 @@ class CanaryResult(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What became of the newest plan. before, after: by family.
+    """Result of the newest plan. before, after: by family.
 
-    served_s: for how long one that was rolled back served; None if it is in use, or that is not known.
+    served_s: how long a plan that was rolled back served; None if it is in use, or unknown.
     """
 
     serial: Tally
@@ -54,9 +54,9 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class ModelUsage(Struct, frozen=True, kw_only=True):
-    """One model here. cost_ms, energy_mj: of a run by its calibration; memory_mb: of the model, loaded and run once.
+    """One model on the device. cost_ms, energy_mj: of a run, calibrated. memory_mb: after load and one run.
 
-    p95_ms: the 95th percentile of its runs since the line before, None without any.
+    p95_ms: 95th percentile of its runs since the previous line, None without runs.
     """
 
     name: str
@@ -68,9 +68,9 @@ class ModelUsage(Struct, frozen=True, kw_only=True):
 
 
 class FamilyUsage(Struct, frozen=True, kw_only=True):
-    """One family here. drift: the median population stability index, None if it is not known.
+    """One family on the device. drift: median population stability index, None if unknown.
 
-    classes: answers by label, None unless the owner lets them be counted.
+    classes: answers by label, None unless the owner allows these counts.
     """
 
     name: str
@@ -87,12 +87,12 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """One device at one time. Counts and energy_j are totals since the daemon's start; the manager takes differences.
 
-    at_s: seconds since 1970 by the device's clock. sequence: rises by one with each line of a series, so that a missing
-    one is seen; a series ends if the device forgets what it has sent. plan: the serial of what is installed, 0 for
-    nothing. daemon: why it did not answer, None if it did. instance: names this run of the daemon. canary: whether the
-    agent sent requests since the line before, so that the difference to it is no usage. requests: by `ok` or error
-    code. p95_ms: the 95th percentile of the latency since the line before. energy_j: above idle. dropped: lines lost so
-    far, since they were too many before they could be sent.
+    at_s: seconds since 1970 by the device's clock. series, sequence: the sequence rises by one with each line of a
+    series, so that missing lines show; a new series begins if the device forgets what it has sent. plan: installed
+    serial, 0 for none. daemon: why it did not answer, None if it did. instance: of this run of the daemon. canary:
+    whether the agent sent requests since the previous line, so that the difference is not usage. requests: by `ok` or
+    error code. p95_ms: 95th percentile of the latency since the previous line. energy_j: above idle. dropped: lines
+    that were lost so far because too many waited.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
@@ -121,5 +121,5 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 def usage_path(first: Usage) -> str:
-    """Return where a repository has the gzipped lines of a device that begin with this one."""
+    """Return the path of an upload in the repository: the gzipped lines of a device from this one on."""
     return f"{USAGE}/{first.device}/{first.series}-{first.sequence:09d}.jsonl.gz"

@@ -1,1 +1,1 @@
-"""Building what TensorRT runs: engines, their keys and records, and the comparison that each must pass."""
+"""Builds TensorRT engines: their keys, their records, and the comparison that each must pass."""

@@ -1,4 +1,4 @@
-"""Builds a model's engine from its prepared ONNX file, compares it with ONNX Runtime, and only then installs it."""
+"""Builds a model's engine from its ONNX file, and installs it if it agrees with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from jetsel.engines.hosting.running import HostedModel, Memory, good
 
 
 def fold(weights: Weights, target: Path) -> None:
-    """Write the model with everything that is constant computed; raises EngineFailedError.
+    """Write the model with all constants computed; raises EngineFailedError.
 
-    Kernels that are stored as float16 and cast are no constants to the parsers of TensorRT 8: "TensorRT only supports
-    multi-input conv for explicit precision QAT networks" (onnx/onnx-tensorrt issue 645).
+    TensorRT 8's parsers do not accept float16 kernels with a cast as constants: "TensorRT only supports multi-input
+    conv for explicit precision QAT networks" (onnx/onnx-tensorrt issue 645).
     """
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC  # ONNX's own operators alone
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC  # only ONNX's own operators
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 3
     try:
         onnxruntime.InferenceSession(str(weights.path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+    except Exception as error:  # ONNX Runtime's exceptions share no other base
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(f"{weights.name}: ONNX Runtime does not prepare it for a build: {reason}") from None
 
 
 _OPSETS = {(8, 0): 13, (8, 5): 17, (9, 2): 19, (10, 0): 20, (10, 15): 24}
-"""What each TensorRT and those after it read of ONNX's own operators (docs/operators.md of onnx/onnx-tensorrt)."""
+"""Latest ONNX opset that each TensorRT reads, and later ones too (docs/operators.md of onnx/onnx-tensorrt)."""
 
 
 def opset_repair(path: Path, tensorrt: str) -> str:
-    """Return what to do about a file that was refused if its opset is later than this TensorRT reads, else nothing."""
-    import onnx  # which no process that serves does
+    """Return the repair if the file's opset is later than this TensorRT reads, else an empty string."""
+    import onnx  # not at the top, because no serving process needs it
 
     release = tuple(int(part) for part in re.findall(r"\d+", tensorrt)[:2])
     reads = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
@@ -57,12 +57,12 @@ def opset_repair(path: Path, tensorrt: str) -> str:
 
 
 def halve(weights: Weights, source: Path, target: Path) -> None:
-    """Write `source` with weights and arithmetic in float16, its inputs and outputs in float32, to `target`.
+    """Write `source` with weights and arithmetic in float16, but float32 inputs and outputs, to `target`.
 
-    A strongly typed network computes in the types that its ONNX file has. What float16 does badly stays in float32, as
-    ONNX Runtime's own list of operators has it. Raises EngineFailedError with the repair.
+    A strongly typed network computes in the types of its ONNX file. Operators that are inexact in float16 stay in
+    float32, by ONNX Runtime's list. Raises EngineFailedError with the repair.
     """
-    import onnx  # which no process that serves does
+    import onnx  # not at the top, because no serving process needs it
     from onnxruntime.transformers.float16 import convert_float_to_float16
     from onnxruntime.transformers.onnx_model import OnnxModel
 
@@ -71,7 +71,7 @@ def halve(weights: Weights, source: Path, target: Path) -> None:
         model.topological_sort()  # the conversion puts the input's cast last
         onnx.checker.check_model(model.model)
         onnx.save(model.model, str(target))
-    except Exception as error:  # onnx and protobuf raise whatever they like; it ends here
+    except Exception as error:  # onnx and protobuf raise all kinds of exceptions
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(
             f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
@@ -80,16 +80,16 @@ def halve(weights: Weights, source: Path, target: Path) -> None:
 
 
 LIMIT_S = 14_400.0  # of one build
-END_S = 1.0  # for a host that broke off to end by itself, so that its signal can be told
-MODEL = 1  # the number of the one model that the host loads
-SPACE_TIMES = 6  # of the ONNX file's bytes: it folded to float32 and halved, and the plan, with some to spare
+END_S = 1.0  # for a failed host to end by itself, so that its signal can be reported
+MODEL = 1  # number of the only model in the host
+SPACE_TIMES = 6  # of the ONNX file's bytes, for the folded and halved files, the plan, and a margin
 
 Ask = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class EngineOrder:
-    """One model to build. has_qdq: whether its file says by Q/DQ nodes what int8 needs. inputs: to compare on."""
+    """One model to build. has_qdq: whether the file has Q/DQ nodes, which int8 needs. inputs: for the comparison."""
 
     weights: Weights
     has_qdq: bool
@@ -97,26 +97,23 @@ class EngineOrder:
 
 
 class Builder:
-    """Builds into the settings' folder. Used by the thread that made it: a host ends with its maker's thread."""
+    """Builds engines into the settings' folder. Use it in the thread that made it: its hosts end with that thread."""
 
     def __init__(self, settings: HostSettings, limit_s: float = LIMIT_S) -> None:
-        """Ask what TensorRT and GPU there are; raises EngineFailedError if there are none.
-
-        limit_s: that one build may take.
-        """
+        """Query TensorRT and the GPU; raises EngineFailedError if one is missing. limit_s: limit of one build."""
         self.settings = settings
         self._limit_s = limit_s
-        # Nothing is reserved: what the builder itself holds would count; the daemon checks the reserve.
+        # No reserve: the builder's own memory would count against it, and the daemon checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
         self._start = HostStart(interpreter, "tensorrt")
         self.about: Mapping[str, Any] = ask_about(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
-        """Return the key that the model's engine has here; raises EngineFailedError."""
+        """Return the key of the model's engine on this device; raises EngineFailedError."""
         return plans.wanted_key(weights, self.settings, self.about)
 
     def standing(self, weights: Weights) -> plans.EnginePlan | None:
-        """Return the model's engine if one stands that may be loaded here."""
+        """Return the model's installed engine, None if there is none that this device may load."""
         with contextlib.suppress(EngineFailedError):
             return plans.find(self.settings, weights, self.about)
         return None
@@ -124,9 +121,9 @@ class Builder:
     def build(
         self, order: EngineOrder, waiting: Callable[[], None] | None = None, *, force: bool = False
     ) -> plans.EnginePlan:
-        """Return the model's engine, built if none stands, or in any case with `force`.
+        """Return the model's engine; build it if none is installed, or if `force` is set.
 
-        waiting: called if another build has to end first. Whatever ends it, what is not finished is never loaded.
+        waiting: called if another build has to end first. An interrupted build leaves nothing that could be loaded.
         Raises EngineFailedError with the reason and the repair.
         """
         weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
@@ -143,7 +140,7 @@ class Builder:
             message = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(message) from None
         with plans.working_folder(folder, needed_bytes, waiting) as work:
-            standing = None if force else self.standing(weights)  # another builder may have been faster
+            standing = None if force else self.standing(weights)  # another builder may have installed it meanwhile
             return standing or self._build(order, key, work)
 
     def _build(self, order: EngineOrder, key: plans.Key, work: Path) -> plans.EnginePlan:
@@ -197,7 +194,7 @@ class Builder:
 
     @contextlib.contextmanager
     def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
-        """Give a host's memory, and how it is asked one thing; if it ends, the error has the cause and what helps."""
+        """Yield a host's memory and a function that sends it requests. If the host ends, the error has the repair."""
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
 

@@ -1,4 +1,4 @@
-"""The engines that were built on this device, in their folder: what each was made for, and which a model may load."""
+"""The folder of engines built on this device: what each was built for, and which one a model may load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jetsel.engines.base import EngineFailedError
 
 MAX_RECORD_BYTES = 65_536
 PLAN, RECORD = ".plan", ".json"
-_DIGITS = 12  # of a hash, in a file's name: what is inside the record decides
+_DIGITS = 12  # hash digits in a file's name; only the record's content decides
 
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -33,12 +33,11 @@ Duration = Annotated[float, Meta(ge=0)]
 
 
 class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that an engine depends on: one that was built under another key is never loaded.
+    """Everything that an engine depends on: an engine with another key is never loaded.
 
-    onnx_sha256: of the model's own file. input_px: its height and width, which a file may leave open. tensorrt: the
-    exact version. max_batch: photographs of one run, at most. workspace_bytes: what the builder could try its tactics
-    in. lean_tactics: whether cuBLAS and cuDNN, which cost hundreds of megabytes on a board whose GPU shares its memory,
-    were to be left out if the build succeeds without.
+    onnx_sha256: of the model's file. input_px: height and width, which the file may leave open. tensorrt: the exact
+    version. max_batch: most images of one run. workspace_bytes: workspace of the builder's tactics. lean_tactics:
+    whether to build without cuBLAS and cuDNN if possible, which take hundreds of megabytes of a board's shared memory.
     """
 
     onnx_sha256: Sha256
@@ -52,26 +51,26 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     lean_tactics: bool
 
     def digest(self) -> str:
-        """Return the SHA-256 of all of it, in hexadecimal."""
+        """Return the SHA-256 of all fields, in hexadecimal."""
         plain = json.dumps(msgspec.structs.asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(plain.encode()).hexdigest()
 
     @property
     def stem(self) -> str:
-        """What the names of the plan and of its record begin with."""
+        """The common stem of the plan's and the record's file names."""
         return f"{self.onnx_sha256[:_DIGITS]}-{self.digest()[:_DIGITS]}"
 
     def differences(self, key: Key) -> str:
-        """Say what tells this key, of an engine that stands, from the one that is wanted here."""
+        """Return how this key, of an installed engine, differs from the needed key."""
         theirs, ours = msgspec.structs.asdict(self), msgspec.structs.asdict(key)
         return "; ".join(f"{name} {theirs[name]} and not {ours[name]}" for name in theirs if theirs[name] != ours[name])
 
 
 class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How an engine answered on photographs, beside ONNX Runtime with the model's own file.
+    """An engine's results on images, compared with ONNX Runtime on the model's file.
 
-    agreement: the share with the same first answer. largest_difference: of any logit. spread: of ONNX Runtime's logits,
-    the largest less the smallest. device_ms: the median of single photographs, None if the device has no clock.
+    agreement: share of images with the same top class. largest_difference: of any logit. spread: largest minus smallest
+    of ONNX Runtime's logits. device_ms: median for single images, None if the device has no clock.
     """
 
     photographs: Annotated[int, Meta(ge=1)]
@@ -83,10 +82,10 @@ class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlanRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What lies beside a plan. Bytes and seconds are measured; None if they could not be.
+    """The record beside a plan. Bytes and seconds are measured; None if they could not be.
 
-    built: when, in UTC. libraries: versions, by name. cost_bytes: of memory, that loading it took. scratch_bytes: of
-    that, what a run works in.
+    built: time in UTC. libraries: versions by name. cost_bytes: memory that the load took. scratch_bytes: the part of
+    it that a run works in.
     """
 
     format: Literal[1] = 1
@@ -105,20 +104,20 @@ class PlanRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """An engine that may be loaded here."""
+    """An installed engine that may be loaded on this device."""
 
     path: Path
     record: PlanRecord
 
     def to_load(self, weights: Weights) -> dict[str, Any]:
-        """Return what the host is asked to load; see docs/engine-host.md."""
+        """Return the request to load it; see docs/engine-host.md."""
         record = self.record
         expected_bytes = record.plan_bytes if record.cost_bytes is None else record.cost_bytes
         return {**load_request(weights, self.path, record.plan_sha256), "expected_bytes": expected_bytes}
 
 
 def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
-    """Return what a host is asked to load: this file for this model."""
+    """Return a host's request to load this file for this model."""
     return {
         "name": weights.name,
         "path": str(path),
@@ -129,7 +128,7 @@ def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
 
 
 def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any]) -> Key:
-    """Return the key of the engine that this model needs here; about: the host's reply to hello.
+    """Return the key of the engine that this model needs on this device. about: the host's reply to hello.
 
     Raises EngineFailedError if the host sees no GPU.
     """
@@ -145,16 +144,16 @@ def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any
         precision=settings.precision,
         max_batch=settings.max_batch,
         workspace_bytes=settings.workspace_bytes,
-        # cuBLAS +281 MiB and cuDNN +412 MiB were seen on a Nano (wang-xinyu/tensorrtx issue 1145), whose GPU takes
-        # them from the memory that everything else lives in.
+        # On a Nano, cuBLAS took 281 MiB and cuDNN 412 MiB (wang-xinyu/tensorrtx issue 1145) of the memory that its GPU
+        # shares with everything else.
         lean_tactics=bool(gpu["is_integrated"]),
     )
 
 
 def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> EnginePlan:
-    """Return the engine of this model for this TensorRT, GPU and these settings.
+    """Return the installed engine of this model for this TensorRT, GPU and settings.
 
-    Raises EngineFailedError that says what there is instead, and which command builds it.
+    Raises EngineFailedError with the engines found instead, and the command that builds this one.
     """
     key = wanted_key(weights, settings, about)
     path = settings.folder / f"{key.stem}{PLAN}"
@@ -178,7 +177,7 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
 
 
 def read_record(path: Path) -> PlanRecord:
-    """Read one record; raises OSError, and ValueError that says what is wrong with it."""
+    """Read one record; raises OSError, and ValueError with the fault."""
     try:
         return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=PlanRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -186,7 +185,7 @@ def read_record(path: Path) -> PlanRecord:
 
 
 def _closest_engine(folder: Path, key: Key) -> str:
-    """Say what the folder has of this model: the engine that differs least, or none."""
+    """Return how the most similar engine of this model in the folder differs, or that there is none."""
     others = []
     for path in folder.glob(f"{key.onnx_sha256[:_DIGITS]}-*{RECORD}"):
         with contextlib.suppress(OSError, ValueError):
@@ -199,11 +198,11 @@ def _closest_engine(folder: Path, key: Key) -> str:
 
 @contextmanager
 def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
-    """Give a folder to build in, for as long as a `with` lasts; the folder of engines is made if there is none.
+    """Yield a folder to build in; make the folder of engines if it does not exist.
 
-    Two builds at once would take each other's memory, and time their tactics wrongly, so others wait. needed_bytes:
-    free space without which a build is not begun. waiting: called once if another builder has to be waited for.
-    Raises EngineFailedError with the repair, also for an OSError of the block.
+    A second builder waits, because two builds at once would share memory and time their tactics wrongly. needed_bytes:
+    free space without which no build begins. waiting: called once if another builder has to end first. Raises
+    EngineFailedError with the repair, also for an OSError in the block.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +215,7 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
         with versions.working_folder(
             folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
         ) as work:
-            for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote one
+            for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote
                 left.unlink()
             yield work
     except OSError as fault:
@@ -226,7 +225,7 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
 
 
 def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:
-    """Move a plan and its record from the working folder into the folder; return the engine. Raises OSError."""
+    """Move a plan and its record from the working folder to its parent; return the engine. Raises OSError."""
     described = plan.with_suffix(RECORD)
     files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     versions.publish(work, [plan.name, described.name])
@@ -234,7 +233,7 @@ def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:
 
 
 def timing_cache(folder: Path, key: Key) -> Path:
-    """Return where the builder's timings for this device and TensorRT lie; they are of no use to any other."""
+    """Return the path of the builder's tactic timings, which hold for one device and TensorRT version only."""
     return folder / f"timing-{_plain(key.gpu)}-{key.compute_capability}-{_plain(key.tensorrt)}.cache"
 
 

@@ -1,4 +1,4 @@
-"""Run a model that was just built beside ONNX Runtime, and say whether it may be used."""
+"""Compares a model that was just built with ONNX Runtime, and decides whether it may be used."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from jetsel.engines.onnx import OnnxEngine
 Array = NDArray[np.float32]
 T_co = TypeVar("T_co", covariant=True)
 Run = Callable[[Array], tuple[Array, float | None]]
-"""Takes (n, 3, height, width) float32, and returns logits (n, classes) float32 and the device's own ms or None."""
+"""Takes (n, 3, height, width) float32; returns logits (n, classes) float32, and the device's own time in ms or None."""
 
-_TOGETHER = 8  # photographs, if a model takes any number
-ENOUGH = 50  # photographs: with fewer, one that two classes share decides about an engine
+_TOGETHER = 8  # images, if the model takes any number
+ENOUGH = 50  # images: with fewer, one ambiguous image could decide
 LEAST_AGREEMENT = {"fp32": 0.98, "fp16": 0.98, "int8": 0.95}
 LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
-"""Of the spread of ONNX Runtime's logits, if photographs are few. fp32 may run as TF32, with the digits of fp16."""
+"""As a share of the range of ONNX Runtime's logits, if images are few. fp32 may run as TF32, with the precision of
+fp16."""
 
 
 class Photographs(Protocol[T_co]):
-    """Photographs, read anew at each pass."""
+    """A collection of images, which is read anew at each iteration."""
 
     @property
     def source(self) -> str:
-        """Which photographs they are, for people."""
+        """Name of the collection, for people."""
 
     def __len__(self) -> int: ...
 
@@ -41,14 +42,14 @@ class Photographs(Protocol[T_co]):
 
 
 Inputs = Photographs[Array]
-"""As one model takes them: each (1, 3, height, width) float32."""
+"""Images as input of one model: each (1, 3, height, width) float32."""
 
 
 def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -> Check:
-    """Run every photograph by `run`, and by ONNX Runtime with the model's own file.
+    """Run every image with `run`, and with ONNX Runtime on the model's file.
 
-    run: takes at most `max_batch` photographs (None: any number). Each photograph is run alone, and the first ones
-    together as well. Raises what `run` does, and EngineFailedError.
+    run: takes at most `max_batch` images (None: any number). Each image runs alone, and the first ones also as a batch.
+    Raises what `run` raises, and EngineFailedError.
     """
     reference = OnnxEngine(weights.name, weights.path, concurrency=1, threads=os.cpu_count() or 1)
     together = min(max_batch or _TOGETHER, len(inputs))
@@ -81,7 +82,7 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
 
 
 def objection(check: Check, precision: Precision) -> str | None:
-    """Say why a model with these figures is not used, None if it is."""
+    """Return why a model with these results may not be used, None if it may."""
     on = f"on {check.photographs} images ({check.source})"
     if check.photographs >= ENOUGH:
         least = LEAST_AGREEMENT[precision]
@@ -89,7 +90,7 @@ def objection(check: Check, precision: Precision) -> str | None:
             return None
         return f"{on} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}, and the minimum is {least:.0%}"
     most = LARGEST_DIFFERENCE[precision] * check.spread
-    if check.largest_difference <= most:  # a difference that is no number is larger than any
+    if check.largest_difference <= most:  # false for NaN
         return None
     return (
         f"{on} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's; the limit "

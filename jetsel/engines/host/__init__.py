@@ -1,7 +1,7 @@
-"""The engine host: one process that owns the GPU and runs models for the daemon that started it.
+"""The engine host: a process that owns the GPU and runs models for the daemon that started it.
 
-It runs under the board's own Python, 3.6 on a Jetson TX2, and imports the standard library and numpy, and on demand
-tensorrt with pycuda, or onnxruntime; nothing of jetsel. Started as `INTERPRETER -I host --fd N --backend BACKEND` over
-an inherited socketpair it answers one message after the other until the daemon closes its end; docs/engine-host.md
-describes the messages. One thread does everything, so an answer proves that the thread that infers is alive.
+It runs under the board's own Python, 3.6 on a Jetson TX2. It imports the standard library and numpy, and tensorrt with
+pycuda or onnxruntime if needed, but nothing else of jetsel. The daemon starts it as `INTERPRETER -I host --fd N
+--backend BACKEND` with an inherited socket; it answers one message after the other until the daemon closes its end
+(docs/engine-host.md). It has one thread, so that a reply to a ping proves that the thread which runs models is alive.
 """

@@ -1,4 +1,4 @@
-"""What each backend offers to the requests: a runtime, the models that it loads, and their memory."""
+"""Interface of the host's backends: a runtime, its models, and their memory."""
 
 import mmap
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 
 class HostModel:
-    """One loaded model. max_batch: images at a time, None without a limit; scratch_bytes: what a run works in."""
+    """One loaded model. max_batch: most images at a time, None: no limit. scratch_bytes: working memory of a run."""
 
     max_batch: Optional[int] = None
     scratch_bytes: Optional[int] = None
@@ -14,44 +14,44 @@ class HostModel:
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         """Return logits (n, classes) float32, the embedding (n, width) or None, and the device's own ms or None.
 
-        batch: (n, 3, height, width) float32, a view of the shared memory. The next run may overwrite the arrays.
-        Raises Refusal("infer-failed", ...) or Poisoned.
+        batch: (n, 3, height, width) float32, a view of the shared memory. The next run may overwrite the arrays. Raises
+        Refusal("infer-failed", ...) or Poisoned.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free the model's memory."""
 
 
 class Runtime:
-    """One backend and everything that its models share."""
+    """One backend, and the resources that its models share."""
 
     def describe(self) -> Dict[str, Any]:
-        """Return "version", "libraries" and "gpu" as the reply to hello has them."""
+        """Return "version", "libraries" and "gpu" for the reply to hello."""
         raise NotImplementedError
 
     def available_bytes(self) -> Optional[int]:
-        """Return the memory that another model could still take."""
+        """Return the memory that another model could take, None if unknown."""
         return available_bytes()
 
     def held_bytes(self) -> Optional[int]:
-        """Return a number that grows by what loading a model takes."""
+        """Return the memory in use, by which a load's cost is measured; None if unknown."""
         return resident_bytes()
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
-        """Load one model from its file's content; raises Refusal, or Poisoned."""
+        """Load a model from its file's content; raises Refusal or Poisoned."""
         raise NotImplementedError
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Build an engine, if this runtime runs nothing else; raises Refusal, or Poisoned."""
+        """Build an engine, if this backend has engines; raises Refusal or Poisoned."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free the device."""
+        """Release the device."""
 
 
 class SharedMemory:
-    """The daemon's memory, mapped here: inputs and outputs pass through it, float32 in C order."""
+    """The daemon's memory for inputs and outputs, mapped here: float32 in C order."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -61,7 +61,7 @@ class SharedMemory:
     def grow(self, size: int) -> None:
         """Map `size` bytes if fewer are mapped."""
         if size > self.size:
-            self._map = mmap.mmap(self._descriptor, size)  # the former one goes when its last view does
+            self._map = mmap.mmap(self._descriptor, size)  # the former map is freed with its last view
             self.size = size
 
     def view(self, offset: int, shape: Tuple[int, ...]) -> Any:
@@ -72,17 +72,17 @@ class SharedMemory:
 
 
 def available_bytes() -> Optional[int]:
-    """Return the memory that could be had without swapping (proc(5), MemAvailable); None if it is not known."""
+    """Return the memory available without swapping (proc(5), MemAvailable); None if unknown."""
     return _meminfo("MemAvailable:")
 
 
 def total_bytes() -> Optional[int]:
-    """Return the memory of the machine, None if it is not known."""
+    """Return the machine's memory, None if unknown."""
     return _meminfo("MemTotal:")
 
 
 def resident_bytes() -> Optional[int]:
-    """Return this process's resident memory (proc(5), statm), None if it is not known."""
+    """Return this process's resident memory (proc(5), statm), None if unknown."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
     except (OSError, ValueError, IndexError):

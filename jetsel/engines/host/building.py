@@ -1,4 +1,4 @@
-"""Build one TensorRT engine out of one ONNX file, by the calls that this TensorRT has."""
+"""Builds one TensorRT engine from one ONNX file, with the calls that this TensorRT version has."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from .messages import Refusal
 
 
 class EngineBuild:
-    """One build. notes: what its owner should know of it, one sentence each."""
+    """One build. notes: facts for the owner, one sentence each."""
 
     def __init__(self, trt: Any, log: Any, logger: Any, request: Dict[str, Any]) -> None:
         self._trt, self._log, self._logger, self._request = trt, log, logger, request
@@ -23,7 +23,7 @@ class EngineBuild:
         self._log.clear()
         try:
             self._builder = self._trt.Builder(self._logger)
-        except TypeError as error:  # so pybind says that TensorRT returned nothing
+        except TypeError as error:  # pybind raises it if TensorRT returns nothing
             raise Refusal("build-failed", f"TensorRT cannot create a builder: {self._log.why()} ({error})") from None
         self._config = self._builder.create_builder_config()
         network = self._parse()
@@ -47,7 +47,7 @@ class EngineBuild:
         }
 
     def _parse(self) -> Any:
-        """Return the network that the ONNX file describes; raises Refusal."""
+        """Return the network of the ONNX file; raises Refusal."""
         flags, kinds = 0, self._trt.NetworkDefinitionCreationFlag
         if hasattr(kinds, "EXPLICIT_BATCH"):
             flags |= 1 << int(kinds.EXPLICIT_BATCH)
@@ -61,17 +61,17 @@ class EngineBuild:
         return network
 
     def _is_typed(self) -> bool:
-        """Return whether the types that the ONNX file has are to be kept: of one in FP16, if TensorRT can."""
+        """Return whether the network keeps the ONNX file's types: for FP16 files, if this TensorRT can."""
         can = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
         return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
     def _profile(self, network: Any) -> None:
-        """Fix the image's size; if the batch is free, add a profile from one image to as many as are asked for."""
+        """Fix the image's size; for a free batch, add a profile from one image to max_batch. Raises Refusal."""
         given = network.get_input(0)
         shape, expected = list(given.shape), [3, *self._request["input_px"]]
         if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], expected)):
             raise Refusal("build-failed", f"its input is {shape}, not {expected} after the batch: export it")
-        if -1 in shape[1:]:  # one graph for several sizes: the engine is for this one
+        if -1 in shape[1:]:  # the file allows several sizes, the engine has one
             given.shape = [shape[0], *expected]
         if shape[0] != -1:
             return
@@ -82,12 +82,12 @@ class EngineBuild:
             raise Refusal("build-failed", f"TensorRT does not accept a batch of {most}: {self._log.why()}")
 
     def _set_precision(self) -> None:
-        """Set what the precision needs; raises Refusal if this TensorRT or GPU has no such thing."""
+        """Set the precision; raises Refusal if this TensorRT or GPU does not support it."""
         precision = self._request["precision"]
-        if precision == "int8":  # by the file's own Q/DQ nodes
+        if precision == "int8":  # the file's Q/DQ nodes define it
             self._set_flag("INT8")
             if getattr(self._builder, "platform_has_fast_fp16", False):
-                self._set_flag("FP16")  # for the layers that have no INT8 form
+                self._set_flag("FP16")  # for layers without an INT8 form
         elif precision == "fp16" and not self._is_typed() and not self._set_flag("FP16"):
             raise Refusal("unsupported", f"TensorRT {self._trt.__version__} builds fp16 engines only from an FP16 file")
 
@@ -105,7 +105,7 @@ class EngineBuild:
             self._config.max_workspace_size = size_bytes
 
     def _use_timings(self) -> bool:
-        """Use the timings of earlier builds, none if TensorRT refuses those; return whether new ones are kept."""
+        """Use timings of earlier builds, or none if TensorRT refuses those; return whether to save new ones."""
         path = Path(self._request["timing_cache"])
         for content in (path.read_bytes() if path.exists() else b"", b""):
             cache = self._config.create_timing_cache(content)
@@ -116,7 +116,7 @@ class EngineBuild:
         return False
 
     def _build(self, network: Any) -> bytes:
-        """Return the plan; a build that fails without cuDNN and cuBLAS is tried again with them."""
+        """Return the plan; if the build without cuDNN and cuBLAS fails, try again with them."""
         everything = self._exclude_libraries() if self._request["lean_tactics"] else None
         plan = self._builder.build_serialized_network(network, self._config)
         if plan is None and everything is not None:
@@ -129,7 +129,7 @@ class EngineBuild:
         return bytes(plan)
 
     def _exclude_libraries(self) -> Optional[int]:
-        """Do without the hundreds of megabytes of cuDNN and cuBLAS; return the tactic sources from before."""
+        """Exclude cuDNN and cuBLAS, which take hundreds of megabytes; return the previous tactic sources."""
         kinds = self._trt.TacticSource
         everything = lean = int(self._config.get_tactic_sources())
         for library in ("CUBLAS", "CUBLAS_LT", "CUDNN"):
@@ -138,7 +138,7 @@ class EngineBuild:
         return everything if self._config.set_tactic_sources(lean) else None
 
     def _save_timings(self, content: Any) -> None:
-        """Keep the timings for the next build, for which they are a help and no condition."""
+        """Save the timings for the next build; a failure does no harm, because they only save time."""
         path = Path(self._request["timing_cache"])
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):

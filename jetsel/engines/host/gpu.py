@@ -1,4 +1,4 @@
-"""The GPU through pycuda: its one context, its memory, and page-locked memory to copy from."""
+"""The GPU through pycuda: its context, its memory, and page-locked memory for copies."""
 
 import ctypes
 import importlib
@@ -9,7 +9,7 @@ from .messages import Poisoned, Refusal, say
 
 
 class Gpu:
-    """The first GPU: its context, which belongs to the one thread, one stream, and memory that all models share."""
+    """The first GPU: its context, which belongs to the only thread, one stream, and memory shared by all models."""
 
     def __init__(self) -> None:
         cuda: Any = importlib.import_module("pycuda.driver")
@@ -17,7 +17,7 @@ class Gpu:
         try:
             cuda.init()
             self.device = cuda.Device(0)
-            self._context = self.device.retain_primary_context()  # TensorRT's own threads see the primary one alone
+            self._context = self.device.retain_primary_context()  # TensorRT's own threads see only the primary context
             self._context.push()
             self.stream = cuda.Stream()
             self.began, self.ended = cuda.Event(), cuda.Event()
@@ -28,13 +28,13 @@ class Gpu:
         self._staging: Any = None
 
     def describe(self) -> Dict[str, Any]:
-        """Return the "gpu" of the reply to hello."""
+        """Return "gpu" for the reply to hello."""
         major, minor = self.device.compute_capability()
         return {
             "name": str(self.device.name()),
             "compute_capability": f"{major}.{minor}",
             "is_integrated": self.is_integrated(),
-            # As NVIDIA's support matrices have it. Asking a builder would load hundreds of megabytes of kernels.
+            # By NVIDIA's support matrices; a builder could tell, but it would load hundreds of megabytes of kernels.
             "fast_int8": (major, minor) == (6, 1) or major >= 7,
         }
 
@@ -43,7 +43,7 @@ class Gpu:
         return bool(self.device.get_attribute(self.cuda.device_attribute.INTEGRATED))
 
     def memory(self) -> Tuple[Optional[int], Optional[int]]:
-        """Return (available, total) bytes: of the whole board if the memory is shared, else of the GPU."""
+        """Return (available, total) bytes: of the board if the memory is shared, else of the GPU."""
         if self.is_integrated():
             return available_bytes(), total_bytes()
         try:
@@ -53,7 +53,7 @@ class Gpu:
         return int(free), int(total)
 
     def allocate(self, size_bytes: int) -> Any:
-        """Return device memory, aligned to 256 bytes as cuMemAlloc has it; raises Refusal if there is too little."""
+        """Return device memory, which cuMemAlloc aligns to 256 bytes; raises Refusal if there is too little."""
         try:
             return self.cuda.mem_alloc(size_bytes)
         except self.cuda.MemoryError as error:
@@ -63,7 +63,7 @@ class Gpu:
             raise Refusal("load-failed", message.format(size_bytes, error)) from None
 
     def free(self, memory: Any) -> None:
-        """Free device memory; a GPU that failed frees everything when the process ends."""
+        """Free device memory; after a fault of the GPU, the end of the process frees it."""
         try:
             memory.free()
         except self.cuda.Error as error:
@@ -81,7 +81,7 @@ class Gpu:
         return copy
 
     def close(self) -> None:
-        """Leave the context, after all that lives in it."""
+        """Release the context, after everything in it."""
         self.scratch.close()
         self._staging = None
         del self.began, self.ended, self.stream
@@ -93,7 +93,7 @@ class Gpu:
 
 
 class Scratch:
-    """One buffer of scratch memory for all engines, as large as the largest wants: they run one at a time."""
+    """One scratch buffer for all engines, as large as the largest needs: only one runs at a time."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -102,7 +102,7 @@ class Scratch:
         self._size = 0
 
     def assign(self, context: Any, size_bytes: int) -> None:
-        """Give a context the buffer, larger than before if it has to be; raises Refusal."""
+        """Give a context the buffer, enlarged if necessary; raises Refusal."""
         self._contexts.append(context)
         if size_bytes > self._size:
             larger, former = self._gpu.allocate(size_bytes), self._memory
@@ -115,7 +115,7 @@ class Scratch:
             self._set(context)
 
     def take_back(self, context: Any) -> None:
-        """Forget a context; the last one takes the buffer with it."""
+        """Remove a context; free the buffer after the last one."""
         self._contexts = [other for other in self._contexts if other is not context]
         if not self._contexts:
             self.close()
@@ -133,7 +133,7 @@ class Scratch:
             return
         try:
             context.device_memory = address
-        except TypeError:  # up to 8.4 it takes a C pointer alone, which in Python is a capsule
+        except TypeError:  # up to 8.4 it takes only a C pointer, which in Python is a capsule
             capsule = ctypes.pythonapi.PyCapsule_New
             capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
             context.device_memory = capsule(address, None, None)

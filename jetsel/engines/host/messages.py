@@ -1,4 +1,4 @@
-"""The messages between the daemon and the host, the host's exceptions, and what it writes to the log."""
+"""Messages between the daemon and the host, the host's exceptions, and its log lines."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import struct
 import sys
 from typing import Any, Dict, Optional
 
-MAX_TEXT = 2000  # characters of a reason: enough for every line that a person reads
+MAX_TEXT = 2000  # most characters of a reason
 HEADER = struct.Struct("!I")
 
 
 class Refusal(Exception):
-    """What cannot be done: answered as {"ok": false, "code", "message"}; the message names the repair."""
+    """A request cannot be done; the reply is {"ok": false, "code", "message"}, and the message has the repair."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -21,11 +21,11 @@ class Refusal(Exception):
 
 
 class Poisoned(Exception):
-    """The device failed in a way that this process cannot recover from: it is answered, and the process ends."""
+    """The device failed and this process cannot recover: it replies, and ends."""
 
 
 class DaemonGone(Exception):
-    """The daemon has ended, or sent what cannot be read."""
+    """The daemon has ended, or sent an unreadable message."""
 
 
 class Channel:
@@ -62,15 +62,15 @@ def one_line(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's text, the name of its class if it has none."""
+    """Return the first line of an exception's text, or the name of its class if it has no text."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def say(text: str) -> None:
-    """Write one line to the standard error, which is the daemon's; under systemd it is marked as a warning."""
+    """Write one line to stderr, which is the daemon's log; systemd reads the prefix as a warning."""
     if not select.select([], [sys.stderr], [], 0)[1]:
-        return  # nobody reads what is written: the answers matter more
+        return  # the pipe is full: replies matter more than log lines
     priority = "<4>" if "JOURNAL_STREAM" in os.environ else ""
     sys.stderr.write(f"{priority}jetsel host {os.getpid()}: {one_line(text)}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the processor: what tests use in place of a GPU, and a crash of it reaches no other process."""
+"""ONNX Runtime on the processor: tests use it instead of a GPU, and its crashes do not reach the daemon."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ class OnnxRuntime(Runtime):
     """ONNX Runtime with its processor provider."""
 
     def __init__(self) -> None:
-        # From 1.31 on ONNX Runtime reports to its maker over the network, unless this stands before it is imported.
+        # From 1.31 on ONNX Runtime sends telemetry to its maker, unless this is set before the import.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         self._onnxruntime = importlib.import_module("onnxruntime")
 
@@ -27,7 +27,7 @@ class OnnxRuntime(Runtime):
         options.log_severity_level = 3
         try:
             session = self._onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's exceptions share no base but this one; they end here
+        except Exception as error:  # ONNX Runtime's exceptions share no other base
             raise Refusal("load-failed", f"ONNX Runtime does not load it: {first_line(error)}") from None
         return OnnxModel(session)
 

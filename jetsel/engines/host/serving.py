@@ -1,4 +1,4 @@
-"""Answer the daemon's messages until it closes its end: the models that are loaded, and each kind of request."""
+"""Answers the daemon's messages until the daemon closes its end: one method for each kind of request."""
 
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensor
 
 
 class Host:
-    """Everything that is loaded, and the answer to each kind of message."""
+    """The loaded models, and the answer to each kind of message."""
 
     def __init__(self, backend: str, channel: Channel) -> None:
         self._channel = channel
@@ -45,7 +45,7 @@ class Host:
         }
 
     def serve(self) -> int:
-        """Answer messages until the daemon closes its end or says quit; return the exit status."""
+        """Answer messages until the daemon closes its end or sends quit; return the exit status."""
         status: Optional[int] = None
         try:
             while status is None:
@@ -59,7 +59,7 @@ class Host:
         return status
 
     def _answer(self, request: Dict[str, Any]) -> Optional[int]:
-        """Answer one request; return the exit status if it was the last."""
+        """Answer one request; return the exit status if it was the last one, else None."""
         status = 0 if request["do"] == "quit" else None
         try:
             reply = dict(self._kinds[request["do"]](request), ok=True)
@@ -69,7 +69,7 @@ class Host:
             say(f"the device failed: {error}")
             reply = {"ok": False, "code": "poisoned", "message": one_line(str(error))}
             status = 3
-        except Exception as error:  # a request that fails in a way not thought of fails alone
+        except Exception as error:  # an unexpected error fails only this request
             traceback.print_exc()
             reply = {"ok": False, "code": "internal", "message": one_line(f"{type(error).__name__}: {error}")}
         reply["id"] = request["id"]
@@ -106,7 +106,7 @@ class Host:
         if former is not None:
             former.close()
         self._models[request["model"]] = model
-        # Other programs may have given back more memory meanwhile than the model took.
+        # Unknown if other programs freed more memory meanwhile than the model took.
         is_known = before is not None and after is not None and after > before
         info.update(max_batch=model.max_batch, scratch_bytes=model.scratch_bytes)
         return dict(info, cost_bytes=after - before if is_known else None)
@@ -123,12 +123,12 @@ class Host:
             )
 
     def _warm_up(self, model: HostModel, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Run a fixed pattern twice, and refuse outputs of no use; return the outputs' widths and a run's ms."""
+        """Run a fixed pattern twice and check the outputs; return their widths and a run's ms. Raises Refusal."""
         import numpy
 
         height, width = request["input_px"]
         pattern = numpy.linspace(-2.0, 2.0, 3 * height * width, dtype=numpy.float32).reshape(1, 3, height, width)
-        for _ in range(2):  # the first run is never the usual one
+        for _ in range(2):  # the first run is slower
             began = time.perf_counter()
             logits, embedding, _ = model.run(pattern)
             run_ms = (time.perf_counter() - began) * 1e3
@@ -180,12 +180,12 @@ class Host:
 
 
 def _check_modules(backend: str) -> None:
-    """Raise Refusal that names every module that this interpreter lacks for the backend, each with the reason."""
+    """Raise Refusal with every module that the backend needs and this interpreter cannot import, and the reason."""
     missing = {}
     for name in NEEDED[backend]:
         try:
             importlib.import_module(name)
-        except Exception as error:  # noqa: PERF203  # a broken library raises whatever it likes; the reason counts
+        except Exception as error:  # noqa: PERF203  # a broken library may raise anything
             missing[name.partition(".")[0]] = f"{type(error).__name__}: {error}"
     if missing:
         each = "; ".join(f"{name} ({why})" for name, why in missing.items())
@@ -208,14 +208,12 @@ def main(arguments: List[str]) -> int:
     parser.add_argument("--backend", choices=sorted(RUNTIMES), required=True)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
     given = parser.parse_args(arguments)
-    with contextlib.suppress(
-        OSError, AttributeError
-    ):  # the kernel ends it with the daemon's thread, however hung it is
+    with contextlib.suppress(OSError, AttributeError):  # the kernel ends it with the daemon's thread, even if it hangs
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    # The daemon says when to leave, after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM reach
-    # the whole group.
+    # The daemon stops the host after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM also reach
+    # this process and must not.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is for the log
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print belongs to the log
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, given.fd)
     return Host(given.backend, Channel(connection)).serve()

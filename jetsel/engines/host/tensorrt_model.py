@@ -1,4 +1,4 @@
-"""One TensorRT engine: its tensors, its memory on the GPU, and its runs, by the calls that its TensorRT has."""
+"""One TensorRT engine: its tensors, its GPU memory, and its runs, with the calls of its TensorRT version."""
 
 import collections
 from typing import Any, Dict, List, Optional, Tuple
@@ -7,11 +7,11 @@ from .backend import HostModel
 from .gpu import Gpu
 from .messages import Poisoned, Refusal
 
-Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for an extent that varies
+Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for a variable extent
 
 
 class ByBinding:
-    """How TensorRT 8.0 to 8.4 speaks of an engine's tensors: by the index of a binding."""
+    """Tensors of an engine in TensorRT 8.0 to 8.4, addressed by the index of a binding."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -30,7 +30,7 @@ class ByBinding:
         return self._engine.get_profile_shape(0, self._index(name))
 
     def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
-        """Queue one run for this shape of the input of this name; return whether TensorRT took it."""
+        """Queue one run for this shape of the named input; return whether TensorRT accepted it."""
         if not context.set_binding_shape(self._index(name), shape):
             return False
         return bool(context.execute_async_v2([addresses[tensor.name] for tensor in self.tensors], stream))
@@ -40,7 +40,7 @@ class ByBinding:
 
 
 class ByName:
-    """How TensorRT 8.5 and later speaks of an engine's tensors: by name. See ByBinding."""
+    """Tensors of an engine in TensorRT 8.5 and later, addressed by name. See ByBinding."""
 
     def __init__(self, engine: Any, trt: Any) -> None:
         self._engine = engine
@@ -64,7 +64,7 @@ class ByName:
 
 
 class TensorRTModel(HostModel):
-    """One engine: its context, its memory on the GPU, and page-locked memory for its answers."""
+    """One engine: its context, its GPU memory, and page-locked memory for its outputs."""
 
     def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:
         self._gpu, self._log, self._engine = gpu, log, engine
@@ -83,7 +83,7 @@ class TensorRTModel(HostModel):
         self._addresses = {name: int(memory) for name, memory in self._device.items()}
 
     def _check_input(self, trt: Any, expected: List[int]) -> None:
-        """Take over the input's name, type and batch; raises Refusal if it is not the input that the model has."""
+        """Read the input's name, type and batch limits; raises Refusal if it does not fit the model."""
         inputs = [tensor for tensor in self._calls.tensors if tensor.is_input]
         if len(inputs) != 1 or list(inputs[0].shape[1:]) != expected:
             shapes, required = [tensor.shape for tensor in inputs], ["n", *expected]
@@ -96,7 +96,7 @@ class TensorRTModel(HostModel):
             self._least, self.max_batch = int(least[0]), int(most[0])
 
     def _outputs(self) -> Dict[str, Any]:
-        """Return {"logits": Tensor}, with "embedding" if it has one; raises Refusal."""
+        """Return {"logits": Tensor}, and "embedding" if it has one; raises Refusal."""
         outputs = {tensor.name: tensor for tensor in self._calls.tensors if not tensor.is_input}
         shapes = {name: tensor.shape for name, tensor in outputs.items()}
         are_rows = all(len(shape) == 2 and shape[0] == self._shape[0] and shape[1] > 0 for shape in shapes.values())
@@ -106,7 +106,7 @@ class TensorRTModel(HostModel):
         return outputs
 
     def _create_context(self, trt: Any) -> None:
-        """Make the execution context, on the scratch memory that all share."""
+        """Create the execution context, on the shared scratch memory; raises Refusal."""
         self._log.clear()
         engine, size_bytes = self._engine, getattr(self._engine, "device_memory_size_v2", None)
         self.scratch_bytes = int(engine.device_memory_size if size_bytes is None else size_bytes)
@@ -131,7 +131,7 @@ class TensorRTModel(HostModel):
             self._answers[name] = (empty, self._device[name])
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
-        """See Model.run. A batch smaller than the engine's is run as its first rows; each row is a photograph's own."""
+        """See HostModel.run. If the batch is smaller than the engine's, the engine's other rows are ignored."""
         gpu, count = self._gpu, len(batch)
         shape = (max(count, self._least), *self._shape[1:])
         self._log.clear()
@@ -143,7 +143,7 @@ class TensorRTModel(HostModel):
             if taken:
                 for answer, memory in self._answers.values():
                     gpu.cuda.memcpy_dtoh_async(answer[:count], memory, gpu.stream)
-            gpu.stream.synchronize()  # also if it was not taken: a fault of the device shows here
+            gpu.stream.synchronize()  # also after a rejection, because a fault of the device shows here
             device_ms = float(gpu.ended.time_since(gpu.began))
         except gpu.cuda.Error as error:
             raise Poisoned(f"the GPU failed while it ran: {error}") from None
@@ -163,7 +163,7 @@ class TensorRTModel(HostModel):
 
 
 def _numpy_name(trt: Any, tensor: Any) -> str:
-    # trt.nptype would say it, but up to 8.5 it stumbles over a numpy from 1.24 on.
+    # Not trt.nptype, which up to 8.5 fails with numpy 1.24 and later.
     for kind, name in ((trt.float32, "float32"), (trt.float16, "float16")):
         if tensor.dtype == kind:
             return name

@@ -1,4 +1,4 @@
-"""TensorRT on the first GPU: its log, the engines that it loads, and which of them it refuses."""
+"""TensorRT on the first GPU: its log, and the engines that it loads or refuses."""
 
 import contextlib
 import importlib
@@ -13,7 +13,7 @@ from .tensorrt_model import TensorRTModel
 
 
 class TensorRTLog:
-    """What TensorRT says: warnings and errors go to the daemon's log, the last error into the next refusal."""
+    """TensorRT's messages: warnings and errors go to the daemon's log, the last error into the next refusal."""
 
     ERROR, WARNING = 1, 2  # of ILogger::Severity: 0 is an internal error, 3 information, 4 verbose
 
@@ -21,16 +21,16 @@ class TensorRTLog:
         self._error = ""
 
     def take(self, severity: int, text: str) -> None:
-        """Note one line. TensorRT calls this, from any thread, and must not see an exception."""
+        """Note one line. TensorRT calls this from any thread, and must not receive an exception."""
         line = one_line(text)
         if severity <= self.ERROR:
             self._error = line
         if severity <= self.WARNING:
-            with contextlib.suppress(OSError):  # the log may have gone; the answers have not
+            with contextlib.suppress(OSError):  # a closed log must not stop the host
                 say("TensorRT: " + line)
 
     def clear(self) -> None:
-        """Forget the last error, before something that may fail."""
+        """Forget the last error, before a call that may fail."""
         self._error = ""
 
     def why(self) -> str:
@@ -38,7 +38,7 @@ class TensorRTLog:
         return self._error or "TensorRT gives no reason"
 
     def logger(self, trt: Any) -> Any:
-        """Return the logger that TensorRT wants, which passes everything on."""
+        """Return a logger for TensorRT that passes every line to `take`."""
         take = self.take
 
         class Logger(trt.ILogger):  # type: ignore[misc]
@@ -60,7 +60,7 @@ class TensorRTRuntime(Runtime):
         try:
             self._trt.init_libnvinfer_plugins(self._logger, "")
             self._runtime = self._trt.Runtime(self._logger)
-        except TypeError as error:  # so pybind says that TensorRT returned nothing
+        except TypeError as error:  # pybind raises it if TensorRT returns nothing
             self._gpu.close()
             raise Refusal("unsupported", f"TensorRT does not start: {self._log.why()} ({error})") from None
 
@@ -74,7 +74,7 @@ class TensorRTRuntime(Runtime):
         return self._gpu.memory()[0]
 
     def held_bytes(self) -> Optional[int]:
-        """See Runtime.held_bytes: an engine's memory is the GPU's, so it is what the others no longer have."""
+        """See Runtime.held_bytes: engines use the GPU's memory, so this is all that is not available."""
         available, total = self._gpu.memory()
         return None if available is None or total is None else total - available
 
@@ -91,14 +91,14 @@ class TensorRTRuntime(Runtime):
             raise Refusal("load-failed", f"the GPU's memory is full ({error}): serve fewer models") from None
         except cuda.Error as error:
             raise Poisoned(f"the GPU failed while it loaded: {error}") from None
-        except RuntimeError as error:  # so pybind passes on what TensorRT throws
+        except RuntimeError as error:  # pybind's form of TensorRT's exceptions
             raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of flags if nothing else is
+                warnings.simplefilter("ignore", DeprecationWarning)  # deprecated flags, if there are no others
                 return EngineBuild(self._trt, self._log, self._logger, request).run()
         except cuda.Error as error:
             raise Poisoned(f"the GPU failed during the build: {error}") from None

@@ -1,4 +1,4 @@
-"""Which Python runs the engine host, in which environment, and what to do if it lacks a module."""
+"""The Python interpreter and environment of the engine host, and the repair if a module is missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 RELEASE = Path("/etc/nv_tegra_release")  # begins "# R32 (release), REVISION: 7.1"
-BOARD = Path("/usr/bin")  # where a board's own Python lies: the only one that JetPack brings TensorRT for
+BOARD = Path("/usr/bin")  # folder of the board's own Python, the only one with JetPack's TensorRT
 JETPACKS = {32: "python3.6", 34: "python3.8", 35: "python3.8", 36: "python3.10", 38: "python3.12"}
-"""The Python of each release of Jetson Linux: JetPack 4, 5, 5, 6 and 7."""
+"""Python version by release of Jetson Linux: JetPack 4, 5, 5, 6 and 7."""
 
 TENSORRT = "sudo apt install python3-libnvinfer (JetPack's TensorRT, for the board's own Python; not from pip)"
 LAST_FOR_36 = {"numpy": "numpy==1.19.4", "onnxruntime": "onnxruntime==1.10.0", "pycuda": "pycuda==2022.1"}
-"""The last versions that work under Python 3.6 on aarch64: numpy 1.19.5 dies there of an illegal instruction."""
+"""Last versions that work under Python 3.6 on aarch64: numpy 1.19.5 dies there of an illegal instruction."""
 
 _MODULES = ("tensorrt", "numpy", "pycuda", "onnxruntime")
 
 
 def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
-    """Return the interpreter for "tensorrt" or "onnxruntime" if the configuration names none.
+    """Return the interpreter for "tensorrt" or "onnxruntime" if none is configured.
 
-    ONNX Runtime runs under this process's own. TensorRT runs under the Python that JetPack brings it for, which
-    `python3` need not be any more; if that cannot be told, under the system's `python3`.
+    ONNX Runtime uses this process's interpreter. TensorRT uses the Python for which JetPack installs it, which may not
+    be `python3` any more; if the release is unknown, it uses the system's `python3`.
     """
     if backend == "onnxruntime":
         return sys.executable
@@ -39,31 +39,31 @@ def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
 
 
 def environment(base: Mapping[str, str] | None = None, machine: str | None = None) -> dict[str, str]:
-    """Return the environment of a host process; what the owner has set in `base` (None: os.environ) stands.
+    """Return the environment of a host process. base: variables that go before ours (None: os.environ).
 
     machine: platform.machine() of another machine.
     """
     ours = {
-        # The host multiplies no matrices: the threads that OpenBLAS starts at import would only hold memory.
+        # The host multiplies no matrices, and OpenBLAS's threads would only hold memory.
         "OPENBLAS_NUM_THREADS": "1",
-        # CUDA 11.7 and later: load a kernel when it first runs, not all of every library at once; older ones ignore it.
+        # CUDA 11.7 and later: load each kernel at its first run instead of all at once; older ones ignore it.
         "CUDA_MODULE_LOADING": "LAZY",
     }
     if (machine or platform.machine()) == "aarch64":
-        # numpy 1.19.5, the newest for Python 3.6, dies of an illegal instruction on Jetsons when its OpenBLAS looks at
-        # the processor (numpy issue 18131). Every aarch64 processor runs the kernels named here.
+        # numpy 1.19.5, the newest for Python 3.6, dies of an illegal instruction on Jetsons when its OpenBLAS detects
+        # the processor (numpy issue 18131). Every aarch64 processor runs the kernels set here.
         ours["OPENBLAS_CORETYPE"] = "ARMV8"
     return ours | dict(os.environ if base is None else base)
 
 
 def repair(interpreter: str, fault: str) -> str:
-    """Return what brings the modules that a host says it lacks, as in "Python 3.6.9 does not import pycuda (why)"."""
+    """Return the commands that install the missing modules. fault: "Python 3.6.9 does not import pycuda (why)"."""
     missing = [name for name in _MODULES if f" {name} (" in fault]
     pins = LAST_FOR_36 if "Python 3.6." in fault else {}
     commands = [TENSORRT] if "tensorrt" in missing else []
     requirements = [pins.get(name, name) for name in missing if name != "tensorrt"]
     if requirements:
-        # pycuda is compiled when it is installed, and looks for CUDA's compiler on the path, which sudo replaces.
+        # pip compiles pycuda, and needs CUDA's compiler on the path, which sudo replaces.
         cuda = "env PATH=/usr/local/cuda/bin:$PATH " if "pycuda" in missing else ""
         commands.append(
             f"sudo {cuda}{shlex.quote(interpreter)} -m pip install {' '.join(requirements)} (for all users: the "

@@ -1,6 +1,7 @@
-"""One engine host from its start to its end: the process, the memory shared with it, and one exchange at a time.
+"""One engine host from start to end: the process, the memory shared with it, and one exchange at a time.
 
-The framing is that of host/messages.py, which nobody imports: four bytes of length, big-endian, then a JSON object.
+The framing is that of host/messages.py, which cannot be imported here: four bytes of length, big-endian, then a JSON
+object.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from jetsel.engines.hosting.running import Memory
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
-LOOK_S = 0.2  # how often `stopped` is asked
+LOOK_S = 0.2  # interval between calls of `stopped`
 
 Stopped = Callable[[], str | None]
 
 
 class LinkBrokenError(Exception):
-    """The host is gone, or what it sent is none of the protocol; nothing more can be believed of it."""
+    """The host has ended, or broke the protocol; it cannot be used any more."""
 
 
 class LinkTimeoutError(LinkBrokenError):
@@ -40,10 +41,10 @@ class LinkTimeoutError(LinkBrokenError):
 
 
 class HostLink:
-    """One end of a socketpair. Used by one thread at a time."""
+    """The daemon's end of the socket pair. One thread at a time may use it."""
 
     def __init__(self, connection: socket.socket, memory: Memory) -> None:
-        """memory: shared with the host, which learns its size with each message, and maps what has been added."""
+        """memory: shared with the host; each message has its size, so that the host maps what was added."""
         connection.setblocking(False)
         self._socket = connection
         self._poll = select.poll()
@@ -54,16 +55,16 @@ class HostLink:
 
     @property
     def fd(self) -> int:
-        """The descriptor, for a poll on the host's end; negative once it is closed."""
+        """Descriptor to poll for the host's end; negative after `close`."""
         return self._socket.fileno()
 
     def exchange(
         self, kind: str, request: Mapping[str, Any], limit_s: float, stopped: Stopped | None = None
     ) -> dict[str, Any]:
-        """Send one request and return its reply, whether it says ok or not.
+        """Send one request and return its reply, successful or not.
 
-        limit_s: until the reply. stopped: asked now and then; a reason that it returns ends the exchange.
-        Raises LinkBrokenError, LinkTimeoutError.
+        limit_s: until the reply. stopped: called repeatedly; a reason that it returns ends the exchange. Raises
+        LinkBrokenError, LinkTimeoutError.
         """
         self._number += 1
         number = self._number
@@ -75,7 +76,7 @@ class HostLink:
         return reply
 
     def close(self) -> None:
-        """Close this end; the host leaves when it notices."""
+        """Close this end; the host then exits."""
         self._socket.close()
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -84,7 +85,7 @@ class HostLink:
             sent = self._socket.send(HEADER.pack(len(body)) + body)
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
-        if sent < HEADER.size + len(body):  # the kernel has room for several messages, and the host has read all before
+        if sent < HEADER.size + len(body):  # the kernel has room for several messages, and all earlier ones were read
             raise LinkBrokenError("it no longer accepts messages")
 
     def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class HostLink:
             raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
 
     def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
-        """Return exactly `length` bytes, however they arrive."""
+        """Return exactly `length` bytes. Raises LinkBrokenError, LinkTimeoutError."""
         while len(self._unread) < length:
             left_s = give_up_s - time.monotonic()
             if left_s <= 0:
@@ -107,7 +108,7 @@ class HostLink:
             if not self._poll.poll(1e3 * (left_s if stopped is None else min(left_s, LOOK_S))):
                 continue
             try:
-                part = self._socket.recv(MAX_MESSAGE_BYTES)  # a whole message, mostly, at once
+                part = self._socket.recv(MAX_MESSAGE_BYTES)  # usually a whole message
             except OSError as error:
                 raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
             if not part:
@@ -120,32 +121,32 @@ class HostLink:
 HOST = Path(__file__).parents[1] / "host"
 PROTOCOL = 4
 LEAVE_S = 5.0
-GONE_S = 5.0  # that a killed process may take to go: more, and the kernel holds it
+GONE_S = 5.0  # limit for a killed process to end; after it, the kernel is holding it
 STANDARD_ERROR = 2
 
 
 @dataclass(frozen=True)
 class HostStart:
-    """How to start one: the interpreter, what runs in it, and the memory that loads leave free.
+    """How to start a host: interpreter, backend, and the memory that loads must leave free.
 
-    output: a descriptor, or subprocess.DEVNULL, for what it prints, errors included.
+    output: a descriptor, or subprocess.DEVNULL, for all that it prints.
     """
 
     interpreter: str
     backend: str
     reserve_bytes: int = 0
-    hello_s: float = 60.0  # a board reads TensorRT's libraries from a slow card for the first time
+    hello_s: float = 60.0  # the first read of TensorRT's libraries from a slow card takes long
     output: int = STANDARD_ERROR
 
 
 class HostProcess:
-    """A running host that has said hello. Its link is used by one thread at a time."""
+    """A running host that has answered hello. One thread at a time may use its link."""
 
     def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
-        """Start it and wait for its hello; raises EngineFailedError with the reason if there is none.
+        """Start the host and wait for its hello; raises EngineFailedError with the reason if it does not come.
 
-        stopped: see Link.exchange.
-        The kernel kills the host when the thread that makes this ends: make it in one that lives on.
+        stopped: see HostLink.exchange. The kernel kills the host when the calling thread ends, so call this in a
+        long-lived thread.
         """
         with contextlib.ExitStack() as undo:
             try:
@@ -178,20 +179,17 @@ class HostProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """Process id."""
         return self._child.pid
 
     def leave(self) -> None:
-        """Ask it to leave, and see that it does."""
+        """Ask the host to exit, and kill it if it does not."""
         with contextlib.suppress(LinkBrokenError):
             self.exchange("quit", {}, LEAVE_S)
         self.kill(LEAVE_S)
 
     def kill(self, patience_s: float = 0.0) -> str:
-        """Kill it and all that it started, if it has not ended by itself within the patience.
-
-        Return how it ended, in words.
-        """
+        """Kill the host and its children unless it ends by itself within patience_s; return how it ended, in words."""
         try:
             self._child.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -229,7 +227,7 @@ class HostProcess:
 
 
 def ask_about(start: HostStart) -> dict[str, Any]:
-    """Return what a host says of itself in its hello (docs/engine-host.md), and end it; raises EngineFailedError."""
+    """Start a host, return its hello (docs/engine-host.md), and end it; raises EngineFailedError."""
     process = HostProcess(start)
     process.leave()
     return process.about

@@ -1,4 +1,4 @@
-"""What each new engine host is to hold: how a model is loaded, and after how many deaths, with what pauses."""
+"""The models that each new engine host must load; limits and pauses after a host has ended."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from jetsel.engines.hosting.running import good
 
 @dataclass(frozen=True)
 class Rules:
-    """When a host is asked whether it lives, and how often it is started again."""
+    """Intervals and limits of pings, restarts and loads of a host."""
 
     hello_s: float = 60.0
     ping_every_s: float = 5.0  # of an idle host
     ping_limit_s: float = 5.0
-    first_pause_s: float = 0.1  # before the second start within the window; it doubles with every further one
+    first_pause_s: float = 0.1  # before the second start in the window; doubled each time
     longest_pause_s: float = 30.0
-    same_failure_s: float = 2.0  # that a failed first start is not tried again: the next model asks at once
+    same_failure_s: float = 2.0  # after a failed first start, another is not tried for this long
     window_s: float = 300.0
     load_limit_s: float = 240.0
-    most_strikes: int = 2  # deaths while loading one model: it is left out from then on
+    most_strikes: int = 2  # deaths while loading one model, after which it is left out
 
 
 RULES = Rules()
 
 
 class Deaths:
-    """The ends of hosts within the window. Times are seconds on the monotonic clock."""
+    """Ends of hosts within the window. Times are in seconds of the monotonic clock."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -43,7 +43,7 @@ class Deaths:
         self.pause_s = 0.0  # before the next start
 
     def count(self, now_s: float) -> None:
-        """Count one more: no pause follows the first, then one that is twice as long each time."""
+        """Count one more: the first has no pause, each further one a pause twice as long."""
         self._times_s.append(now_s)
         while now_s - self._times_s[0] > self._rules.window_s:
             self._times_s.popleft()
@@ -55,53 +55,53 @@ log = logging.getLogger("jetsel.engines")
 
 
 class AnotherHostError(EngineDiedError):
-    """The host that was meant is gone: nothing was asked of the one that has followed it."""
+    """The host of this request has ended, and its successor did not receive the request."""
 
 
 class Resident(Protocol):
-    """A model that each host is to hold."""
+    """A model that every host must load."""
 
     name: str
 
     def request(self) -> dict[str, Any]:
-        """Return what asks a host to load it."""
+        """Return the request to load it."""
 
     def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Learn that this host holds it."""
+        """Note that this host has loaded it."""
 
     def refused(self, reason: str) -> None:
-        """Learn that no host will hold it."""
+        """Note that no host will load it again."""
 
     def unload(self) -> None:
-        """Leave the host that holds it."""
+        """Unload it from its host."""
 
 
 Ask = Callable[[HostProcess, str, Mapping[str, Any], float, str, Stopped], Mapping[str, Any]]
-"""As Supervisor.ask."""
+"""See Supervisor.ask."""
 
 
 class Residents:
-    """Any thread may call. stopped: why no model is to be loaded any more, None while some may be."""
+    """The models to load. Any thread may call. stopped: returns why no model may be loaded any more, or None."""
 
     def __init__(self, ask: Ask, stopped: Stopped, rules: Rules) -> None:
         self._ask = ask
         self._stopped = stopped
         self._rules = rules
         self._lock = threading.Lock()
-        self._strikes: dict[Resident, int] = {}  # of each model: hosts in a row that died while they loaded it
+        self._strikes: dict[Resident, int] = {}  # by model: successive hosts that died while loading it
 
     def all(self) -> list[Resident]:
-        """Return every model that is to be held."""
+        """Return all models."""
         with self._lock:
             return list(self._strikes)
 
     def add(self, resident: Resident) -> None:
-        """Have every later host load this model."""
+        """Load this model in every later host."""
         with self._lock:
             self._strikes[resident] = 0
 
     def forget(self, resident: Resident) -> None:
-        """Load this model no more."""
+        """Do not load this model any more."""
         with self._lock:
             self._strikes.pop(resident, None)
 
@@ -112,9 +112,9 @@ class Residents:
         resident.loaded(process, good(resident.name, reply))
 
     def load_again(self, process: HostProcess, resident: Resident) -> bool:
-        """Load a model that an earlier host held; one that cannot be loaded any more is left out with its reason.
+        """Load a model that an earlier host held; leave it out, with the reason, if it cannot be loaded.
 
-        Return whether its state changed.
+        Return whether its state has changed.
         """
         with self._lock:
             if resident not in self._strikes:
@@ -122,7 +122,7 @@ class Residents:
         try:
             self.load(process, resident)
             log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if not self._count(resident, 0):  # closed meanwhile, when it was nowhere
+            if not self._count(resident, 0):  # it was closed during the load
                 resident.unload()
             return True
         except EngineFailedError as error:
@@ -141,7 +141,7 @@ class Residents:
         return True
 
     def _count(self, resident: Resident, strikes: int) -> bool:
-        """Note how many hosts died of loading it; return whether it is still to be loaded."""
+        """Note how many hosts died of loading it; return whether it must still be loaded."""
         with self._lock:
             is_wanted = resident in self._strikes
             if is_wanted:

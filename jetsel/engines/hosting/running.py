@@ -1,8 +1,7 @@
-"""One run of a model in an engine host, and the memory that its input and outputs pass through.
+"""One run of a model in an engine host, and the memory for its input and outputs.
 
-The daemon makes the memory, both sides map it, and it goes with their ends: a file without a name (memfd_create(2)), so
-a SIGKILL of either side leaves nothing behind. Each host gets one of its own: what a dying one still writes reaches
-nobody.
+The daemon makes the memory as a file without a name (memfd_create(2)), and both sides map it, so that a SIGKILL of
+either side leaves nothing behind. Each host gets its own memory, so that a dying host cannot write to its successor's.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, Output
 
 SMALLEST_BYTES = 1 << 16
-F_SEAL_SHRINK = 0x0002  # fcntl(2): so that a host that went mad cannot take mapped pages away
+F_SEAL_SHRINK = 0x0002  # fcntl(2): a faulty host must not remove mapped pages
 
 
 class MemoryRegion:
-    """A part of the memory that one run has for itself, as float32."""
+    """Part of the memory for one run, as float32."""
 
     def __init__(self, descriptor: int, offset: int, size: int) -> None:
         self.offset = offset
@@ -37,13 +36,13 @@ class MemoryRegion:
         self._numbers = np.frombuffer(mmap.mmap(descriptor, size, offset=offset), np.float32)
 
     def view(self, offset: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return the array of this shape at an offset in the whole memory; ValueError if it does not fit."""
+        """Return the array of this shape at an offset of the whole memory; ValueError if it does not fit."""
         begin = (offset - self.offset) // 4
         return self._numbers[begin : begin + math.prod(shape)].reshape(shape)
 
 
 class Memory:
-    """All regions of one host. Regions that were given back are used again; any thread may call."""
+    """All regions of one host; those given back are used again. Any thread may call."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("jetsel-engine-host", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -58,8 +57,8 @@ class Memory:
             raise
 
     def take(self, size: int) -> MemoryRegion:
-        """Return a region of at least `size` bytes; raises EngineDiedError once the memory is closed."""
-        rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions fit again
+        """Return a region of at least `size` bytes; raises EngineDiedError after `close`."""
+        rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions can be used again
         with self._lock:
             if self._free[rounded]:
                 return self._free[rounded].pop()
@@ -71,12 +70,12 @@ class Memory:
             return MemoryRegion(self.fd, offset, rounded)
 
     def give_back(self, region: MemoryRegion) -> None:
-        """Let the region be used again."""
+        """Make the region available to later runs."""
         with self._lock:
             self._free[region.size].append(region)
 
     def close(self) -> None:
-        """Close the descriptor; mapped parts live until the last view of them goes."""
+        """Close the descriptor; mapped parts live as long as their views."""
         with self._lock:
             descriptor, self.fd = self.fd, -1
         if descriptor >= 0:
@@ -87,7 +86,7 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a reply that says ok; raises EngineFailedError with the model's name and the host's reason."""
+    """Return a successful reply; raises EngineFailedError with the model's name and the host's reason."""
     if not reply["ok"]:
         raise EngineFailedError(f"{name}: {reply.get('message')}")
     return reply
@@ -95,7 +94,7 @@ def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class HostedModel:
-    """A model that a host has loaded under the number `key`. max_batch: images of one run, None without a limit."""
+    """A model that a host has loaded under the number `key`. max_batch: most images of one run; None: no limit."""
 
     key: int
     weights: Weights
@@ -103,9 +102,9 @@ class HostedModel:
     embedding_width: int | None
 
     def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
-        """Run the model on all parts; return what it gave, the caller's own, and the seconds that the host took.
+        """Run the model on all parts; return its output, which the caller owns, and the seconds taken in the host.
 
-        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` does.
+        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` raises.
         """
         name, shape = self.weights.name, self._shape(parts)
         rows, classes, width = shape[0], self.weights.classes, self.embedding_width
@@ -118,7 +117,7 @@ class HostedModel:
             np.concatenate(parts, out=region.view(region.offset, shape))
             output_at = region.offset + input_bytes
             results = region.view(output_at, (output_bytes // 4,))
-            results.fill(np.nan)  # what the host does not write must never look like an answer
+            results.fill(np.nan)  # so that bytes which the host does not write never look like a result
             request = {
                 "model": self.key,
                 "input": {"offset": region.offset, "shape": shape},
@@ -133,7 +132,7 @@ class HostedModel:
         return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
 
     def _shape(self, parts: tuple[NDArray[np.float32], ...]) -> tuple[int, int, int, int]:
-        """Return the shape of all parts together; raises EngineFailedError if they are no such images."""
+        """Return the shape of all parts together; raises EngineFailedError if they do not fit the model."""
         name, expected = self.weights.name, (3, self.weights.height_px, self.weights.width_px)
         for part in parts:
             if part.ndim != 4 or part.shape[1:] != expected or part.dtype != np.float32:

@@ -1,7 +1,7 @@
-"""Keeps one engine host running: starts it, notices its end, kills it when it hangs, and starts it again.
+"""Keeps one engine host running: starts it, notices its end, kills it if it hangs, and restarts it.
 
-A thread of its own does that, and is the parent of every host: the kernel ends a host with the thread that started it.
-Callers ask the host in threads of their own, one at a time.
+One thread does this and is the parent of every host, because the kernel ends a host with the thread that started it.
+Callers send requests to the host from their own threads, one at a time.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
 
-CLOSE_S = 4 * LEAVE_S  # a ping that is under way, the question to leave, its end, and the end of one that was killed
+CLOSE_S = 4 * LEAVE_S  # for a ping under way, the request to exit, the exit, and the end after a kill
 
 
 class Supervisor:
-    """One host at a time. Every method may be called from any thread."""
+    """Supervises one host at a time. Any thread may call."""
 
     def __init__(self, prepare: Callable[[], HostStart], changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules
-        self.asking: set[int] = set()  # the threads in `ask`: each has a limit, and ends with the host
+        self.asking: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
         self._talking = threading.Lock()  # held while the link is used, and while a host is ended
-        self._condition = threading.Condition()  # for what follows
+        self._condition = threading.Condition()  # guards the fields below
         self._state: HostState = "idle"
-        self.process: HostProcess | None = None  # the host that runs
+        self.process: HostProcess | None = None  # the running host
         self.down: str | None = "the engine host is not started yet"  # why none runs
         self._failure: tuple[Exception, float] | None = None  # why the last start failed, and when
         self._closing = False
@@ -47,14 +47,14 @@ class Supervisor:
         self._residents = Residents(self.ask, self._stopped, rules)
         self._deaths = Deaths(rules)
         self._last_word_s = 0.0
-        self.returns_within_s = 1.0  # what a start took the last time, with all loads
+        self.returns_within_s = 1.0  # time of the last start with all loads
         self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
         self._thread.start()
 
     @property
     def is_returning(self) -> bool:
-        """Whether a host that ended is being started again."""
+        """Whether a host that has ended is being restarted."""
         return self._state == "restarting"
 
     @property
@@ -62,7 +62,7 @@ class Supervisor:
         return self._state in ("starting", "restarting")
 
     def report(self) -> HostStatus:
-        """Return the state of the host, and how the last one before it ended; its backend is not named."""
+        """Return the state of the host, and how the previous one ended; the backend field is empty."""
         with self._condition:
             how, when_s = self._last_end or (None, None)
             ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
@@ -70,7 +70,7 @@ class Supervisor:
             return HostStatus("", self._state, self.down, pid, self._restarts, how, ago_s)
 
     def start(self) -> HostProcess:
-        """Return the running host, started if none runs; one that is started again is waited for once.
+        """Return the running host; start it if none runs, or wait for a restart once.
 
         Raises EngineFailedError or ConfigError with the reason.
         """
@@ -96,10 +96,10 @@ class Supervisor:
         what: str,
         stopped: Stopped | None = None,
     ) -> dict[str, Any]:
-        """Ask this host one thing and return its reply, whether it says ok or not.
+        """Send this host one request and return its reply, successful or not.
 
-        what: for the log, as in "running m". stopped: see Link.exchange. Raises EngineDiedError if the host died of
-        it, hung, or is another.
+        what: for the log, as in "running m". stopped: see HostLink.exchange. Raises EngineDiedError if the host died,
+        hung, or has been replaced.
         """
         thread = threading.get_ident()
         self.asking.add(thread)
@@ -122,11 +122,11 @@ class Supervisor:
 
     def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
-        self._residents.add(resident)  # before: a host that starts meanwhile loads it too, which does no harm
+        self._residents.add(resident)  # first, so that a host that starts now loads it; a second load does no harm
         try:
             try:
                 self._residents.load(self.start(), resident)
-            except EngineDiedError:  # perhaps of something else
+            except EngineDiedError:  # another model may have caused it
                 self._residents.load(self.start(), resident)
         except EngineDiedError:
             self._residents.forget(resident)
@@ -139,11 +139,11 @@ class Supervisor:
             raise
 
     def forget(self, resident: Resident) -> None:
-        """Load this model no more."""
+        """Do not load this model any more."""
         self._residents.forget(resident)
 
     def close(self) -> None:
-        """Have the host leave, and stop; one that is only starting is killed."""
+        """Stop the host and the supervisor; kill a host that is only starting."""
         with self._condition:
             if self._closing:
                 return
@@ -156,12 +156,12 @@ class Supervisor:
         else:
             self._event_fd.close()
 
-    # The thread.
+    # In the supervisor's thread.
 
     def _run(self) -> None:
         while not self._closing:
             if self._is_awaited:
-                with self._talking:  # who ends the host before holds it until that is done
+                with self._talking:  # held by the thread that ends the previous host
                     over_s = time.monotonic() + self._deaths.pause_s
                 while not self._closing and (left_s := over_s - time.monotonic()) > 0:
                     self._sleep(left_s)
@@ -175,11 +175,11 @@ class Supervisor:
             process.leave()
 
     def _watch(self) -> None:
-        """Sleep until the event fd is set or the host ends; ask an idle host now and then whether it lives."""
+        """Sleep until an event or the host's end; ping an idle host."""
         process = self.process
         link_fd = -1 if process is None else process.link.fd
         if process is None or link_fd < 0:
-            self._sleep(None)  # the thread that ends it wakes us
+            self._sleep(None)  # the thread that ends the host sets the event
             return
         idle_s = time.monotonic() - self._last_word_s
         has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), link_fd)
@@ -193,19 +193,19 @@ class Supervisor:
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
 
     def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
-        """Sleep until the event fd is set, the limit, or the end of the host at the link; return if it was the last."""
+        """Sleep until an event, the limit, or the end of the host at link_fd; return whether the host ended."""
         poll = select.poll()
         poll.register(self._event_fd.fd, select.POLLIN)
         if link_fd is not None:
-            poll.register(link_fd, 0)  # its end alone
+            poll.register(link_fd, 0)  # only its end
         ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
         if self._event_fd.fd in ready:
             self._event_fd.clear()
         return link_fd in ready
 
     def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
-        """End a host that died or hangs, and have another started. The caller holds `_talking`."""
-        with self._condition:  # at once: ending it may take seconds, in which nobody should queue for it
+        """End a host that died or hangs, and request a restart. The caller holds `_talking`."""
+        with self._condition:  # first, because ending it may take seconds, in which no caller should queue
             if self.process is not process:
                 return
             self.process, self._state = None, "restarting"
@@ -221,7 +221,7 @@ class Supervisor:
         self._count_death(f"the engine host ended while {what}: {how}")
 
     def _count_death(self, reason: str) -> None:
-        """Count the end of a host, after which another one is started."""
+        """Count the end of a host, and request a restart."""
         with self._condition:
             self._last_end = (reason, time.monotonic())
             self.down = f"{reason}; it is being started again"

@@ -1,4 +1,4 @@
-"""The page: its files, live status by server-sent events, and small images, kept if the owner allows it."""
+"""The page: its files, live status by server-sent events, and thumbnails, if the owner allows them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from jetsel.gateway import camera_states
 from jetsel.gateway.errors import body_of
 
 SIDE_PX = 96
-QUALITY = 70  # of JPEG: some 3 KB a picture
+QUALITY = 70  # of JPEG: about 3 KB for a thumbnail
 
 
 class Thumbnails:
-    """The last `most`, by the id of their answers; none if that is 0."""
+    """The last `most` thumbnails by the id of their answers; none if `most` is 0."""
 
     def __init__(self, most: int, limits: image.Limits) -> None:
         self.most = most
@@ -35,7 +35,7 @@ class Thumbnails:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
     async def keep(self, answer_id: str, picture: Any) -> None:
-        """Keep a photograph that was answered: encoded, or pixels (height, width, 3) uint8 BGR."""
+        """Keep a thumbnail of an answered image: encoded, or pixels (height, width, 3) uint8 BGR."""
         if not self.most:
             return
         small = await asyncio.to_thread(self._small, picture)
@@ -45,14 +45,14 @@ class Thumbnails:
                 self._kept.popitem(last=False)
 
     def get(self, answer_id: str) -> bytes | None:
-        """Return the JPEG, None if there is none (any more)."""
+        """Return the thumbnail as JPEG, None if it is not kept (any more)."""
         return self._kept.get(answer_id)
 
     def _small(self, picture: Any) -> bytes | None:
         try:
             bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._limits, SIDE_PX).bgr
         except JetselError:
-            return None  # the daemon reads what this does not: only its answer counts
+            return None  # the daemon may read images that this process cannot
         shorter_px = round(SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2]))
         return image.jpeg(bgr, max(1, shorter_px), QUALITY)
 
@@ -74,11 +74,11 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
 }
-"""plotly styles its charts by style elements of its own."""
+"""plotly styles its charts with inline style elements."""
 
 
 class _Events:
-    """/events for a bounded number of viewers: an ASGI application, which also ends if its stream never began."""
+    """/events for a limited number of viewers: an ASGI application, to count out viewers whose stream never began."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -97,7 +97,7 @@ class _Events:
             self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
-        """Yield status and cameras each second; an event of its own says why there is no status."""
+        """Yield status and cameras each second; without a status, an event with the reason."""
         while True:
             try:
                 status = await self._client.status(timeout_ms=STATUS_MS)
@@ -110,7 +110,7 @@ class _Events:
 
 
 class PageApi:
-    """/, its files, /events and /thumbnails."""
+    """Routes of /, its files, /events and /thumbnails."""
 
     def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
         self._events = _Events(client)
@@ -119,7 +119,7 @@ class PageApi:
         self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
 
     def routes(self) -> list[Route]:
-        """Every path."""
+        """Return every route."""
         return [
             Route("/", self._page),
             *(Route(path, self._file) for path in FILES),

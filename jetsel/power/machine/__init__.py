@@ -1,4 +1,4 @@
-"""What a board can say of itself beside its power: its name, mode, clocks, load, heat, and whether it is throttled."""
+"""Facts of a board beside its power: its name, power mode, clocks, load, temperatures, and throttling."""
 
 from jetsel.power.machine.facts import (
     BoardFacts,

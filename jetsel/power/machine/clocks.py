@@ -1,4 +1,4 @@
-"""The clocks of CPU and GPU as cpufreq and devfreq tell them, whether they are pinned, and how busy the GPU is."""
+"""Clocks of CPU and GPU from cpufreq and devfreq, whether they are pinned, and the GPU's load."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from jetsel.power import sysfs
 from jetsel.power.machine.facts import ClockReading, Fact, Known
 
 GPU_NAMES = ("gm20b", "gp10b", "gv11b", "ga10b", "gpu", "gpu-gpc-0")
-"""How a Jetson's devfreq device of the GPU ends: Nano, TX2, Xavier, Orin; `17000000.gpu` and `57000000.gpu` too; Thor.
+"""Endings of the GPU's devfreq device: Nano, TX2, Xavier, Orin; `17000000.gpu` and `57000000.gpu` too; Thor.
 
 Thor's `gpu-nvd-0` is the clock of its video engines.
 """
 
-_LOADS = ("devices/gpu.0/load", "devices/platform/gpu.0/load")  # what L4T links to the GPU's own folder
+_LOADS = ("devices/gpu.0/load", "devices/platform/gpu.0/load")  # L4T's links to the GPU's folder
 
 
 def cores(root: Path) -> Fact:
-    """Return which CPU cores run. root: of sysfs, here and below."""
+    """Return the running CPU cores. root: of sysfs, here and below."""
     online = sysfs.text(root / "devices/system/cpu/online")
     return Fact(online) if online else Fact(None, "no devices/system/cpu/online")
 
 
 def cpu(root: Path) -> Known[list[ClockReading]]:
-    """Return the clock of each cluster of cores that runs, named by its first core; cpufreq tells kHz."""
+    """Return the clock of each running cluster of cores, named by its first core; cpufreq reports kHz."""
     cpufreq = root / "devices/system/cpu/cpufreq"
     read = [
         _clock(
@@ -40,7 +40,7 @@ def cpu(root: Path) -> Known[list[ClockReading]]:
 
 
 def gpu(root: Path) -> Known[list[ClockReading]]:
-    """Return the clock of each GPU; devfreq tells Hz."""
+    """Return the clock of each GPU; devfreq reports Hz."""
     read = [
         _clock(
             folder.name,
@@ -55,7 +55,7 @@ def gpu(root: Path) -> Known[list[ClockReading]]:
 
 
 def gpu_load(root: Path) -> Known[float]:
-    """Return how busy the GPU is, 0 to 1. L4T tells it per mille (NVIDIA's nvgpu driver, `load`)."""
+    """Return the GPU's load, 0 to 1. L4T reports it per mille (NVIDIA's nvgpu driver, `load`)."""
     for path in (*(folder / "device/load" for folder in _gpus(root)), *(root / load for load in _LOADS)):
         per_mille = sysfs.number(path)
         if per_mille is not None:
@@ -64,9 +64,9 @@ def gpu_load(root: Path) -> Known[float]:
 
 
 def pinned(cpus: Known[list[ClockReading]], gpus: Known[list[ClockReading]]) -> Known[bool]:
-    """Infer whether jetson_clocks holds these clocks: the lowest that each is allowed is its highest.
+    """Return whether jetson_clocks seems to hold these clocks: each one's lowest allowed value is its highest.
 
-    It sets them so; its own state needs root. A power mode that leaves each one clock alone looks the same.
+    jetson_clocks sets them like this; its own state needs root. A power mode that allows one frequency looks the same.
     """
     clocks = [*(cpus.value or ()), *(gpus.value or ())]
     if not cpus.value:
@@ -84,7 +84,7 @@ def _gpus(root: Path) -> list[Path]:
 def _clock(
     name: str, now: int | None, lowest: int | None, highest: int | None, *, per_mhz: float, governor: str
 ) -> ClockReading | None:
-    """Return a clock, None if it does not tell: its cores do not run."""
+    """Return a clock, None if it cannot be read because its cores do not run."""
     if now is None or not highest:
         return None
     return ClockReading(

@@ -1,4 +1,4 @@
-"""Facts about a board as values that become JSON (what was read, or None and the reason), and how two looks differ."""
+"""Facts about a board as JSON values, each with a value or a reason, and the differences between two states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Known(Struct, Generic[T], frozen=True):
-    """Something about the machine: what was read, or None and the reason."""
+    """A fact about the machine: a value, or None and the reason."""
 
     value: T | None
     reason: str | None = None
@@ -25,10 +25,10 @@ Fact = Known[str]
 
 
 class ClockReading(Struct, frozen=True, kw_only=True):
-    """One clock that the governor moves: a cluster of CPU cores, or a GPU.
+    """One adjustable clock: of a cluster of CPU cores, or of a GPU.
 
-    lowest_mhz, highest_mhz: what it is allowed now, by the power mode, jetson_clocks and heat. None: the kernel does
-    not tell.
+    lowest_mhz, highest_mhz: currently allowed by power mode, jetson_clocks and temperature; None if the kernel does not
+    report it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ClockReading(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """How much of the highest allowed clock it runs at."""
+        """The current clock as a share of the highest allowed one."""
         return self.now_mhz / self.highest_mhz
 
 
@@ -47,13 +47,13 @@ NOT_KEPT = "not saved with the measurement"
 
 
 class BoardFacts(Struct, frozen=True, kw_only=True):
-    """One look at the board.
+    """The state of the board at one moment.
 
-    power_mode: number and name, as nvpmodel has them: "0 MAXN". jetson_clocks: whether the clocks are held at their
-    highest. cores: those that run: "0-5". gpu_load: 0 to 1. zones_c: temperatures by thermal zone, in °C. slowed: what
-    slows the board down, in sentences. alarms: how often each has gone off since the board was started: over-current,
-    and low voltage on Orin and later. jtop: the version of jetson-stats that answered, if it was asked.
-    battery_percent: charge, 0 to 100, None without a battery.
+    power_mode: number and name as in nvpmodel: "0 MAXN". jetson_clocks: whether clocks are pinned to their highest.
+    cores: the running ones: "0-5". gpu_load: 0 to 1. zones_c: temperature of each thermal zone in °C. slowed: reasons
+    that the board is throttled, in sentences. alarms: number of times that each alarm (over-current, and low voltage on
+    Orin and later) was raised since the board started. jtop: version of jetson-stats, if it was used. battery_percent:
+    charge, 0 to 100, None without a battery.
     """
 
     board: Fact
@@ -73,26 +73,26 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
 
 
 def kept(facts: BoardFacts) -> dict[str, Any]:
-    """Return of these facts those that are compared later, as plain values, for a calibration to keep."""
+    """Return the facts that are compared later, as plain values for a calibration."""
     plain: dict[str, Any] = msgspec.to_builtins(facts)
     return {field.name: plain[field.name] for field in msgspec.structs.fields(BoardFacts) if field.required}
 
 
 def restored(plain: Mapping[str, Any]) -> BoardFacts | None:
-    """Return the facts that a calibration keeps, None if it keeps none that can be understood."""
+    """Return the facts in a calibration, None if there are none or they are unreadable."""
     try:
         return msgspec.convert(plain, BoardFacts) if plain else None
-    except msgspec.ValidationError:  # of another version of jetsel: as good as none
+    except msgspec.ValidationError:  # from another version of jetsel
         return None
 
 
-CLOCK_TOLERANCE = 0.01  # of the highest allowed clock: what rounding between drivers leaves
+CLOCK_TOLERANCE = 0.01  # share of the highest allowed clock, for rounding of drivers
 
 
 def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
-    """Return how the board is set otherwise than it was: release, power mode, cores, clocks.
+    """Return the changes of the board's setup: release, power mode, cores, clocks.
 
-    What is unknown on either side is no difference. `before` may have been read from JSON.
+    Unknown facts are not compared. `before` may have been read from JSON.
     """
     return [
         f"{what} changed from {was!r} to {is_now!r}"
@@ -111,10 +111,7 @@ def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
 
 
 def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
-    """Return what slows the board down now, and which alarms went off since `before`, a look shortly ago.
-
-    None: there was no such look.
-    """
+    """Return the current reasons for throttling, and the alarms raised since `before`, a recent state or None."""
     counts = now.alarms if before is None else before.alarms
     return now.slowed + [
         f"{name}, an over-current or low-voltage alarm, was raised {count - counts[name]} more times"
@@ -127,7 +124,7 @@ def _clocks(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -
     earlier = {clock.name: clock for clock in before.value or ()}
     for clock in now.value or ():
         was = earlier.get(clock.name)
-        if was is None:  # its cores did not run: that is reported
+        if was is None:  # its cores did not run, which is reported elsewhere
             continue
         if abs(clock.highest_mhz - was.highest_mhz) > CLOCK_TOLERANCE * was.highest_mhz:
             from_to = f"from {was.highest_mhz:.0f} to {clock.highest_mhz:.0f} MHz"

@@ -1,7 +1,7 @@
-"""One look at the board: jetson-stats if the owner wants it, the kernel's files for the rest.
+"""Reads the state of the board: from jetson-stats if configured, otherwise from the kernel's files.
 
-jetson-stats is AGPL: only the public interface of its client jtop is used, and only if [power] jtop = true. Its figures
-of power are not: jetsel reads the rails itself.
+jetson-stats is AGPL: only the public interface of its client jtop is used, and only if [power] jtop = true. Its power
+values are not used; jetsel reads the rails itself.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from jetsel.power.machine import clocks, throttling
 from jetsel.power.machine.facts import BoardFacts, Fact, Known
 from jetsel.power.sysfs import root_of, text
 
-INTERVAL_S = 1.0  # jtop's own default; the service answers all its clients at the rate of the fastest
+INTERVAL_S = 1.0  # jtop's default; the service sends to all clients at the rate of the fastest
 RETRY_S = 30.0
 SILENT_S = 5.0
 
 _BROKEN = (OSError, EOFError, queue.Empty, RemoteError, multiprocessing.ProcessError)
-"""What a client raises beside JtopException for a socket that is gone, an answer that does not come, other Pythons."""
+"""Errors of a client beside JtopException: a lost socket, a missing reply, another Python version."""
 
-_MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)  # of a service before 4.2
+_MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)  # from a service before 4.2
 
 
 class ServiceReport(Struct, frozen=True, kw_only=True):
-    """What the service said last; None: it does not tell. power_mode: "0 MAXN". gpu_load: 0 to 1."""
+    """The last report of the service; None: unknown. power_mode: "0 MAXN". gpu_load: 0 to 1."""
 
     version: str
     board: str | None
@@ -50,13 +50,13 @@ class ServiceReport(Struct, frozen=True, kw_only=True):
 
 
 class Service:
-    """Asks the service in a thread of its own, so that nobody who wants the facts waits for it."""
+    """Reads reports of the service in a thread, so that callers do not wait for it."""
 
     def __init__(self, retry_s: float = RETRY_S, silent_s: float = SILENT_S) -> None:
-        """retry_s: until it is tried again after a failure; silent_s: after which what it said no longer counts."""
+        """retry_s: time until a retry after a failure. silent_s: age at which a report expires."""
         self._retry_s = retry_s
         self._silent_s = silent_s
-        self._said: tuple[float, ServiceReport] | None = None  # when, by time.monotonic()
+        self._said: tuple[float, ServiceReport] | None = None  # time.monotonic() and the report
         self._reason = "the service of jetson-stats has not answered yet"
         self._answered = threading.Event()  # or failed
         self._closed = threading.Event()
@@ -64,7 +64,7 @@ class Service:
         self._thread.start()
 
     def last(self, wait_s: float = 0.0) -> ServiceReport | str:
-        """Return what the service said last, or why nothing is known; wait for its first answer at most `wait_s`."""
+        """Return the last report, or why there is none. wait_s: longest wait for the first report."""
         self._answered.wait(wait_s)
         answer = self._said
         if answer is None:
@@ -75,7 +75,7 @@ class Service:
         return answer[1]
 
     def close(self) -> None:
-        """Let go of the service; its thread ends with the next answer."""
+        """Release the service; the thread ends after the next report."""
         self._closed.set()
 
     def _work(self) -> None:
@@ -120,26 +120,25 @@ def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceRepor
     )
 
 
-JTOP_S = 10.0  # jetson-stats looks for the libraries of the board before it answers
+JTOP_S = 10.0  # jetson-stats searches the board's libraries before its first report
 NOT_ASKED = "not read: power.jtop is false"
 BY_JTOP = "jetson-stats reports it, if power.jtop is true"
 
 
 class Machine:
-    """Asked as often as once a second, by one thread at a time. Nothing raises: what cannot be read is None."""
+    """The state of the board, for one thread at a time, up to once a second. Unreadable facts are None."""
 
     def __init__(self, sysfs: Path | str = "/sys", jtop: bool = False) -> None:
-        """sysfs: its root; proc, etc and var lie beside it. jtop: ask jetson-stats."""
+        """sysfs: its root, beside which are proc, etc and var. jtop: use jetson-stats."""
         self._sysfs = root_of(str(sysfs))
         self._root = self._sysfs.parent
         self._service = Service() if jtop else None
 
     def facts(self, wait_s: float = 0.0) -> BoardFacts:
-        """Return all that is known now. wait_s: how long jetson-stats may take for its first answer.
+        """Return all known facts. wait_s: longest wait for the first report of jetson-stats.
 
-        Measurements are kept under board, release and power mode: those are named by the files if they tell, so that
-        the names stay when jetson-stats comes or goes; it fills the gaps. On the GPU's load it comes first, and
-        JetPack it alone knows.
+        The files name board, release and power mode if possible: measurements are stored under these names, which must
+        not change with jetson-stats. jetson-stats fills gaps, and comes first for the GPU's load.
         """
         reply = NOT_ASKED if self._service is None else self._service.last(wait_s)
         answer = None if isinstance(reply, str) else reply
@@ -163,13 +162,13 @@ class Machine:
         )
 
     def close(self) -> None:
-        """Let go of jetson-stats."""
+        """Release jetson-stats."""
         if self._service is not None:
             self._service.close()
 
 
 def look(power: PowerSettings) -> BoardFacts:
-    """Return what the board that the configuration names says of itself, once."""
+    """Return the facts of the configured board once."""
     with closing(Machine(power.sysfs, power.jtop)) as machine:
         return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
 
@@ -183,7 +182,7 @@ _MODE = re.compile(r"pmode:\s*(\d+)")
 
 
 def board(sysfs: Path) -> Fact:
-    """The device tree's name (every Jetson), else the maker's (DMI), with the processor's if it is known."""
+    """Return the device tree's name (every Jetson), otherwise the maker's (DMI) with the processor's."""
     root = sysfs.parent
     tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
     if tree:
@@ -198,7 +197,10 @@ def board(sysfs: Path) -> Fact:
 
 
 def l4t(root: Path) -> Fact:
-    """Read NVIDIA's release file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1. root: what etc and var lie in."""
+    """Return the release in NVIDIA's file: `# R32 (release), REVISION: 7.1, ...` is 32.7.1.
+
+    root: parent of etc and var.
+    """
     release = text(root / "etc/nv_tegra_release")
     match = _RELEASE.match(release)
     if match:
@@ -209,7 +211,7 @@ def l4t(root: Path) -> Fact:
 
 
 def power_mode(root: Path) -> Fact:
-    """Read what nvpmodel keeps: its mode's number in a status file and the names in its configuration."""
+    """Return nvpmodel's mode: its number in a status file, its name in the configuration."""
     status = _MODE.search(text(root / "var/lib/nvpmodel/status"))
     if status is None:
         return Fact(None, "no nvpmodel status")
@@ -219,10 +221,9 @@ def power_mode(root: Path) -> Fact:
 
 
 def battery_percent(root: Path) -> float | None:
-    """Return the charge of the batteries that the board runs from, 0 to 100, their mean. root: of sysfs.
+    """Return the mean charge of the batteries that supply the board, 0 to 100. root: of sysfs.
 
-    What has the `scope` Device feeds a mouse or a keyboard, and not the board
-    (drivers/power/supply/power_supply_sysfs.c).
+    A battery with the `scope` Device supplies a mouse or a keyboard (drivers/power/supply/power_supply_sysfs.c).
     """
     folder = root / "class/power_supply"
     read = [sysfs.number(folder / name / "capacity") for name in sysfs.names(folder) if _feeds_the_board(folder / name)]

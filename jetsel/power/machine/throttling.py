@@ -1,4 +1,4 @@
-"""What slows a board down: heat, by zones, trip points and cooling devices, and over-current, by its alarms."""
+"""Reasons for throttling: temperature, by zones, trip points and cooling devices, and over-current, by alarms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from jetsel.power.sensors.monitor import chips
 TRIPS = ("passive", "hot", "critical")
 """Kinds of trip points at which Linux slows down or stops (kernel documentation, thermal/sysfs-api)."""
 
-COLDEST_C = -200.0  # NVIDIA's firmware says -256 °C for a part that is switched off
+COLDEST_C = -200.0  # NVIDIA's firmware reports -256 °C for a part that is off
 
 SLOWING = re.compile(
-    r"-throttle-alert$"  # L4T 32 and later: cpu-, gpu-, soc0-, cv0-; not hot-surface-alert, which slows nothing
+    r"-throttle-alert$"  # L4T 32 and later: cpu-, gpu-, soc0-, cv0-; hot-surface-alert slows nothing
     r"|^(thermal-)?(cpufreq|devfreq)-"  # mainline, and L4T 35 and later
     r"|-(balanced|heavy)$|^(light|heavy)$"  # Tegra's hardware throttling: cpu-balanced, tegra-heavy
     r"|^Processor$"  # ACPI
 )
-"""Cooling devices that make something slower; fans and the light of a screen are cooling devices too."""
+"""Cooling devices that slow something down; fans and screen backlights are cooling devices too."""
 
 OVER_CURRENT = "soctherm_oc"
 _COUNTER = re.compile(r"(oc\d+)_(event|irq)_cnt")
@@ -33,7 +33,7 @@ _SAID = {"crit": "critical", "max": "warning"}
 
 
 def zones_c(root: Path) -> dict[str, float]:
-    """Return the temperature of each zone that tells, by its type; by `type (thermal_zone3)` if two have the same.
+    """Return each zone's temperature by its type, or by `type (thermal_zone3)` if two have the same type.
 
     root: of sysfs, here and below.
     """
@@ -47,17 +47,17 @@ def zones_c(root: Path) -> dict[str, float]:
 
 
 def slowed(root: Path) -> list[str]:
-    """Return in sentences what slows the board down now."""
+    """Return the current reasons for throttling, in sentences."""
     return [*hot(root), *_cooled(root), *_past_limits(root)]
 
 
 def hot(root: Path) -> list[str]:
-    """Name the zones that have reached a trip point, each with the highest that it has reached."""
+    """Return a sentence for each zone at a trip point, with the highest one reached."""
     return [reason for zone in _folders(root, "thermal_zone") if (reason := _tripped(zone)) is not None]
 
 
 def _cooled(root: Path) -> list[str]:
-    """Name what Linux slows down: the cooling devices of that kind whose state it has raised."""
+    """Return a sentence for each device that Linux slows down: active cooling devices that match SLOWING."""
     return [
         f"Linux slows {_kind(device)} down to cool it: step {state} of {sysfs.text(device / 'max_state') or 'unknown'}"
         for device in _folders(root, "cooling_device")
@@ -66,7 +66,7 @@ def _cooled(root: Path) -> list[str]:
 
 
 def alarms(root: Path) -> dict[str, int]:
-    """Return how often each alarm has thrown the throttle since the board was started."""
+    """Return how often each alarm has throttled the board since its start."""
     hwmon = root / "class/hwmon"
     return {
         match[1].upper(): sysfs.number(hwmon / device / name) or 0
@@ -78,7 +78,7 @@ def alarms(root: Path) -> dict[str, int]:
 
 
 def _past_limits(root: Path) -> list[str]:
-    """Name the rails past a limit, by the alarms of Linux's own driver of the sensor."""
+    """Return a sentence for each rail above a limit, by the alarms of Linux's sensor driver."""
     alarms = [
         (chip.folder, name, match.groups())
         for chip in chips(root, "ina3221")
@@ -106,7 +106,7 @@ def _tripped(zone: Path) -> str | None:
     reached = []
     for file in sorted(zone.glob("trip_point_*_type")):
         kind, trip = sysfs.text(file), sysfs.number(f"{file}".removesuffix("_type") + "_temp")
-        # 0 or less: a trip point that is not set
+        # 0 or less means that the trip point is not set
         if kind in TRIPS and temperature is not None and trip is not None and temperature >= trip > 0:
             reached.append((trip, kind))
     if temperature is None or not reached:

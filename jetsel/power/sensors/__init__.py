@@ -1,1 +1,1 @@
-"""The sensors of boards and development machines: each a file, all the same rails."""
+"""The sensors of boards and development machines, one file each, all with the same interface of rails."""

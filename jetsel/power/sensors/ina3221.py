@@ -1,4 +1,4 @@
-"""The INA3221, three channels of voltage and current on one chip: as NVIDIA's iio driver shows it, and as hwmon does.
+"""The INA3221, a chip with three channels of voltage and current, under NVIDIA's iio driver and under hwmon.
 
 Layouts: for hwmon (JetPack 5 and later, mainline) the kernel's Documentation/hwmon/ina3221.rst, channels from 1; for
 iio (JetPack 4) the power monitor section of NVIDIA's L4T 32 developer guide, channels from 0, power in mW.
@@ -16,10 +16,10 @@ from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
 from jetsel.power.sensors.rail import Detected, opened
 from jetsel.wire.power import DroppedRail
 
-# INA3221 data sheet (TI SBOS576): one bit of the bus and of the shunt converter.
+# INA3221 data sheet (TI SBOS576): one bit of the bus converter and of the shunt converter.
 BUS_STEP_V = 8e-3
 SHUNT_STEP_V = 40e-6
-# Both drivers give whole milliamperes, which is the coarser step above 40 mOhm.
+# Both drivers report whole milliamperes, the coarser step above 40 mOhm.
 DRIVER_STEP_A = 1e-3
 
 CHANNELS = 3
@@ -27,14 +27,14 @@ NOT_CONNECTED = "NC"
 
 
 class _Channel(NamedTuple):
-    key: str  # device and channel as the driver counts, 1-0040/2
+    key: str  # device and the driver's channel number, 1-0040/2
     label: str
     files: Files
     shunt_ohm: float | None
 
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
-    """Return the rails of every INA3221 under a root of sysfs; `labels` names the channels that have no label."""
+    """Return the rails of every INA3221 under a root of sysfs. labels: names for channels without a label."""
     by_label = [
         (labels.get(channel.key, channel.label), channel)
         for chip in chips(root, "ina3221")
@@ -58,7 +58,7 @@ def _rail(name: str, channel: _Channel) -> SupplyRail:
 
 
 def _channels(chip: Chip) -> Iterator[_Channel]:
-    """Every channel that has a file, whether or not it has a label. hwmon's in7 is a sum of shunts, and no channel."""
+    """Return every channel with a file, labelled or not. hwmon's in7 is a sum of shunts, not a channel."""
     of_driver, first = (_iio, 0) if chip.folder.name.startswith("iio") else (_hwmon, 1)
     for number in range(first, first + CHANNELS):
         channel = of_driver(chip, number)
@@ -81,7 +81,7 @@ def _hwmon(chip: Chip, number: int) -> _Channel:
 
 
 def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
-    """The shunt as the device tree gives it to NVIDIA's driver, big-endian milliohms; None if it is not there."""
+    """Return the shunt in the device tree of NVIDIA's driver, big-endian milliohms; None if missing."""
     try:
         blob = (folder.resolve().parent / f"of_node/channel@{number}/ti,shunt-resistor-mohm").read_bytes()
     except OSError:

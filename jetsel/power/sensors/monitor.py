@@ -1,4 +1,4 @@
-"""Power monitors on the I2C buses: where their chips are, one channel of one as a rail; the INA238 of the Thor."""
+"""Power monitors on the I2C buses: finding their chips, a rail for one channel, and Thor's INA238."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from jetsel.power.sysfs import Number
 
 
 class Chip(NamedTuple):
-    """One chip as one driver shows it."""
+    """One chip under one driver."""
 
     device: str  # bus and address: 1-0040
-    folder: Path  # of its files: .../hwmon/hwmonX or .../iio:deviceN
+    folder: Path  # folder of its files: .../hwmon/hwmonX or .../iio:deviceN
 
 
 def chips(root: Path, prefix: str) -> list[Chip]:
     """Return the chips under a root of sysfs whose name begins with `prefix`, by bus and address.
 
-    They are found by name, never by a number: NVIDIA's own driver calls itself ina3221x. Files lie in a folder of
-    hwmon since JetPack 5, of iio on JetPack 4.
+    The prefix matters, as NVIDIA's driver has the name ina3221x. Files are in a folder of hwmon since JetPack 5, of iio
+    on JetPack 4.
     """
     devices = root / "bus/i2c/devices"
     return [
@@ -36,7 +36,7 @@ def chips(root: Path, prefix: str) -> list[Chip]:
 
 
 class Files(NamedTuple):
-    """Where one channel's numbers are: mV, mA, and power in units of `power_step_uw`. Not all need be there."""
+    """Files of one channel: mV, mA, and power in units of `power_step_uw`. Some may be missing."""
 
     volts: Path
     amps: Path
@@ -45,23 +45,23 @@ class Files(NamedTuple):
 
     @property
     def are_there(self) -> bool:
-        """Whether any of them is."""
+        """Whether at least one file exists."""
         return self.volts.exists() or self.amps.exists() or self.power.exists()
 
 
 class SupplyRail:
-    """One rail, its files open. Power comes from the file of power if there is one, else it is mV x mA = uW."""
+    """One rail with open files. Power comes from the file of power if there is one, otherwise from mV x mA = uW."""
 
     def __init__(self, name: str, where: str, files: Files, volts_step: float, amps_step: float | None) -> None:
-        """Open what is there and read it; raises RailError if no power can be read.
+        """Open the files and read them. Raises RailError if power cannot be read.
 
-        volts_step, amps_step: what the chip can tell apart, None if it is not known. The step in watts is that of
-        both, each moved by one, at the voltage and the current of the first reading.
+        volts_step, amps_step: resolution of the chip, None if unknown. resolution_w is the change of power if both move
+        by one step, at the first reading's voltage and current.
         """
         self.name = name
         self.where = where
         self.resolution_w: float | None = None
-        self.read_uj = None  # it does not count
+        self.read_uj = None  # this sensor does not count energy
         self._step_uw = files.power_step_uw
         self._power = Number(files.power) if files.power.exists() else None
         self._volts = Number(files.volts)
@@ -75,13 +75,13 @@ class SupplyRail:
             self.resolution_w = measured.volts * amps_step + abs(measured.amps) * volts_step
 
     def read_uw(self) -> int:
-        """Return the power in microwatts; raises RailError. One system call, two if there is no file of power."""
+        """Return the power in microwatts by one system call, two without a file of power. Raises RailError."""
         if self._power is not None:
             return self._power.read() * self._step_uw
         return self._volts.read() * self._amps.read()
 
     def measure(self) -> RailReading:
-        """Return power, voltage and current, these two None if only power is known; raises RailError."""
+        """Return power, voltage and current, the latter two None if unknown. Raises RailError."""
         if self._power is None:
             volts, amps = self._volts.read(), self._amps.read()
             return RailReading(volts * amps / 1e6, volts / 1e3, amps / 1e3)
@@ -105,11 +105,11 @@ SHUNT_STEP_V = 20e-6
 
 CHANNEL = 1
 UNLABELLED = "VIN"
-"""The driver has no labels. On the one board that has this chip, Thor, it watches the input of the whole board."""
+"""Name without a label, which the driver lacks: on Thor, the only board with this chip, it measures the whole input."""
 
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
-    """Return the rail of every INA238 under a root of sysfs; `labels` may name each by its device and channel."""
+    """Return the rail of every INA238 under a root of sysfs. labels: names by device and channel."""
     chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
     return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
 

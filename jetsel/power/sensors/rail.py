@@ -1,4 +1,4 @@
-"""What every sensor offers: rails, each with a name and a power that can be read now, and how they relate."""
+"""The interface of every sensor: rails, each with a name and a power that can be read, and their relations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jetsel.wire.power import DroppedRail
 
 
 class RailError(Exception):
-    """A rail cannot be read now; the text is the reason, in words for people. Islands keep it to themselves."""
+    """A rail cannot be read now; the text is the reason for people. It never leaves this package."""
 
 
 class RailReading(NamedTuple):
-    """One reading in full. volts and amps: None if the sensor has none."""
+    """One full reading. volts, amps: None if the sensor does not measure them."""
 
     watts: float
     volts: float | None
@@ -22,24 +22,24 @@ class RailReading(NamedTuple):
 
 
 class Rail(Protocol):
-    """One supply rail of one sensor. Used by one thread at a time; its files are opened once and stay open."""
+    """One supply rail of one sensor, for one thread at a time; its files stay open."""
 
-    name: str  # as the board labels it: VDD_IN
+    name: str  # the board's label: VDD_IN
     where: str  # for people: the file or device that is read
-    resolution_w: float | None  # the step between two values, None if it is not known
+    resolution_w: float | None  # the step between two values, None if unknown
 
     @property
     def read_uj(self) -> Callable[[], int] | None:
-        """What returns the microjoules counted since it was opened, for a rail that counts energy, else None.
+        """Returns the microjoules counted since opening, if the rail counts energy, otherwise None. Raises RailError.
 
-        It raises RailError. Of two readings the difference is exact, if that of power is a mean of some time.
+        The difference of two counts is exact even if the power is a mean over some time.
         """
 
     def read_uw(self) -> int:
-        """Return the power in microwatts by the fewest system calls there are; raises RailError."""
+        """Return the power in microwatts with as few system calls as possible. Raises RailError."""
 
     def measure(self) -> RailReading:
-        """Return power, voltage and current; raises RailError."""
+        """Return power, voltage and current. Raises RailError."""
 
     def close(self) -> None:
         """Close its files."""
@@ -47,10 +47,10 @@ class Rail(Protocol):
 
 @dataclass(frozen=True)
 class Detected:
-    """What looking for one kind of sensor gives.
+    """The rails of one kind of sensor.
 
-    total: names of rails that make the whole of what this sensor sees, the dropped ones too; () if only a table of
-    boards knows. parts: of a rail that contains others, their names: never added to it.
+    total: names of the rails that make the whole of this sensor, including dropped ones; () if only the table of boards
+    has it. parts: rail -> rails that it contains, which are never added to it.
     """
 
     rails: tuple[Rail, ...] = ()
@@ -60,7 +60,7 @@ class Detected:
 
 
 def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
-    """Open each rail; one whose opening raises RailError is dropped under its name with the error's words."""
+    """Return the rails that could be opened, and the others with the text of their RailError."""
     rails: list[Rail] = []
     dropped: list[DroppedRail] = []
     for name, open_rail in candidates:

@@ -1,7 +1,7 @@
-"""RAPL, the energy counters of a processor's packages, which Linux shows as `powercap`: development machines.
+"""RAPL, the energy counters of processor packages under Linux's `powercap`, for development machines.
 
-Counters: the kernel's Documentation/power/powercap/powercap.rst. Domains: Intel's Software Developer's Manual,
-volume 3, "Platform specific power management", RAPL domains.
+Counters: the kernel's Documentation/power/powercap/powercap.rst. Domains: Intel's Software Developer's Manual, volume
+3, "Platform specific power management", RAPL domains.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from jetsel.power import sysfs
 from jetsel.power.sensors.rail import Detected, RailError, RailReading, opened
 from jetsel.power.sysfs import Number
 
-SPAN_S = 0.02  # that one measurement spans: the counters move about once a millisecond
-PATIENCE_S = 0.5  # with a counter that does not: some count in whole joules
-MEMORY = "dram"  # listed under its package, and not in it
-PLATFORM = "psys"  # has the packages in it, if the maker of the machine wired it at all
+SPAN_S = 0.02  # length of one measurement; the counters move about once a millisecond
+PATIENCE_S = 0.5  # longest wait for a counter; some count in whole joules
+MEMORY = "dram"  # listed under its package, but not part of it
+PLATFORM = "psys"  # contains the packages, if the machine's maker connected it
 
 
 class Counter:
-    """A counter of microjoules: what it counted, and the mean power between the last two times that it moved.
+    """A counter of microjoules, and the mean power between its last two changes.
 
-    counted_uj: since it was first seen, over all the times that it began again. power_uw: None if it has not moved.
+    counted_uj: since the first reading, across overflows. power_uw: None before the first change.
     """
 
     def __init__(self, range_uj: int) -> None:
-        """range_uj: where the counter begins again at 0."""
+        """range_uj: value at which the counter restarts at 0."""
         self.power_uw: int | None = None
         self.counted_uj = 0
         self._range_uj = range_uj
@@ -36,13 +36,13 @@ class Counter:
         self._energy_uj = 0
 
     def update(self, t_ns: int, energy_uj: int) -> bool:
-        """Take a reading at a time and return whether it moved."""
+        """Record a reading; return whether the counter changed."""
         if self._t_ns is None:
             self._t_ns, self._energy_uj = t_ns, energy_uj
             return False
         moved_uj = energy_uj - self._energy_uj
         if moved_uj == 0 or t_ns <= self._t_ns:
-            return False  # the same value again: the power stays what it was
+            return False  # without a change, the power stays the same
         if moved_uj < 0:
             moved_uj += self._range_uj
         self.counted_uj += moved_uj
@@ -52,10 +52,10 @@ class Counter:
 
 
 class Domain:
-    """One domain, as a rail."""
+    """One domain as a rail."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Open the counter and watch it move; raises RailError if it may not be read or stands still."""
+        """Open the counter and check that it changes. Raises RailError if it is unreadable or does not change."""
         self.name = name
         self.where = str(folder)
         self.resolution_w: float | None = None  # the step depends on the time between two readings
@@ -68,19 +68,19 @@ class Domain:
             raise RailError(f"{error}{_repair(folder)}") from None
 
     def read_uw(self) -> int:
-        """Return the mean power in microwatts between the last two moves of the counter; raises RailError."""
+        """Return the mean power in microwatts between the counter's last two changes. Raises RailError."""
         self._update()
         if self._counter.power_uw is None:
             raise RailError(f"{self.where}: the counter does not move, so this machine does not measure {self.name}")
         return self._counter.power_uw
 
     def read_uj(self) -> int:
-        """Return the microjoules counted since it was opened; raises RailError."""
+        """Return the microjoules counted since opening. Raises RailError."""
         self._update()
         return self._counter.counted_uj
 
     def measure(self) -> RailReading:
-        """Return the mean power over the next 20 ms, or until the counter has moved; raises RailError."""
+        """Return the mean power over the next 20 ms, or until the counter changes. Raises RailError."""
         self._update()
         end_s = time.monotonic() + PATIENCE_S
         time.sleep(SPAN_S)
@@ -93,16 +93,16 @@ class Domain:
         self._energy_uj.close()
 
     def _update(self) -> bool:
-        """Read the counter; whether it has moved since it was last seen to."""
+        """Read the counter; return whether it has changed since the last reading."""
         energy_uj = self._energy_uj.read()
         return self._counter.update(time.monotonic_ns(), energy_uj)
 
 
 def detect(root: Path) -> Detected:
-    """Return every domain under a root of sysfs; the total is of the packages and their memory.
+    """Return every domain under a root of sysfs; the total is the packages and their memory.
 
-    Cores and graphics are parts of their package. The platform's domain has the packages in it; it makes no total by
-    itself, since many machines leave it unwired.
+    Cores and graphics are parts of their package. The platform's domain contains the packages; it is not the total,
+    since many machines leave it unconnected.
     """
     names = _names(root)
     rails, dropped = opened((name, partial(Domain, name, folder)) for folder, name in names.items())
@@ -115,13 +115,13 @@ def detect(root: Path) -> Detected:
 
 
 def _names(root: Path) -> dict[Path, str]:
-    """The folder of each domain and its name: package-0, and package-0/core for what lies in a package.
+    """Return folder -> name of each domain: package-0, and package-0/core for a part of a package.
 
-    A second way to the same packages, intel-rapl-mmio, is left out.
+    intel-rapl-mmio, a second interface to the same packages, is left out.
     """
     powercap = root / "class/powercap"
     zones = [name for name in sysfs.names(powercap) if "rapl:" in name and (powercap / name / "energy_uj").exists()]
-    names: dict[str, str] = {}  # by zone: intel-rapl:0, and intel-rapl:0:1 for what lies in it
+    names: dict[str, str] = {}  # by zone: intel-rapl:0, and intel-rapl:0:1 for its part
     for zone in zones:
         label, parent = sysfs.text(powercap / zone / "name") or zone, names.get(zone.rpartition(":")[0])
         names[zone] = label if parent is None else f"{parent}/{label}"

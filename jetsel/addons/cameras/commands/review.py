@@ -1,4 +1,4 @@
-"""`jetsel review`: a page on which the images that `jetsel watch --save` kept are sorted into their classes."""
+"""`jetsel review`: a page to sort the images that `jetsel watch --save` kept into their classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jetsel watch`: a camera, asked about again and again, and told of when its label changes."""
+"""`jetsel watch`: classifies the frames of cameras, and reports changes of their labels."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _SHOWN: dict[str, dict[str, Any]] = {
     "save_mb": {"rich_help_panel": _SAVING},
     "save_below": {"rich_help_panel": _SAVING},
 }
-"""What the command line alone needs to know of a field."""
-_FLAGS = {"every_s": "--every"}  # where it is not the field's name
+"""Meaning of a field, only for the command line."""
+_FLAGS = {"every_s": "--every"}  # where it differs from the field's name
 
 
 def with_camera_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has the options in place of the parameter `camera`, which gets their values by field."""
+    """Return a command with these options instead of the parameter `camera`, which receives their values by field."""
     meanings = dict(re.findall(r"^ *(\w+): (.+)$", Camera.__doc__ or "", re.MULTILINE))
     fields = kinds.type_info(Camera).fields  # type: ignore[attr-defined]
     options = [_option(one, meanings.get(one.name)) for one in fields if one.name not in _NO_OPTIONS]
@@ -64,7 +64,7 @@ def with_camera_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option(field: kinds.Field, meaning: str | None) -> inspect.Parameter:
-    """Return the parameter of a command for a field: None unless it is given, if the field has no default."""
+    """Return a command's parameter for a field; its default is None if the field has no default."""
     types = field.type.types if isinstance(field.type, kinds.UnionType) else [field.type]
     number = next((one for one in types if isinstance(one, kinds.FloatType | kinds.IntType)), None)
     kind: Any = str if number is None else float if isinstance(number, kinds.FloatType) else int
@@ -167,21 +167,21 @@ def run(
 
 
 def _until_end(cameras: Cameras, at_look: Callable[[], None] = lambda: None) -> None:
-    """Wait until each camera is over, or a signal ends the process; at_look: called several times a second."""
+    """Wait until each camera is over, or a signal ends the process. at_look: called several times a second."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while not cameras.wait(_LOOK_S):
             at_look()
     except KeyboardInterrupt:
-        pass  # that is how a camera's watching ends
+        pass  # the usual end of watching
     finally:
         has_ended = cameras.end()
     if not has_ended:
-        os._exit(0)  # the thread that hangs in the camera's driver could keep the interpreter from ending
+        os._exit(0)  # a thread that hangs in the camera's driver could keep the interpreter from ending
 
 
 def _watch_configured(path: Path | None, endpoint: str | None) -> None:
-    """Watch the cameras of the configuration file, which is read again on SIGHUP. Raises ConfigError."""
+    """Watch the configured cameras, and read the file again on SIGHUP. Raises ConfigError."""
     from jetsel.addons.cameras.cameras import Cameras, one_thread_each
 
     is_due, notifier = threading.Event(), Notifier.from_environment()
@@ -224,8 +224,8 @@ def _watch_frigate(
 ) -> None:
     """Classify Frigate's tracked objects until Ctrl-C or SIGTERM; raises ConfigError.
 
-    camera: its source is Frigate, and its requests are as it says. login: user of Frigate, and the password's file.
-    prefix: of Frigate's topics. maps: LABEL=FAMILY each.
+    camera: with Frigate as its source; gives the other fields of requests. login: user of Frigate, and the password's
+    file. prefix: of Frigate's topics. maps: LABEL=FAMILY each.
     """
     from jetsel.addons.cameras.frigate import FrigateApi, frigate_address
     from jetsel.addons.cameras.frigate_watch import FrigateWatch
@@ -259,7 +259,7 @@ def _mapped(text: str) -> tuple[str, str]:
     return label, family
 
 
-_printing = threading.Lock()  # cameras have threads of their own
+_printing = threading.Lock()  # cameras have their own threads
 
 
 def _print_event(event: dict[str, Any]) -> None:
@@ -267,11 +267,11 @@ def _print_event(event: dict[str, Any]) -> None:
         try:
             print_json(event)
         except BrokenPipeError:
-            os._exit(1)  # who read the events has left; a broker learns of it by the last will
+            os._exit(1)  # the reader of the events has left; the last will reports that to a broker
         except OSError as error:
             _tell(f"an event cannot be written: {error.strerror}")
 
 
 def _tell(words: str) -> None:
-    with contextlib.suppress(OSError):  # nobody can be told
+    with contextlib.suppress(OSError):  # nobody may be reading
         typer.echo(f"jetsel: {' '.join(words.split())}", err=True)

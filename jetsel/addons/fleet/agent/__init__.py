@@ -1,1 +1,1 @@
-"""The agent of one device: has it hold what its plan says, tries that out, and tells how it fares."""
+"""The agent of one device: installs the models of its plan, tests them, and reports the state of the device."""

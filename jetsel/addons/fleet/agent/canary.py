@@ -1,4 +1,4 @@
-"""A recorded set of photographs, asked of the daemon before and after a plan: whether that has made it worse."""
+"""The canary: images that the daemon classifies before and after a plan, to see whether the plan makes it worse."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record.photographs import Labelled
 
 MOST_PHOTOGRAPHS = 200
-SURE = 2.33  # standard deviations: a share that has not changed falls further once in a hundred times
-SLOWER, LONGER_MS = 2.0, 5.0  # times the mean time that was before, and so much more: less is noise, or no matter
+SURE = 2.33  # standard deviations: an unchanged share falls further once in a hundred times
+SLOWER, LONGER_MS = 2.0, 5.0  # factor of the earlier mean time, and added ms: less is noise or unimportant
 
 
 @dataclass
 class Canary:
-    """folder: with a folder for each family, and in it one for each class, as `jetsel calibrate` reads them.
+    """folder: has a folder for each family, and in it one for each class, as `jetsel calibrate` reads them.
 
     has_asked: whether it has sent a request to the daemon.
     """
@@ -36,8 +36,8 @@ class Canary:
     has_asked: bool = False
 
     def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
-        """Return at most this number of images of one family, evenly drawn. Without labels they count for time."""
-        from jetsel.calibrate.record.photographs import find  # most rounds do without what it brings along
+        """Return at most `most` images of one family, evenly drawn. Unlabelled images only measure time."""
+        from jetsel.calibrate.record.photographs import find  # imported here, because most rounds need none of it
 
         folder = self.folder / family
         if not folder.is_dir():
@@ -49,7 +49,7 @@ class Canary:
         return []
 
     def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
-        """Ask for each photograph; None if there is none. Raises what may be tried again, as NoDaemonError."""
+        """Classify each image; None if there is none. Raises errors that a retry may repair, as NoDaemonError."""
         shown = self.photographs(family, labels, most)
         if not shown:
             return None
@@ -60,7 +60,7 @@ class Canary:
                 answer = client.classify(one.path, family=family)
             except JetselError as fault:
                 if fault.retry and not isinstance(fault, ModelUnavailableError):
-                    raise  # the daemon is away or busy, which says nothing of its models
+                    raise  # the daemon is away or busy, which is no fault of its models
                 failed += 1
                 continue
             times_ms.append(answer.stages_ms.total)
@@ -75,11 +75,11 @@ class Canary:
         )
 
     def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
-        """Say in which way it has become worse, None if it has not.
+        """Return how the daemon has become worse, None if it has not.
 
-        Accuracy: less than before, or than the plan expects if that is less, by more than chance explains (the
-        normal approximation of the binomial, at the share halfway between). Time: more than before, and than the
-        plan expects if that is more, by SLOWER and LONGER_MS. Time and memory: beyond what [fleet] allows.
+        Accuracy: below the previous accuracy and the plan's expectation, by more than chance explains (normal
+        approximation of the binomial, at the mean of both shares). Time: above the previous time and the expectation,
+        by SLOWER and LONGER_MS. Time and memory: above the limits of [fleet].
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"

@@ -1,4 +1,4 @@
-"""From a device's plan to what its daemon serves: fetched, installed, tried out, and taken back if that is worse."""
+"""Follows a device's plan: fetches and installs models, tests them, and rolls back if they are worse."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from jetsel.zoo import model_folders, scan
 
 log = logging.getLogger("jetsel.fleet")
 
-RELOAD_MS = 300_000.0  # engines load, and requests that are under way are waited for
-MOST_ROUNDS = 3  # that a plan may take to a verdict: models may hang the daemon, or keep it from starting
+RELOAD_MS = 300_000.0  # engines load, and running requests are waited for
+MOST_ROUNDS = 3  # of one plan without a verdict: its models may hang the daemon, or prevent its start
 
 
 @dataclass(frozen=True)
 class Follower:
-    """device: its name in the repository. client: opens the daemon's socket. memory: the file of what is remembered."""
+    """device: its name in the repository. client: opens the daemon's socket. memory: file of what is remembered."""
 
     device: str
     source: RepositorySource
@@ -41,18 +41,18 @@ class Follower:
     memory: Path
 
     def follow(self, memory: Remembered) -> Remembered:
-        """Do what is to be done, and return what to remember; what is done is on the disk at each step.
+        """Do the next steps of the plan; return what to remember, which is saved at each step.
 
-        A trial, or a way back, that was cut short goes on. What could not be done comes back in the next round: no
-        plan, no way to the repository, no space, no daemon. A plan whose models do not run, that makes it worse, or
-        that has no verdict after MOST_ROUNDS, is not tried again. Raises RepositoryError if the agent's own folder
-        cannot be read or written.
+        An interrupted trial or rollback continues. Whatever fails for lack of a plan, a connection, space or a daemon
+        is tried again in the next round. A plan is not tried again if its models do not run, if it makes the daemon
+        worse, or if it has no verdict after MOST_ROUNDS. Raises RepositoryError if the agent's folder cannot be read or
+        written.
         """
         memory = structs.replace(memory, waits=None)
         if memory.on_trial is not None and memory.on_trial.worse is not None:
             memory = self._go_back(memory, memory.on_trial)
         elif memory.on_trial is not None and (plan := self._in_use(memory.on_trial)) is not None:
-            if memory.on_trial.rounds >= MOST_ROUNDS:  # each was killed
+            if memory.on_trial.rounds >= MOST_ROUNDS:  # each round was killed
                 why = f"{MOST_ROUNDS} rounds ended without a verdict"
                 return self._roll_back(memory, memory.on_trial, why, {}, None)
             on_trial = structs.replace(memory.on_trial, rounds=memory.on_trial.rounds + 1)
@@ -72,10 +72,10 @@ class Follower:
         return self._install(memory, plan, fetched)
 
     def _install(self, memory: Remembered, plan: Plan, fetched: list[Path]) -> Remembered:
-        """Install what was fetched, and try it out."""
+        """Install the fetched models, and test them."""
         last = memory.on_trial
         rounds = last.rounds if last is not None and last.serial == plan.serial and last.worse is None else 0
-        if rounds >= MOST_ROUNDS:  # each was killed
+        if rounds >= MOST_ROUNDS:  # each round was killed
             return self._refuse(memory, plan, f"{MOST_ROUNDS} rounds ended without a verdict")
         before = self.installer.versions.current()
         on_trial = OnTrial(serial=plan.serial, before=before, canary=self._before(plan), rounds=rounds + 1)
@@ -99,17 +99,17 @@ class Follower:
         return _judged(memory, Trial(serial=plan.serial, outcome="refused", reason=why))
 
     def _in_use(self, on_trial: OnTrial) -> Plan | None:
-        """Return the plan on trial; None if the agent was killed before it was in use, or its version is gone."""
+        """Return the plan on trial; None if the agent was killed before its version was used, or that is gone."""
         plan = self.installer.installed()
         is_in_use = self.installer.versions.current() != on_trial.before and plan is not None
         return plan if is_in_use and plan is not None and plan.serial == on_trial.serial else None
 
     def _is_lost(self, memory: Remembered) -> bool:
-        """Whether the plan that was installed is not on the disk any more."""
+        """Return whether the installed plan is no longer on the disk."""
         return memory.trial is not None and memory.trial.outcome == "installed" and self.installer.installed() is None
 
     def _try_out(self, memory: Remembered, on_trial: OnTrial, plan: Plan) -> Remembered:
-        """Have the daemon use what is installed, and judge it; go back if it is worse, or has no verdict for long."""
+        """Make the daemon load the installed version, and judge it; roll back if it is worse or gets no verdict."""
         after: dict[str, CanaryResult] = {}
         began_s = None
         try:
@@ -131,13 +131,12 @@ class Follower:
     def _roll_back(
         self, memory: Remembered, on_trial: OnTrial, worse: str, after: dict[str, CanaryResult], began_s: float | None
     ) -> Remembered:
-        """Judge a plan as worse, and go back. began_s: since when the daemon answered with it, None: it never did."""
+        """Judge a plan as worse, and roll back. began_s: since when the daemon used it, None: never."""
         log.error("plan %d is rolled back: %s", on_trial.serial, worse, extra=event("plan-rolled-back", reason=worse))
         trial = Trial(serial=on_trial.serial, outcome="rolled-back", reason=worse, before=on_trial.canary, after=after)
         on_trial = structs.replace(on_trial, worse=worse)
-        memory = write(
-            self.memory, structs.replace(_judged(memory, trial), on_trial=on_trial)
-        )  # a killed agent goes on
+        # A killed agent continues here.
+        memory = write(self.memory, structs.replace(_judged(memory, trial), on_trial=on_trial))
         memory = self._go_back(memory, on_trial)
         if memory.on_trial is not None:
             return memory
@@ -145,13 +144,13 @@ class Follower:
         return structs.replace(memory, trial=structs.replace(trial, served_s=served_s))
 
     def _go_back(self, memory: Remembered, on_trial: OnTrial) -> Remembered:
-        """Have the version before used again; until the daemon answers by it, it is on trial, for the next round."""
+        """Use the previous version again; it stays on trial, for later rounds, until the daemon has loaded it."""
         if self.installer.versions.current() != on_trial.before:
             self.installer.versions.use(on_trial.before, lambda _: None)
         try:
             with self.client() as client:
                 client.reload(timeout_ms=RELOAD_MS)
-                for family in client.status().families:  # models that hang keep it from answering by others, too
+                for family in client.status().families:  # hanging models block others, too
                     self._replay(client, family.name, {}, most=1)
         except JetselError as fault:
             repair = "; if this continues, restart the daemon" if isinstance(fault, NoReplyError) else ""
@@ -161,7 +160,7 @@ class Follower:
         return structs.replace(memory, on_trial=None)
 
     def _before(self, plan: Plan) -> dict[str, CanaryResult]:
-        """What the canary gives of those planned families that the daemon serves now."""
+        """Return the canary results of the planned families that the daemon serves now."""
         results: dict[str, CanaryResult] = {}
         try:
             with self.client() as client:
@@ -175,7 +174,7 @@ class Follower:
         return results
 
     def _judge(self, client: Client, plan: Plan, on_trial: OnTrial, after: dict[str, CanaryResult]) -> str | None:
-        """Say what has become worse, None for nothing. after: what the canary gives of each family goes in there."""
+        """Return what has become worse, None for nothing. after: receives the canary result of each family."""
         served = {family.name: family for family in client.status().families}
         for one in plan.families:
             name = one.bundle.family
@@ -204,7 +203,7 @@ def _highest(serials: Mapping[str, int], trusted: Collection[str]) -> int:
 
 
 def _judged(memory: Remembered, trial: Trial) -> Remembered:
-    """Return what to remember of a verdict, under the keys that signed the plan."""
+    """Return the memory with this verdict, under the keys that signed the plan."""
     on_trial = {key: serial for key, serial in memory.seen.items() if serial == trial.serial}
     return structs.replace(memory, on_trial=None, judged=memory.judged | on_trial, trial=trial)
 

@@ -1,4 +1,4 @@
-"""From a plan to a version on this disk: models, calibration and plan in one directory, used all at once."""
+"""Installs a plan: models, calibration and plan in one version folder, which is used as a whole."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from jetsel.base.versions import Versions
 from jetsel.zoo.store import planned_name
 
 PLAN = "plan.json"
-CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: the one for this device, and as published
-PROVE_S = 1800.0  # timing and fitting on a board; building engines has the limit of `jetsel models build`
+CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: for this device, and as published
+PROVE_S = 1800.0  # for timing and fitting on a board; builds of engines have the limit of `jetsel models build`
 
 Memory = dict[str, dict[str, float | None]]
 
 
 class ModelsRefusedError(JetselError):
-    """Models that were fetched and verified do not run here; another plan is needed."""
+    """The verified models do not run on this device; it needs another plan."""
 
 
 class UnprovenError(JetselError):
-    """The process that ran the models was killed, which says nothing of them; another round may try them again."""
+    """The process that ran the models was killed, which is not their fault; another round may try again."""
 
 
 @dataclass(frozen=True)
 class Installer:
-    """folder: the agent's; config, config_file: the daemon's, by which models are run and timed. fleet: the limits."""
+    """folder: of the agent. config, config_file: of the daemon, to run and time models. fleet: the limits."""
 
     folder: Path
     config: Config
@@ -51,13 +51,13 @@ class Installer:
 
     @property
     def versions(self) -> Versions:
-        """The versions of the whole, of which the one before stays to go back to."""
+        """The installed versions, with the previous one to roll back to."""
         return Versions(self.folder / "installed", RepositoryError, most_kept=2)
 
     def fetch(self, source: RepositorySource, plan: Plan, trusted: Sequence[str]) -> list[Path]:
         """Return a folder with the verified files of each planned family; raises RepositoryError.
 
-        Nothing is downloaded that would take more disk than [fleet] storage_mb, or leave less than reserve_mb.
+        Nothing is downloaded that would exceed [fleet] storage_mb, or leave less than reserve_mb.
         """
         bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
         for bundle, one in zip(bundles, plan.families, strict=True):
@@ -73,10 +73,9 @@ class Installer:
         ]
 
     def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
-        """Put a version together, run and time its models, and have it used; return the memory that each model takes.
+        """Make a version, run and time its models, and use it; return the memory of each model.
 
-        Raises ModelsRefusedError, UnprovenError, and RepositoryError if the disk does not do; then nothing has
-        changed.
+        Raises ModelsRefusedError, UnprovenError, and RepositoryError if the disk fails; then nothing has changed.
         """
         memory: Memory = {}
         config = () if self.config_file is None else ("--config", self.config_file)
@@ -99,7 +98,7 @@ class Installer:
         return memory
 
     def forget_downloads(self) -> None:
-        """Remove what was fetched, once there is a verdict."""
+        """Remove downloaded files, after a verdict."""
         shutil.rmtree(self._downloads, ignore_errors=True)
 
     def installed(self) -> Plan | None:
@@ -114,7 +113,7 @@ class Installer:
             raise RepositoryError(f"{path}: cannot be read ({fault}): remove {self.versions.folder}") from fault
 
     def used_bytes(self) -> int:
-        """Return the bytes of all versions that are kept; what they share is counted once."""
+        """Return the size of all kept versions in bytes; shared files count once."""
         statuses = (path.lstat() for path in self.versions.folder.rglob("*"))
         return sum({about.st_ino: about.st_size for about in statuses}.values())
 
@@ -123,7 +122,7 @@ class Installer:
         return self.folder / "downloads"
 
     def _here(self) -> dict[str, Path]:
-        """Return the files of all versions by their SHA-256."""
+        """Return the files of all versions by SHA-256."""
         versions = self.versions
         folders = [versions.path(number) for number in versions.numbers()]
         return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
@@ -148,9 +147,9 @@ class Installer:
             )
 
     def _build_engines(self, folder: Path) -> None:
-        """Have TensorRT's engines built if models run on it; they lie beside all others, by content.
+        """Build TensorRT engines if models need them; all engines of the device share one folder, by content.
 
-        Raises ModelsRefusedError, and RepositoryError if the agent may not write the folder of engines.
+        Raises ModelsRefusedError, and RepositoryError if the agent may not write to that folder.
         """
         models = self.config.models
         if "tensorrt" not in (models.backend, *models.backends.values()):
@@ -184,11 +183,10 @@ def _check_writable(engines: Path) -> None:
 
 
 def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) -> str:
-    """Run a command of jetsel, beside the requests, and return what it prints.
+    """Run a command of jetsel at low priority and return its output.
 
-    Raises ModelsRefusedError if it fails, UnprovenError if it is killed.
-
-    state: the folder for what it writes; None: it finds the daemon's by the same rule as this process.
+    state: folder for its files; None: the same as this process's. Raises ModelsRefusedError if it fails, UnprovenError
+    if it is killed.
     """
     command = ["nice", *python_command("jetsel", *map(str, words))]
     environment = os.environ if state is None else {**os.environ, "STATE_DIRECTORY": str(state)}
@@ -213,7 +211,7 @@ def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) ->
 
 
 def _link(files: Path, folder: Path) -> None:
-    """Have a family's folder with the files that were fetched; what was published as its calibration stands apart."""
+    """Make a family's folder of links to the downloaded files; the published calibration gets its own folder."""
     shutil.copytree(files, folder, copy_function=os.link)
     if (folder / CALIBRATION).is_dir():
         flush((folder / CALIBRATION).rename(folder / SHIPPED))

@@ -1,4 +1,4 @@
-"""Run each model of a new version once, and fit its calibration to this device's times."""
+"""Runs each model of a new version once, and fits its calibration to this device's times."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jetsel.zoo import Family, scan, verify
 
 
 def prove(folder: Path, config: Config) -> dict[str, dict[str, float | None]]:
-    """Run every model, calibrate every family; return the MB of memory that each model took, None if not known.
+    """Run every model and fit every calibration; return the memory of each model in MB, None if unknown.
 
-    folder: a version, with a folder for each family. Raises RepositoryError, ManifestError or EngineFailedError if
-    one cannot serve, CalibrationError if its calibration cannot be fitted to it.
+    folder: a version, with a folder for each family. Raises RepositoryError, ManifestError or EngineFailedError if a
+    model cannot serve, CalibrationError if its calibration cannot be fitted.
     """
     zoo = scan(sorted(path for path in folder.iterdir() if path.is_dir()))
     if zoo.broken:
@@ -49,7 +49,7 @@ def _prove(family: Family, config: Config) -> dict[str, float | None]:
 
 
 def _run(family: Family, config: Config) -> dict[str, float | None]:
-    """Load and run each model; all stay loaded until the end, as in the daemon."""
+    """Load and run each model; all stay loaded until the end, as in the daemon. Return their memory in MB."""
     settings, backends, engines = config.models, Backends(config.host), []
     memory_mb: dict[str, float | None] = {}
     try:
@@ -57,14 +57,14 @@ def _run(family: Family, config: Config) -> dict[str, float | None]:
             name, weights = model.manifest.name, model.weights(len(family.labels.names))
             verify(model)
             backend = settings.backends.get(name, settings.backend)
-            backends.get(backend)  # what a runtime itself takes is no model's
+            backends.get(backend)  # before the measurement, because the runtime's memory belongs to no model
             settle()
             before_mb = resident_mb()
             engines.append(backends.open(backend, weights, concurrency=os.cpu_count() or 1, threads=settings.threads))
             warm_up(engines[-1], weights)
             settle()
             after_mb = resident_mb()
-            memory_mb[name] = None  # of a model in an engine host
+            memory_mb[name] = None  # for models in an engine host
             if backend == "onnxruntime" and before_mb is not None and after_mb is not None:
                 memory_mb[name] = round(max(0.0, after_mb - before_mb), 1)
     finally:

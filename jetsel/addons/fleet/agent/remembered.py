@@ -1,4 +1,4 @@
-"""What the agent knows from one round to the next: one JSON file, replaced whole."""
+"""What the agent remembers between rounds: one JSON file, which is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MAX_BYTES = 2**20
 
 
 class OnTrial(Struct, frozen=True, kw_only=True):
-    """A plan that is being installed or tried out. before: the version to go back to; canary: what that one gave.
+    """A plan that is being installed or tested. before: version to roll back to. canary: its results.
 
-    rounds: how many have begun to install it or to try it out. worse: why the daemon has to go back to the version
-    before, which has not succeeded yet; None while there is no verdict.
+    rounds: rounds that began to install or test it. worse: why the daemon must roll back, until that has succeeded;
+    None while there is no verdict.
     """
 
     serial: int
@@ -35,7 +35,7 @@ class OnTrial(Struct, frozen=True, kw_only=True):
 
 
 class ReportedTimes(Struct, frozen=True):
-    """The daemon's histograms in the last line, whose next one reports what came since. instance: of the daemon.
+    """The daemon's histograms at the last line, so that the next line reports the difference. instance: of the daemon.
 
     runs: by family and model.
     """
@@ -46,12 +46,11 @@ class ReportedTimes(Struct, frozen=True):
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
-    """series, sequence: of the last line of usage. seen: by public key the highest serial of a plan that it signed.
+    """series, sequence: of the last line of usage. seen: highest serial of a plan, by the public key that signed it.
 
-    judged: by public key the highest that was installed, refused or rolled back; it is not tried again. A key that is
-    no longer trusted does not count. trial: what became of the last plan with a verdict; waits: what could not be done
-    in the last round. memory_mb: by family and model, what each took when it was tried. times: None before the first
-    line of a daemon.
+    judged: by public key, the highest serial that was installed, refused or rolled back, and is not tried again; keys
+    that are no longer trusted do not count. trial: result of the last plan with a verdict. waits: what failed in the
+    last round. memory_mb: by family and model, as measured. times: None before a daemon's first line.
     """
 
     series: str
@@ -67,7 +66,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> Remembered:
-    """Return what was remembered; if there is nothing, or it is damaged, a new series begins."""
+    """Return the memory; if there is none, or it is damaged, a new series begins."""
     try:
         return msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=Remembered)
     except FileNotFoundError:
@@ -80,7 +79,7 @@ def read(path: Path) -> Remembered:
 
 
 def write(path: Path, remembered: Remembered) -> Remembered:
-    """Have the file say this, and return it; raises RepositoryError."""
+    """Replace the file and return the memory; raises RepositoryError."""
     try:
         replace(path, msgspec.json.encode(remembered))
     except OSError as fault:

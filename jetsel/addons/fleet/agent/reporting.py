@@ -1,4 +1,4 @@
-"""One line of usage from the daemon's status: its totals since its start, and how the device stands."""
+"""Builds a line of usage from the daemon's status: totals since its start, and the state of the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.status import FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan
 
-LATE = 0.95  # of the times, of which the slowest is reported
+LATE = 0.95  # percentile of the reported times
 
 
 def report(
@@ -26,7 +26,7 @@ def report(
 ) -> Usage:
     """Return the next line.
 
-    status: None if the daemon did not answer; why: the reason. canary: whether the agent itself sent requests in this
+    status: None if the daemon did not answer, for the reason `why`. canary: whether the agent sent requests in this
     round.
     """
     line = _standing(device, installer, memory, why)
@@ -52,7 +52,7 @@ def report(
 
 
 def _standing(device: str, installer: Installer, memory: Remembered, why: str | None) -> Usage:
-    """Return the line without what the daemon reports: plan, limits, storage."""
+    """Return the part of the line that does not come from the daemon: plan, limits, storage."""
     fleet, plan = installer.fleet, None
     with suppress(RepositoryError):
         plan = installer.installed()
@@ -78,7 +78,7 @@ def _standing(device: str, installer: Installer, memory: Remembered, why: str | 
 
 
 def reported_times(status: StatusReply) -> ReportedTimes:
-    """Return what the line after the one of this status is compared with."""
+    """Return the histograms with which the next line is compared."""
     return ReportedTimes(status.instance, status.answers.stages.get("total", Histogram()), status.answers.runs)
 
 
@@ -113,7 +113,7 @@ def _family(
 
 
 def _calibration(installer: Installer, family: str) -> Calibration | None:
-    """What was calibrated of a family of the plan here, None if it has none, or was not planned."""
+    """Return the calibration of an installed family, None if it has none, or is not planned."""
     here = scan(model_folders(installer.config.models)).families.get(family)
     try:
         calibration = None if here is None else installed.shipped(here.calibration, here.labels.sha256)

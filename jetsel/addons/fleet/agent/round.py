@@ -1,4 +1,4 @@
-"""One round of the agent, from the plan to the usage report: the agent on one page, top to bottom."""
+"""One round of the agent on one page, from the plan to the usage report, top to bottom."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jetsel.client import Client
 
 @dataclass(frozen=True)
 class Done:
-    """What a round did: the line that it told, how many lines were sent, and why no more were, None if all were."""
+    """Result of a round: its line, the number of lines sent, and why not all were sent, None if they were."""
 
     line: Usage
     sent: int
@@ -39,9 +39,9 @@ class Done:
 
 
 def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
-    """Follow the plan, tell how the device fares, and send what waits. One at a time; another one waits for this.
+    """Follow the plan, report the device's state, and send what waits; a concurrent round waits for this one.
 
-    Raises ConfigError, and RepositoryError if the agent's own folder cannot be read or written.
+    Raises ConfigError, and RepositoryError if the agent's folder cannot be read or written.
     """
     if fleet.url is None:
         raise ConfigError('fleet.url: name the repository, as in [fleet] then url = "https://models.example/fleet"')
@@ -77,7 +77,7 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
 
 
 def _round(follower: Follower) -> Usage:
-    """Follow the plan, and return the line that reports it; what is remembered is on the disk."""
+    """Follow the plan and save what to remember; return the line that reports it."""
     memory = follower.follow(remembered.read(follower.memory))
     status, why = None, None
     try:
@@ -93,7 +93,7 @@ def _round(follower: Follower) -> Usage:
 
 
 def device_name() -> str:
-    """Return the host's name as a device is called; raises ConfigError if it is no such name."""
+    """Return the host's name as a device name; raises ConfigError if it is not a valid one."""
     name = socket.gethostname().lower()
     if not is_plain(name):
         raise ConfigError(
@@ -106,13 +106,13 @@ MOST_LINES = 500  # of one upload
 
 
 class Spool:
-    """A file of JSON lines, the oldest first; of a limited size in bytes."""
+    """A file of JSON lines, the oldest first, of a limited size in bytes."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self._path, self._most_bytes = path, most_bytes
 
     def add(self, line: Usage) -> int:
-        """Append a line; return how many were dropped: damaged ones, and the oldest for it. Raises RepositoryError."""
+        """Append a line; return how many damaged or old lines were dropped. Raises RepositoryError."""
         earlier_lines = self._lines()
         lines = [*filter(_is_whole, earlier_lines), msgspec.json.encode(line)]
         before = len(earlier_lines) + 1
@@ -122,9 +122,9 @@ class Spool:
         return before - len(lines)
 
     def send(self, sink: Repository) -> int:
-        """Send all lines, each upload named by its first; return how many. Raises RepositoryError if the way breaks.
+        """Send all lines, each upload named by its first line; return their number. Raises RepositoryError.
 
-        What was sent and not yet taken off here is sent again under the same name, so that it counts once.
+        Lines that were sent but not yet removed are sent again under the same name, so that they count once.
         """
         lines, sent = self._lines(), 0
         while lines:

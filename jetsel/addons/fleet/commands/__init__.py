@@ -1,4 +1,4 @@
-"""The commands `fleet` for a manager, `repo` for the repository of models and `agent` for a device."""
+"""The commands `fleet` for a manager, `repo` for the repository of models, and `agent` for a device."""
 
 from __future__ import annotations
 

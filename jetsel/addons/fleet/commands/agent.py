@@ -1,4 +1,4 @@
-"""`jetsel agent`: one device's side of a repository of models, run by a timer."""
+"""`jetsel agent`: the side of one device, run by a timer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def prove(
 
 
 def _lines(done: Done) -> list[str]:
-    """Say what a round did."""
+    """Return what a round did, in lines."""
     line, trial = done.line, done.line.trial
     lines = [f"{line.device}: plan {line.plan or 'none'} in use"]
     if trial is not None:

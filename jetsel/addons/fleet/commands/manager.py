@@ -1,4 +1,4 @@
-"""`jetsel fleet status`, `plan` and `report`: each device and what it should hold, on the terminal or as a page."""
+"""`jetsel fleet status`, `plan` and `report`: the state and the best models of each device, as text or as a page."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Gain = Annotated[
 
 
 class OpenedFleet:
-    """A repository and its devices. skipped: why uploads were not taken up, by their names."""
+    """A repository and its devices. skipped: why uploads were skipped, by name."""
 
     def __init__(self, url: str, trusted: Collection[str], days: float = 7.0) -> None:
-        """Take up what devices have told. Raises ConfigError if a library is missing, and RepositoryError."""
+        """Add new uploads of devices. Raises ConfigError if a library is missing, and RepositoryError."""
         check_libraries()
         from jetsel.addons.fleet.manager.devices import read_devices
         from jetsel.addons.fleet.manager.metadata import Metadata
@@ -54,14 +54,14 @@ class OpenedFleet:
         self.devices = read_devices(table, days)
 
     def statuses(self, periods: float) -> list[DeviceStatus]:
-        """How every device stands."""
+        """Return the state of every device."""
         from jetsel.addons.fleet.documents import PLANS, plan_path
         from jetsel.addons.fleet.manager.planning import read_plans
         from jetsel.addons.fleet.manager.status import Written, statuses
 
         try:
             now_s = self.storage.now_s()
-        except RepositoryError:  # this user may only read there: ages are by this machine's clock
+        except RepositoryError:  # this user may only read: ages are by this machine's clock
             now_s = time.time()
         written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
         plans = {
@@ -73,7 +73,7 @@ class OpenedFleet:
     def proposals(
         self, deadline_ms: float | None, gain: float, families: Collection[str]
     ) -> tuple[list[Proposal], Mapping[str, Plan]]:
-        """What is proposed for every device, and the plans that devices have; see Planner."""
+        """Return the proposal for every device, and the devices' plans; see Planner."""
         from jetsel.addons.fleet.manager.planning import Planner
 
         planner = Planner(self.storage, self.trusted, deadline_ms=deadline_ms, gain=gain)
@@ -81,14 +81,14 @@ class OpenedFleet:
 
 
 def check_libraries() -> None:
-    """Raise ConfigError if a library of the manager's is missing."""
+    """Raise ConfigError if a library of the manager is missing."""
     for name in ("duckdb", "scipy"):
         if importlib.util.find_spec(name) is None:
             raise ConfigError(f"jetsel fleet needs {name}: {pip_install('fleet')}")
 
 
 def printable(text: str) -> str:
-    """Return what a device told as one line that moves no cursor."""
+    """Return a device's text as one line without control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
@@ -143,7 +143,7 @@ def plan(
         Path | None, typer.Option(metavar="FILE", help="File to write the proposals to, for jetsel fleet roll-out.")
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show only the models that would be added or removed.")] = False,
-    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    family: Families = [],  # noqa: B006  # typer makes its own list
     deadline_ms: DeadlineMs = None,
     days: Days = 7.0,
     gain: Gain = 0.005,
@@ -209,7 +209,7 @@ def report(
     url: Url,
     trust: Trusted,
     out: Annotated[Path, typer.Option(metavar="FILE", help="HTML page to write.")],
-    family: Families = [],  # noqa: B006  # typer makes a list of its own
+    family: Families = [],  # noqa: B006  # typer makes its own list
     deadline_ms: DeadlineMs = None,
     days: Days = 7.0,
     gain: Gain = 0.005,

@@ -1,4 +1,4 @@
-"""`jetsel repo`: a repository of models that devices read, signed, in a folder or an object store."""
+"""`jetsel repo`: a signed repository of models for devices, in a folder or an object store."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def publish(
     url: Url,
     family: Annotated[str, typer.Option(metavar="NAME", help="Model family; see `jetsel models list`.")],
     sign: Keys,
-    trust: Trusted = [],  # noqa: B006  # typer makes a list of its own
+    trust: Trusted = [],  # noqa: B006  # typer makes its own list
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -122,7 +122,7 @@ def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
         for file in blobs.values():
             try:
                 check_blob(source, file, Path(scratch))
-            except RepositoryError as fault:  # noqa: PERF203  # the others are checked all the same
+            except RepositoryError as fault:  # noqa: PERF203  # check the others
                 wrong.append(str(fault))
     for line in () if json else wrong:
         typer.echo(f"jetsel: {line}", err=True)
@@ -154,7 +154,7 @@ def gc(
 
 
 def _read(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
-    """Return what reads a repository, as devices do if they can, its index, and its bundles with who signed them."""
+    """Return a reader of a repository, if possible as devices have it; its index; its bundles with their signers."""
     from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage

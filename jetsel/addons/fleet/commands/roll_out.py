@@ -1,4 +1,4 @@
-"""`jetsel fleet roll-out` and `stop`: plans go out in waves, and come back."""
+"""`jetsel fleet roll-out` and `stop`: releases plans in waves, and takes them back."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def stop(
 
 
 def _serials(sign: list[Path]) -> Path:
-    """Return where the last serial of each roll-out is kept: beside the private key."""
+    """Return the file that keeps the last serial of each roll-out, beside the private key."""
     return sign[0].with_name(f"{sign[0].name}.rollouts")
 
 

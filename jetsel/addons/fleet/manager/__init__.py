@@ -1,1 +1,1 @@
-"""The manager of a fleet: what its devices tell, which models each should hold, and how a plan reaches them."""
+"""The manager of a fleet: reads reports of devices, chooses each device's models, and rolls out plans."""

@@ -1,4 +1,4 @@
-"""What one device asks of its families, in numbers that equal devices share, and what is not known of it."""
+"""Converts a device's reports to the demands that planning needs, rounded so that similar devices are equal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from jetsel.addons.fleet.manager.devices import Device
 from jetsel.addons.fleet.manager.published import PublishedFamily
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room
 
-FEWEST_ANSWERS = 100  # below, shares of classes are chance
-LEAST = 1e-6  # ms or mJ: less is no measurement of a run, and logarithms of such ratios do not exist
-PLANNED = 0.9  # of the limit of memory: what a daemon holds differs by some MB from load to load
+FEWEST_ANSWERS = 100  # fewer answers do not show the shares of classes
+LEAST = 1e-6  # ms or mJ: smaller values are no measurement of a run, and have no useful ratios
+PLANNED = 0.9  # of the memory limit: a daemon's memory differs by some MB from load to load
 
 Figure = Literal["cost_ms", "energy_mj", "memory_mb"]
 
 
 @dataclass(frozen=True)
 class Demand:
-    """One family on one device; figures by model, in the order of PublishedFamily.answers.
+    """One family on one device; values by model, in the order of PublishedFamily.answers.
 
-    share: of the answers. rate_hz: of requests, None if it is not known. late_ms: the 95th percentile of a run.
-    classes: share of the answers by class number, None: as on the photographs.
+    share: of the answers. rate_hz: of requests, None if unknown. late_ms: 95th percentile of a run. classes: share of
+    the answers by class number; None: as in the recorded images.
     """
 
     family: str
@@ -41,7 +41,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class DeviceDemand:
-    """All of one device: equal ones are planned once. held: the models that it has of each family."""
+    """All demands of one device; equal ones are planned once. held: its present models, by family."""
 
     demands: tuple[Demand, ...]
     held: tuple[tuple[str, ...], ...]
@@ -55,9 +55,9 @@ def ask(
     held: Mapping[str, tuple[str, ...]],
     deadline_ms: float | None,
 ) -> tuple[DeviceDemand, list[str]]:
-    """Return what a device asks of these families, and what could not be known of it.
+    """Return a device's demands for these families, and notes on what is unknown.
 
-    held: its models by family. deadline_ms: of a device that tells none; None: it has none.
+    held: its models by family. deadline_ms: for a device that reports none; None: no deadline.
     """
     notes: list[str] = []
     total = sum(device.answers.get(name, 0) for name in families)
@@ -103,9 +103,9 @@ def _demand(
 def _memories(
     device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], notes: list[str]
 ) -> tuple[float, ...]:
-    """Each model's memory as the device told it; else its files' bytes by the median ratio of those it told.
+    """Return each model's memory as reported, else its file size times the median ratio of reported ones.
 
-    If it told none the ratio is 1: what a model takes at least.
+    If none is reported the ratio is 1, the least that a model takes.
     """
     (known_mb, ratio), file_mb = _told(device, published, families, "memory_mb"), _published(published, "memory_mb")
     ratio = 1.0 if ratio is None else ratio
@@ -119,9 +119,9 @@ def _memories(
 def _scaled(
     device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
 ) -> tuple[float, ...] | None:
-    """Each model's time or energy as the device told it; else the calibration's, by the median ratio of those it told.
+    """Return each model's time or energy as reported, else the calibrated one times the median ratio of reported ones.
 
-    None if one is not known.
+    None if one is unknown.
     """
     own, ratio = _told(device, published, families, figure)
     values = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
@@ -133,9 +133,9 @@ def _scaled(
 def _told(
     device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
 ) -> tuple[dict[str, float], float | None]:
-    """Return the figures that a device told of a family, by model, and their ratio to those that are published.
+    """Return the values that a device reported for a family, by model, and their ratio to the published ones.
 
-    That is the median over all families; None if it told none.
+    The ratio is the median over all families; None if nothing was reported.
     """
     own = {
         name: {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
@@ -152,14 +152,14 @@ def _told(
 
 
 def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float]:
-    """Return what stands for a figure of each model that no device told: the calibration's, or the files' MB."""
+    """Return the published value of each model, for those not reported: the calibration's, or the file size in MB."""
     if figure == "memory_mb":
         return {model: sum(files.values()) / 1e6 for model, files in published.files.items()}
     return published.answers.costs_ms if figure == "cost_ms" else published.energies_mj
 
 
 def _memory_mb(device: Device, notes: list[str]) -> float | None:
-    """What the limit leaves for models, since it is of the whole daemon; None if there is none."""
+    """Return the memory limit for models: the daemon's limit without its own memory; None without a limit."""
     line, limit_mb = device.line, device.line.limits.memory_mb
     if limit_mb is None:
         return None
@@ -172,7 +172,7 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
 
 
 def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
-    """What the budget leaves above idle power; None if there is none, or it cannot be promised."""
+    """Return the budget above idle power; None if there is none, or power cannot be predicted."""
     budget_w = device.line.limits.budget_w
     if budget_w is None:
         return None
@@ -185,7 +185,7 @@ def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float
 
 
 def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
-    """The share of answers of each class that the photographs have too."""
+    """Return the share of answers by class, for classes of the recorded images; None if too few answers are known."""
     name = published.entry.family
     counted = device.classes.get(name)
     if not counted:
@@ -202,17 +202,17 @@ def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tu
 
 
 def _rounded(value: float) -> float:
-    """Two significant digits: what devices tell is no more exact, and those that differ by less are planned once."""
+    """Round to two significant digits: reports are no more exact, and devices that differ by less are planned once."""
     return float(f"{value:.2g}")
 
 
 def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | None) -> CascadeOptions:
-    """Return what a family's cascades give one device, those left out that another of the same models beats.
+    """Return the cascades that one device may use, without those that another one of the same models beats.
 
-    Accuracy is effective: an answer counts if it is right and comes by the deadline. That is MDInference's aggregate
-    accuracy (Ogden and Guo 2020, section III) with answers past the SLA taken for wrong ones; here an answer comes by
-    the deadline if the 95th percentiles of all that ran add up to no more. Photographs are weighed by the classes
-    that the device sees, MODI's usage statistics (section 3.2.1).
+    Accuracy is effective: an answer counts if it is right and in time. That is MDInference's aggregate accuracy (Ogden
+    and Guo 2020, section III), with answers past the SLA counted as wrong; here an answer is in time if the 95th
+    percentiles of all its runs add up to at most the deadline. Images are weighed by the device's classes, as in MODI's
+    usage statistics (section 3.2.1).
     """
     cascades = published.cascades(demand.costs_ms)
     reached, right = cascades.uniform if demand.classes is None else cascades.shares(_weights(published, demand))
@@ -242,7 +242,7 @@ def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | 
 
 
 def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
-    """What each photograph counts, (n,), so that classes have the shares that the device sees."""
+    """Return the weight of each recorded image, (n,), so that classes have the device's shares."""
     assert demand.classes is not None
     weights: NDArray[np.float64] = np.zeros(len(published.answers.labels))
     for number, share in demand.classes:
@@ -253,7 +253,7 @@ def _weights(published: PublishedFamily, demand: Demand) -> NDArray[np.float64]:
 
 
 def _unbeaten(groups: Sequence[NDArray[np.int64]], costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows that no other of their group beats in all of their costs at once, the first of equal ones."""
+    """Return the rows that no other of their group beats in all costs; of equal rows, the first."""
     undominated = []
     for rows in groups:
         no_more = (costs[rows][None] <= costs[rows][:, None]).all(axis=2)  # [i, j]: j costs no more than i

@@ -1,4 +1,4 @@
-"""Each device of the fleet as its lines add up: its newest one, its traffic, and what models take there."""
+"""Devices of the fleet, summed up from their lines: the newest line, the traffic, the models' times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jetsel.addons.fleet.usage import Usage
 
 WINDOW_DAYS = 7.0
 
-# A series is ordered by its sequence, whatever clocks do; two series of a device by when the first line of each came.
+# A series is ordered by its sequence, whatever the clocks say; a device's series by the upload of their first lines.
 _NEWEST = """
 SELECT device, uploaded_s, to_json(one) FROM usage AS one SEMI JOIN (
     SELECT device, series, sequence FROM lines
@@ -68,7 +68,7 @@ FROM lines WHERE is_recent GROUP BY ALL"""
 
 @dataclass(frozen=True)
 class ServedPlan:
-    """What was asked of a device while one plan was in use. p95_ms: the median of its lines', None if none tells."""
+    """Requests to a device while one plan was in use. p95_ms: median of its lines, None if no line has it."""
 
     requests: int
     failed: int
@@ -77,7 +77,7 @@ class ServedPlan:
 
 @dataclass(frozen=True)
 class Takes:
-    """What one model takes on one device, as it told last; None: it never did."""
+    """What one model takes on one device, by its last report; None: never reported."""
 
     cost_ms: float | None
     p95_ms: float | None
@@ -87,12 +87,12 @@ class Takes:
 
 @dataclass(frozen=True)
 class Device:
-    """One device. line, uploaded_s: its newest line, and when the storage got it, in seconds since 1970.
+    """One device. line, uploaded_s: its newest line, and the storage's time of its upload, in seconds since 1970.
 
     missing, missing_first: lines that never came, counted from the first of each series. Of the last days: period_s,
-    the median time from one line to the next by its clock, None if no two are there (less than 0.1 s is none);
-    rate_hz, requests in a second; idle_w, the mean power less what requests took; answers by family; classes, by family
-    and label; takes, by family and model; served, by the serial of the plan in use, 0 for none.
+    median time between lines by the device's clock, None with fewer than two (less than 0.1 s does not count); rate_hz,
+    requests per second; idle_w, mean power without the requests; answers by family; classes, by family and label;
+    takes, by family and model; served, by serial of the plan in use, 0 for none.
     """
 
     line: Usage
@@ -109,7 +109,7 @@ class Device:
 
 
 def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device]:
-    """Return every device that ever told, by its name. days: of what is added up, before its newest upload.
+    """Return every device that ever reported, by name. days: the period to sum up, before its newest upload.
 
     Raises RepositoryError.
     """
@@ -144,7 +144,7 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
 
 
 def _nested(rows: list[Any], keys: int, made: Callable[..., Any]) -> dict[Any, Any]:
-    """Return the rows by their first columns, one mapping in the other; innermost what is made of the columns left."""
+    """Return the rows as nested mappings by their first columns; the innermost values are made of the other columns."""
     nested: dict[Any, Any] = {}
     for row in rows:
         inner = nested

@@ -1,6 +1,6 @@
-"""What devices have told, as a table: their uploads become Parquet in the repository, each line once; DuckDB reads it.
+"""A table of all reports: uploads become Parquet in the repository, each line once, and DuckDB reads it.
 
-A device may write whatever it likes into its own folder: a line that is not understood costs that upload, and no other.
+A device may write anything to its own folder, so an unreadable line costs only its upload.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from jetsel.base.errors import RepositoryError
 
 PARQUET = "parquet"
 MAX_UPLOAD_BYTES, MAX_EXPANDED_BYTES = 16 * 2**20, 64 * 2**20
-MAX_LINE_BYTES = 4 * 2**20  # 20,000 classes take under 1 MB; DuckDB reads JSON objects of 16 MB at most
+MAX_LINE_BYTES = 4 * 2**20  # 20,000 classes take under 1 MB; DuckDB reads JSON objects up to 16 MB
 AT_ONCE, BYTES_AT_ONCE = 256, 2 * MAX_UPLOAD_BYTES  # uploads that are read together, and held in memory
 
-_UPLOAD = re.compile(rf"{USAGE}/[a-z0-9][a-z0-9_.-]*/[A-Za-z0-9_.-]+\.jsonl\.gz")  # no wildcard, which storages expand
+_UPLOAD = re.compile(rf"{USAGE}/[a-z0-9][a-z0-9_.-]*/[A-Za-z0-9_.-]+\.jsonl\.gz")  # no wildcards: storages expand them
 _GZIP = 16 + zlib.MAX_WBITS
 _DECODER = msgspec.json.Decoder(Usage)
 _KEY = "device, series, sequence"
@@ -33,7 +33,7 @@ _DAY = "strftime(make_timestamp(CAST(uploaded_s * 1e6 AS BIGINT)), '%Y-%m-%d')" 
 
 
 class Row(Struct, frozen=True):
-    """A line as it was read. uploaded_s: seconds since 1970, when the storage has it that `upload` was written."""
+    """A line as read. uploaded_s: when the storage says that `upload` was written, in seconds since 1970."""
 
     line: Usage
     upload: str
@@ -44,7 +44,7 @@ class Metadata:
     """The table `usage`: a column for each field of Usage, `upload` and `uploaded_s`; a row for each line."""
 
     def __init__(self, storage: Storage) -> None:
-        """Open what is there already; one at a time may gather. Raises RepositoryError."""
+        """Open the existing table; only one process at a time may call `gather`. Raises RepositoryError."""
         self._storage = storage
         self._tables = duckdb.connect()
         if storage.filesystem is not None:
@@ -52,7 +52,7 @@ class Metadata:
         self._open()
 
     def gather(self) -> dict[str, str]:
-        """Take up every new upload, and return why some were skipped, by their names. Raises RepositoryError."""
+        """Add every new upload; return why some were skipped, by name. Raises RepositoryError."""
         uploads = dict(self.query("SELECT upload, max(uploaded_s) FROM usage GROUP BY upload"))
         fresh = [one for one in self._storage.stored(USAGE) if one.modified_s != uploads.get(one.name)]
         skipped: dict[str, str] = {}
@@ -75,7 +75,7 @@ class Metadata:
             ) from fault
 
     def _open(self) -> None:
-        """Have `usage` be all that lies in the repository."""
+        """Make `usage` a view of all Parquet files in the repository."""
         columns = [f'NULL::{_sql(field.type)} AS "{field.encode_name}"' for field in _fields(Usage)]
         parts = ", ".join(map(self._quoted, self._storage.names(PARQUET)))
         there = f" UNION ALL BY NAME FROM read_parquet([{parts}], union_by_name = true)" if parts else ""
@@ -83,7 +83,7 @@ class Metadata:
         self.query(f"CREATE OR REPLACE VIEW usage AS {empty}{there}")
 
     def _add(self, lines: Path, part: Path) -> None:
-        """Add the lines that are not there yet: those that were uploaded on one day to the file of that day."""
+        """Add new lines to the Parquet file of the day of their upload."""
         columns = {field.encode_name: _sql(field.type) for field in _fields(Row)}
         self._tables.read_json(str(lines), columns=columns, format="newline_delimited").create_view(
             "told", replace=True
@@ -105,19 +105,19 @@ class Metadata:
         return "'" + self._storage.address(name).replace("'", "''") + "'"
 
     def _rows(self, uploads: Sequence[Stored], skipped: dict[str, str]) -> Iterator[bytes]:
-        """Yield each line of the uploads as a Row in JSON."""
+        """Yield each line of the uploads as a Row in JSON; note the uploads that are skipped."""
         for batch in _batches(uploads):
             small = [name for name, one in batch.items() if one.bytes <= MAX_UPLOAD_BYTES and _UPLOAD.fullmatch(name)]
             contents = self._storage.contents(small) if small else {}
             for name, one in batch.items():
                 try:
                     yield from _lines(one, contents.pop(name, None))
-                except ValueError as fault:  # noqa: PERF203  # the others are taken up all the same
+                except ValueError as fault:  # noqa: PERF203  # continue with the others
                     skipped[name] = str(fault)
 
 
 def _batches(uploads: Sequence[Stored]) -> Iterator[dict[str, Stored]]:
-    """Group uploads that may be held in memory together, by their names."""
+    """Yield groups of uploads that fit into memory together, by name."""
     batch: dict[str, Stored] = {}
     held = 0
     for one in uploads:
@@ -131,7 +131,7 @@ def _batches(uploads: Sequence[Stored]) -> Iterator[dict[str, Stored]]:
 
 
 def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
-    """Return the lines of an upload as Rows in JSON; raises ValueError that says what is wrong with it."""
+    """Return the lines of an upload as Rows in JSON; raises ValueError with its fault."""
     if content is None:
         raise ValueError(
             f"it cannot be read, has more than {MAX_UPLOAD_BYTES} bytes, or does not have the name of an upload"
@@ -173,7 +173,7 @@ _SQL: dict[type[inspect.Type], str] = {
 
 
 def _sql(kind: inspect.Type) -> str:
-    """Return DuckDB's type of what msgspec reads."""
+    """Return DuckDB's type for a type of msgspec."""
     match kind:
         case inspect.StructType():
             fields = [f'"{field.encode_name}" {_sql(field.type)}' for field in kind.fields]

@@ -1,4 +1,4 @@
-"""What each device should hold, against what its plan in force has it hold, and why."""
+"""Plans: which models each device should hold, compared with its present plan, and why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
 
 GAIN = 0.005
-"""Of expected accuracy, that a device is given another plan for: times that are measured again differ by more."""
+"""Least gain of expected accuracy that justifies a new plan: repeated measurements of times differ by more."""
 
 _CLEARLY = 1e-4
 
 
 class ExpectedResult(Struct, frozen=True):
-    """What a choice of models is expected to give. accuracy: share of all answers, right and in time; see options_of.
+    """Expected result of a choice of models. accuracy: share of all answers, right and in time; see options_of.
 
-    mean_ms, energy_mj: of an answer, the latter None if it is not known. cascades: by family.
+    mean_ms, energy_mj: of an answer; the energy is None if unknown. cascades: by family.
     """
 
     accuracy: float
@@ -39,10 +39,10 @@ class ExpectedResult(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One device. serial: of its plan in force, 0 for none. families: what it should hold; none if nothing fits.
+    """Proposal for one device. serial: of its present plan, 0 for none. families: to hold; none if nothing fits.
 
-    before, after: of the models that it has, and of those proposed; None if that is nothing. binds: what accuracy
-    would be expected without one limit. dropped: models that go, and why. notes: what is not known, or stands against.
+    before, after: with its present models, and with the proposed ones; None if there are none. binds: accuracy expected
+    without each limit. dropped: models to remove, and why. notes: unknown values and problems.
     """
 
     device: str
@@ -57,7 +57,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     @property
     def because(self) -> str:
-        """Why, in one sentence."""
+        """The reason in one sentence."""
         if self.after is None:
             return "; ".join(self.notes)
         was = "an unknown share" if self.before is None else f"{self.before.accuracy:.3f}"
@@ -71,18 +71,18 @@ class _Solved:
     families: tuple[PlannedFamily, ...]  # none if nothing fits
     before: ExpectedResult | None
     after: ExpectedResult | None
-    keeps: bool  # what it has fits, and is about as good
+    keeps: bool  # the present models fit, and are about as good
     binds: dict[str, float]
-    stops: str | None  # the limit under which nothing fits
+    stops: str | None  # limit under which nothing fits
 
 
 class Planner:
-    """Plans devices of one repository; equal ones are solved once. solved: what was, for devices unlike all others."""
+    """Plans the devices of one repository; equal ones are solved once. solved: results by demand."""
 
     def __init__(
         self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
     ) -> None:
-        """deadline_ms: of devices that tell none. gain: of accuracy, for which plans change. Raises RepositoryError."""
+        """deadline_ms: of devices that report none. gain: of accuracy, to justify a plan. Raises RepositoryError."""
         self._storage, self._trusted = storage, trusted
         self._deadline_ms, self._gain = deadline_ms, gain
         index, _ = read_index(storage, trusted)
@@ -92,7 +92,7 @@ class Planner:
         self.solved: dict[DeviceDemand, _Solved] = {}
 
     def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
-        """Return the proposal for one device; families: that it should hold, none: those that it has, or else all.
+        """Return the proposal for one device. families: to hold; none: its present ones, or else all.
 
         Raises RepositoryError for a family that cannot be planned.
         """
@@ -182,7 +182,7 @@ class Planner:
 
 
 def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
-    """Return the plan in force of every device that has one; raises RepositoryError if one is not to be trusted."""
+    """Return the plan of every device that has one; raises RepositoryError if one cannot be trusted."""
     names = storage.names(PLANS)
     contents = storage.contents(names) if names else {}
     if lost := {*names} - contents.keys():
@@ -195,7 +195,7 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
 
 
 def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
-    """Return the cascades over these models, or those alone that need each of them."""
+    """Return the cascades that use only the held models, or exactly all of them if `all_of_it`."""
     fits = set.__eq__ if all_of_it else set.__le__
     return options.take(np.array([row for row, models in enumerate(options.models) if fits({*models}, {*held})], int))
 
@@ -216,7 +216,7 @@ def _expected(
 
 
 def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, str]:
-    """Why models go that the device has."""
+    """Return why models that the device has are removed."""
     assert solved.after is not None
     limits = ", ".join(solved.binds)
     why = f"within the limit of {limits}, other models are right more often" if limits else "it improves no cascade"

@@ -1,4 +1,4 @@
-"""A family as it is published, and every cascade of two of its models on what they said of photographs."""
+"""A published family, and every cascade of up to two of its models on its recorded answers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RUNGS = 2
 
 @dataclass(frozen=True, eq=False)
 class CascadeTable:
-    """c cascades of a family's models, on n photographs.
+    """c cascades of a family's models, on n images.
 
-    models: of each, cheapest first. rungs: (c, RUNGS) their columns, -1 behind the last. stops: (c, n) the place of the
-    rung whose answer was taken. right: (c, n) whether it is right.
+    models: of each cascade, cheapest first. rungs: (c, RUNGS) their columns, -1 behind the last. stops: (c, n) index of
+    the rung that answered. right: (c, n) whether the answer is right.
     """
 
     models: Sequence[tuple[str, ...]]
@@ -38,7 +38,7 @@ class CascadeTable:
 
     @cached_property
     def alike(self) -> list[NDArray[np.int64]]:
-        """The rows of each set of models."""
+        """Rows of each set of models."""
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, models in enumerate(self.models):
             rows.setdefault(models, []).append(row)
@@ -46,13 +46,13 @@ class CascadeTable:
 
     @cached_property
     def uniform(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The shares if all photographs weigh the same."""
+        """The shares if all images have the same weight."""
         return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))
 
     def shares(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return which share of the photographs stops at each rung, and stops there and is right: both (c, RUNGS).
+        """Return the share of images that stop at each rung, and that stop there with a right answer: both (c, RUNGS).
 
-        weights: (n,) of the photographs, which add up to 1.
+        weights: (n,) of the images, with the sum 1.
         """
         at = [self.stops == place for place in range(RUNGS)]
         return (
@@ -63,9 +63,10 @@ class CascadeTable:
 
 @dataclass(frozen=True, eq=False)
 class PublishedFamily:
-    """One family. answers: of the models that can be planned, with the calibration's times; energies_mj: also its.
+    """One family. answers: of the models that can be planned, with calibrated times. energies_mj: calibrated.
 
-    classes: class numbers by label. files: bytes by SHA-256, of each model and of what every device gets.
+    classes: class numbers by label. files: sizes by SHA-256 for each model. always: sizes of the files for every
+    device.
     """
 
     entry: Entry
@@ -77,7 +78,7 @@ class PublishedFamily:
     _fitted: dict[tuple[int, ...], CascadeTable] = field(default_factory=dict)
 
     def cascades(self, costs_ms: Sequence[float]) -> CascadeTable:
-        """Return the cascades at these times, one a model of the answers; the order of the times alone decides."""
+        """Return the cascades for these times, one per model of the answers; only the order of the times matters."""
         key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
             cascades = self.answers.cascades(costs_ms)
@@ -91,7 +92,7 @@ class PublishedFamily:
 
 
 def read_published(source: RepositorySource, entry: Entry, trusted: Collection[str], scratch: Path) -> PublishedFamily:
-    """Read what planning needs of a bundle; scratch: a folder for it. Raises RepositoryError."""
+    """Read what planning needs of a bundle. scratch: a folder for its files. Raises RepositoryError."""
     bundle, _ = read_bundle(source, entry, trusted)
     manifest_name = next(name for name in bundle.models[0].files if name.endswith(".json"))
     calibrated = {file.name for file in bundle.files if file.name.startswith("calibration/")}
@@ -120,6 +121,6 @@ def read_published(source: RepositorySource, entry: Entry, trusted: Collection[s
 
 
 def _fetch(source: RepositorySource, bundle: Bundle, names: set[str], into: Path) -> Path:
-    """Return the folder of some of a bundle's files."""
+    """Fetch some of a bundle's files; return their folder. Raises RepositoryError."""
     into.mkdir(parents=True, exist_ok=True)
     return fetch(source, structs.replace(bundle, files=tuple(f for f in bundle.files if f.name in names)), into)

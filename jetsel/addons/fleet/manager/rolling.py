@@ -1,4 +1,4 @@
-"""Plans go out in waves, each after the one before has proved itself on the devices' own figures."""
+"""Releases plans in waves, each after the reports of the earlier waves show no loss."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MAX_SERIALS_BYTES = 2**20
 
 @dataclass(frozen=True)
 class RollOutTolerance:
-    """What may happen without a stop. failed: share of the devices that refuse the plan or roll it back.
+    """Tolerance of a roll-out. failed: share of devices that may refuse the plan or roll it back.
 
-    errors: by how much the share of requests that fail may rise; slower: times that the 95th percentile of the latency
-    may be what it was: both against the same devices' own lines under their plan before.
+    errors: allowed rise of the share of failed requests. slower: allowed factor of the 95th percentile of the latency.
+    Both compare the same devices' lines under the new plan and before.
     """
 
     failed: float = 0.0
@@ -40,7 +40,7 @@ class RollOutTolerance:
 
 @dataclass(frozen=True)
 class RollOutStep:
-    """What became of a call. released: devices whose plan is written now. waiting, against: in words."""
+    """Result of a call. released: devices whose plan was written by it. waiting, against: reasons, in words."""
 
     rollout: Rollout
     released: tuple[str, ...] = ()
@@ -54,23 +54,23 @@ class RollOutStep:
 
 
 class Rolling:
-    """The roll-out of a repository, whose state lies there, signed; one manager at a time goes on with it.
+    """The roll-out of a repository, which holds its signed state; one manager at a time may continue it.
 
-    Anybody who may write the repository could put an earlier signed state back, and so undo a stop. So the last serial
-    is kept on this machine too, and an earlier state is rejected.
+    Anybody who may write to the repository could restore an earlier signed state, and so undo a stop. Therefore this
+    machine also keeps the last serial, and rejects earlier states.
     """
 
     def __init__(self, storage: Storage, keys: Sequence[str], trusted: Collection[str], serials: Path) -> None:
-        """keys: private ones to sign with; trusted: public ones that may have signed, beside theirs.
+        """keys: private keys to sign with. trusted: public keys that may have signed, besides theirs.
 
-        serials: the file that keeps the last serial of each repository; it may not exist yet.
+        serials: the file with the last serial of each repository; it may not exist yet.
         """
         self._storage, self._keys, self._serials = storage, keys, serials
         self._address = storage.address("").rstrip("/")
         self._trusted = {*trusted, *map(public_key, keys)}
 
     def begin(self, proposals: Sequence[Proposal], devices: Mapping[str, Device], waves: str) -> Rollout:
-        """Write the state of a new one: no wave is out. Raises RepositoryError if another is under way."""
+        """Write the state of a new roll-out without released waves. Raises RepositoryError if another is under way."""
         old = self._read()
         if old is not None and old.stopped is None and old.released < len(old.waves):
             raise RepositoryError("a roll-out is under way: go on with it, or run `jetsel fleet stop` first")
@@ -90,7 +90,7 @@ class Rolling:
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
     def advance(self, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
-        """Release the next wave if all that are out stand well; raises RepositoryError if none is under way."""
+        """Release the next wave if the earlier ones are good; raises RepositoryError if no roll-out is under way."""
         rollout = self._read()
         if rollout is None or rollout.stopped is not None:
             why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
@@ -100,14 +100,14 @@ class Rolling:
             step = replace(step, rollout=self._write(structs.replace(rollout, released=rollout.released + 1)))
         plans = read_plans(self._storage, self._trusted)
         out = () if step.against else step.rollout.out
-        unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or a killed call's
+        unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or left by a killed call
         for one in unwritten:
             write_plan(self._storage, one.plan, self._keys)
         waiting = (*step.waiting, *(f"{one.plan.device} has not reported yet" for one in unwritten))
         return replace(step, released=tuple(one.plan.device for one in unwritten), waiting=waiting)
 
     def stop(self, why: str, *, revert: bool) -> list[str]:
-        """Release no further wave; revert: devices get their families of before again. Return whose plan changed."""
+        """Release no further wave. revert: restore the previous families. Return the devices with a new plan."""
         rollout = self._read()
         if rollout is None:
             raise RepositoryError("there is no roll-out to stop: see jetsel fleet status")
@@ -160,9 +160,9 @@ class Rolling:
 
 
 def _reported(device: Device | None) -> int:
-    """Return the highest serial that a device reports, as far as it can be one of ours.
+    """Return the highest serial that a device reports, if it is plausible, else 0.
 
-    A thief's key may have signed the highest of all, or the device reports nonsense; a next one must exist.
+    A stolen key may have signed the highest serial of all, or the report is nonsense; a next serial must exist.
     """
     if device is None:
         return 0
@@ -171,7 +171,7 @@ def _reported(device: Device | None) -> int:
 
 
 def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
-    """Say whom a roll-out waits for, and what stands against going on."""
+    """Return the devices for which a roll-out waits, and the reasons against continuing it."""
     waiting, failed, changes = [], [], []
     for one in rollout.out:
         name, device = one.plan.device, devices.get(one.plan.device)
@@ -198,7 +198,7 @@ def _together(served: Sequence[ServedPlan]) -> ServedPlan:
 
 
 def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: RollOutTolerance) -> list[str]:
-    """What has become worse on the devices that were asked both before and after."""
+    """Return what has become worse on the devices that had requests both before and after."""
     both = [(before, after) for before, after in changes if before.requests and after.requests]
     if not both:
         return []
@@ -213,12 +213,12 @@ def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: RollOutTol
 
 
 def _largest_rise(changes: Sequence[tuple[ServedPlan, ServedPlan]]) -> float:
-    """Return by how much the share of failed requests rose, without the device that hides most of it.
+    """Return the rise of the share of failed requests, without the device that hides most of it.
 
-    So no device alone can have a roll-out go on.
+    So no single device can keep a bad roll-out going.
     """
     counts = [[count for served in pair for count in (served.failed, served.requests)] for pair in changes]
-    total = [sum(column) for column in zip(*counts, strict=True)]  # exact, however many requests one device reports
+    total = [sum(column) for column in zip(*counts, strict=True)]  # exact integers, whatever a device reports
     rises: list[float] = []
     for own in counts:
         others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
@@ -232,7 +232,7 @@ def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:
 
 
 def waves_of(text: str, devices: int) -> tuple[int, ...]:
-    """Return how many devices have their plan after each wave; raises ConfigError if the text says no such thing."""
+    """Return the number of devices after each wave; raises ConfigError if the text is invalid."""
     try:
         counts = [
             max(1, int(float(part[:-1]) / 100 * devices)) if part.endswith("%") else min(int(part), devices)

@@ -1,4 +1,4 @@
-"""Which cascades one device should hold: a mixed-integer program that HiGHS solves to the optimum (scipy's `milp`)."""
+"""Chooses the cascades of one device: a mixed-integer program, solved to the optimum by HiGHS (scipy's `milp`)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 TIE = 1e-6
-"""What all files and the slowest cascade cost, in shares of right answers: of equal plans the smaller is taken."""
+"""Cost of all files and of the slowest cascade, in shares of right answers, so that of equal plans the smaller wins."""
 
 _SCALE = 1e3  # HiGHS stops within 1e-6 of the optimum
-_NOTHING = 1e-9  # stands for a limit that leaves nothing
+_NOTHING = 1e-9  # replaces a limit of zero or less
 
 
 @dataclass(frozen=True, eq=False)
 class CascadeOptions:
     """The c cascades that a family offers to one device.
 
-    share: of the device's answers. rate_hz: of its requests, None if it is not known. models: of each cascade.
-    accuracy: (c,) share of answers that are right and in time. ms: (c,) mean time of an answer. mj: (c,) mean energy
-    above idle power, None if it is not known. memory_mb: (c,). files: bytes by SHA-256 of each cascade's models, and
-    of what every device gets.
+    share: of the device's answers. rate_hz: of its requests, None if unknown. models: of each cascade. accuracy: (c,)
+    share of answers that are right and in time. ms: (c,) mean time of an answer. mj: (c,) mean energy above idle power,
+    None if unknown. memory_mb: (c,). files: sizes by SHA-256 of each cascade's models. always: of the files for every
+    device.
     """
 
     share: float
@@ -37,7 +37,7 @@ class CascadeOptions:
     always: Mapping[str, int]
 
     def take(self, rows: NDArray[np.int64]) -> CascadeOptions:
-        """Return some of them."""
+        """Return the options with only these rows."""
         return replace(
             self,
             models=[self.models[row] for row in rows],
@@ -51,7 +51,7 @@ class CascadeOptions:
 
 @dataclass(frozen=True)
 class Room:
-    """What a device has for all families together; None: no limit. watts: above idle. busy: of its time, 1 is all."""
+    """Limits of a device for all families together; None: no limit. watts: above idle. busy: share of its time."""
 
     storage_bytes: float | None = None
     memory_mb: float | None = None
@@ -61,7 +61,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Selection:
-    """The cascade of each family, and which share of its requests there is time for; accuracy: of all answers."""
+    """The cascade of each family, and the share of its requests that is served. accuracy: of all answers."""
 
     rows: tuple[int, ...]
     served: tuple[float, ...]
@@ -69,13 +69,13 @@ class Selection:
 
 
 def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
-    """Return the choice of the most answers that are right and in time; None if nothing fits.
+    """Return the choice with the most answers that are right and in time; None if nothing fits.
 
-    x_c is 1 for the one cascade c of a family that is chosen; y_f, for each file, 1 if a chosen cascade has it, so
-    files that models or families share count once; z_c <= x_c the share of the requests that are served. Maximised is
-    the sum of share * accuracy_c * z_c, less TIE, under: the sum of bytes_f * y_f within the storage, of memory_c * x_c
-    within the memory, of rate * energy_c * x_c within the watts, and of rate * time_c * z_c within the time: one
-    request is served at a time, and those for which no time is left count as wrong.
+    Variables: x_c is 1 for the chosen cascade c of a family; y_f is 1 for each file f of a chosen cascade, so that
+    shared files count once; z_c <= x_c is the share of requests that are served. Objective: the largest sum of share *
+    accuracy_c * z_c, minus TIE. Limits: sum of bytes_f * y_f <= storage, of memory_c * x_c <= memory, of rate *
+    energy_c * x_c <= watts, and of rate * time_c * z_c <= time, since one request is served at a time. Requests without
+    time left count as wrong.
     """
     if not all(len(one.models) for one in families):
         return None
@@ -118,13 +118,13 @@ class _Problem:
             (self._volume, 2, room.storage_bytes),
         )
         self._limits = [(sums / max(most, _NOTHING), block) for sums, block, most in limits if most is not None]
-        self._fits = np.ones(len(self._value), bool)  # those that keep each limit, were the others' families empty
+        self._fits = np.ones(len(self._value), bool)  # cascades that keep each limit if all other families are empty
         for sums, block in self._limits:
             if block != 1:
                 self._fits &= (sums if block == 0 else np.maximum(self._has, self._always) @ sums) <= 1.0
 
     def alone(self) -> NDArray[np.int64] | None:
-        """The row of each family's best cascade, were the other families empty; None if one has none that fits."""
+        """Return each family's best row if all other families are empty; None if a family has none that fits."""
         parts = np.split(np.where(self._fits, self._value - self._slow, -np.inf), self._begins[1:])
         if any(np.isneginf(part).all() for part in parts):
             return None
@@ -140,12 +140,12 @@ class _Problem:
         return Selection(places, tuple(map(float, served)), float(self._value[rows] @ served))
 
     def solved(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """The chosen rows and their z by HiGHS, None if nothing keeps the limits."""
+        """Return the chosen rows and their z by HiGHS, None if nothing keeps the limits."""
         (n, f), families = self._has.shape, np.unique(self._family)
         eye = np.eye(n)
 
         def over(*blocks: NDArray[np.float64] | None) -> NDArray[np.float64]:
-            """Rows that have these factors for x, z and y."""
+            """Return rows with these coefficients for x, z and y."""
             height = max(len(block) for block in blocks if block is not None)
             return np.hstack(
                 [

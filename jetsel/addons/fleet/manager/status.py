@@ -1,4 +1,4 @@
-"""How each device stands, and the fleet on one page: plans and their outcomes, drift, energy, what is wrong."""
+"""State of each device, and the page of the fleet: plans and their results, drift, energy, faults."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from jetsel.calibrate.judge.words import significant
 from jetsel.calibrate.report import Chart, Listing, Section, render_sections
 
 PERIODS = 3.0
-CLOCK_S = 3600.0  # and two periods: by how much a clock may differ, since a line waits until it can be sent
-_PERIOD_S = 86_400.0  # of a device that has told once
+CLOCK_S = 3600.0  # plus two periods: tolerance of a device's clock, since a line waits until it can be sent
+_PERIOD_S = 86_400.0  # of a device that has reported once
 
 
 class Written(NamedTuple):
-    """A plan in the repository, and when the storage got it, in seconds since 1970."""
+    """A plan in the repository, and the storage's time of its upload, in seconds since 1970."""
 
     plan: Plan
     written_s: float
 
 
 class DeviceStatus(Struct, frozen=True, kw_only=True):
-    """One device. seen_s: since its last upload, by the storage's clock, None if it never told.
+    """One device. seen_s: seconds since its last upload, by the storage's clock, None if it never reported.
 
-    clock_s: by how much its own clock is ahead of that, None if they agree. planned, installed: serials, 0 for none.
-    drift: of the family that drifts most. energy_j: above idle since its daemon started. missing: lines that never
-    came. faults: in words.
+    clock_s: how far its clock is ahead of that, None if they agree. planned, installed: serials, 0 for none. drift: of
+    the family with the largest. energy_j: above idle, since its daemon's start. missing: lines that never came. faults:
+    in words.
     """
 
     device: str
@@ -54,7 +54,7 @@ class DeviceStatus(Struct, frozen=True, kw_only=True):
 def statuses(
     devices: Mapping[str, Device], plans: Mapping[str, Written], now_s: float, periods: float = PERIODS
 ) -> list[DeviceStatus]:
-    """Return every device that has told, or has a plan. periods: of silence, after which that is a fault."""
+    """Return every device that has reported, or has a plan. periods: of silence that count as a fault."""
     return [
         _status(name, devices.get(name), plans.get(name), now_s, periods)
         for name in sorted(devices.keys() | plans.keys())
@@ -106,7 +106,7 @@ def _faults(
         yield f"plan {plan.plan.serial} was not installed"
 
 
-MOST_ROWS = 50  # of a table, the worst first: a page of 10,000 devices is read by nobody
+MOST_ROWS = 50  # of a table, the worst first, because nobody reads 10,000
 
 Points = list[tuple[float, float]]
 
@@ -114,7 +114,7 @@ Points = list[tuple[float, float]]
 def render_fleet(
     statuses: Sequence[DeviceStatus], proposals: Sequence[Proposal], skipped: Mapping[str, str]
 ) -> str | None:
-    """Return the page, None if a library of it is missing; see jetsel.calibrate.report."""
+    """Return the page, None if a library for it is missing; see jetsel.calibrate.report."""
     before = [one.before for one in proposals if one.before is not None]
     after = [one.after for one in proposals if one.after is not None]
     sentences = [
@@ -147,7 +147,7 @@ def _mean(expected: Sequence[ExpectedResult]) -> str:
 
 
 def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
-    """Accuracy against time, and against energy if it is known."""
+    """Return charts of accuracy against time, and against energy if that is known."""
     charts = []
     for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
@@ -160,7 +160,7 @@ def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -
 
 
 def _points(expected: Iterable[ExpectedResult], figure: Callable[[ExpectedResult], float | None]) -> Points:
-    """Each place where a device is, once."""
+    """Return each distinct point of the devices once."""
     points = {(float(f"{x:.3g}"), round(100 * one.accuracy, 1)) for one in expected if (x := figure(one))}
     return sorted(points)
 
