@@ -147,7 +147,7 @@ def _findings(
     judge: Judge,
     runs: Mapping[str, PolicyReplay],
 ) -> Findings:
-    """Return what the report shows."""
+    """Return the findings, which the report shows."""
     recording, names, temperatures = judge.recording, order.names, calibration.temperatures
     promises, winner = calibration.promises.get(decision.winner), runs[decision.winner]
     tables = () if promises is None else promises.kept

@@ -1,6 +1,6 @@
-"""From images to an installed calibration: `record`, `fit` and `install`, which `jetsel calibrate` calls in this order.
+"""Turn images into an installed calibration: `jetsel calibrate` calls `record`, `fit` and `install` in this order.
 
-docs/architecture.md lists the files on this way, and the one shape that each hands on.
+docs/architecture.md lists the files that take part, and the value that each one passes on.
 """
 
 from __future__ import annotations
@@ -201,15 +201,15 @@ def _record_into(
     stop: Stop,
     announce: Callable[[RecordingPlan], None] | None,
 ) -> None:
-    """Record what is not recorded yet."""
+    """Add missing results to the recording; raises KeyboardInterrupt if it was stopped."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
-    # decode_px still comes from all models of the family: the largest input decides how images are decoded.
+    # Engines are for served models alone. `record` needs the whole family, whose largest input decides how it decodes.
     family = replace(job.family, models=tuple(job.served.values()))
     with recording.loaded_models(family, job.config) as engines:
-        is_compared = announce is not None and job.labels_from is None  # its time is announced
+        is_compared = announce is not None and job.labels_from is None  # only if the time can be announced
         options = recording.RecordOptions(
             limits=job.limits,
             opened=opened,

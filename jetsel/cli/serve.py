@@ -38,7 +38,7 @@ def serve(config: ConfigFile = None) -> None:
     try:
         # A reload locates the file again: the system's file may appear while the daemon runs.
         status = run(file, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
-    except Exception:  # a defect
+    except Exception:  # a bug
         sys.excepthook(*sys.exc_info())
     logging.shutdown()
     os._exit(status)

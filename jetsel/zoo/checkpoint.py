@@ -87,7 +87,7 @@ class _Tensors(pickle.Unpickler):
 def tensors_in(content: bytes, name: str) -> dict[str, NDArray[Any]]:
     """Return the tensors, float32 or int64, by name. content: of the file. name: of the file, for messages.
 
-    The file's size bounds the memory that it can allocate. Raises ManifestError if it is not such a checkpoint.
+    The file's size bounds the memory that it can allocate. Raises ManifestError if it is no such file.
     """
     file = io.BytesIO(content)
     try:

@@ -56,7 +56,7 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
 
 
 def _write(net: torch.nn.Module, batch: torch.Tensor, path: Path, names: list[str]) -> None:
-    """Trace the network and write it with these names of outputs; raises ManifestError if torch cannot."""
+    """Trace the network and write it with these names of outputs; raises ManifestError if torch fails."""
     import torch
 
     try:

@@ -61,7 +61,7 @@ class GraphEnds:
         return self._known.get(tensor, ("undefined", None))
 
     def is_table(self, tensor: str) -> bool:
-        """Return whether a tensor is known to have several large dimensions, as boxes and feature maps do."""
+        """Return whether a tensor is known to have several dimensions above 1, as boxes and feature maps do."""
         return sum(side > 1 for side in self._type(tensor)[1] or ()) > 1
 
     def is_number(self, tensor: str) -> bool:
@@ -106,7 +106,7 @@ class GraphEnds:
         return candidates[0], "" if kind == "Softmax" and self.is_number(candidates[0]) else kind
 
     def unchanged(self, tensor: str) -> str:
-        """Return the tensor before a subtracted maximum or a squeeze that may drop the batch, or else this tensor."""
+        """Return this tensor, or the one before a subtracted maximum or a squeeze that may remove the batch."""
         node, shape = self.makers[tensor], self._type(tensor)[1]
         is_all = len(node.input) == 1 and not node.attribute  # squeezes every dimension of 1
         is_squeezed = node.op_type == "Squeeze" and (is_all if shape is None else len(shape) < 2)

@@ -77,7 +77,7 @@ def of_teachable_machine(content: Values) -> Values:
 
 
 def of_config(content: Values) -> Values:
-    """config.json: transformers' id2label; timm's label_names and pretrained_cfg, which once was the whole file."""
+    """config.json: transformers' id2label; timm's label_names and pretrained_cfg, in old versions the whole file."""
     labels = content.get("id2label") or content.get("label_names")
     values = {"labels": json.dumps(labels)} if labels else {}
     prepared = content.get("pretrained_cfg", content)

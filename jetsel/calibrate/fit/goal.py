@@ -270,8 +270,8 @@ def difference(
 def standard_error(values: NDArray[np.float64], groups: NDArray[np.int64] | None) -> float:
     """Return the standard error of the mean of (n,) values; infinite for one. groups: see Outcomes.
 
-    Groups are clusters: their sums are independent, their members need not be (Cochran, Sampling Techniques, 1977,
-    section 9A.2).
+    Groups are clusters: their sums are independent, but their members may depend on each other (Cochran, Sampling
+    Techniques, 1977, section 9A.2).
     """
     sums = values - values.mean()
     if groups is not None:

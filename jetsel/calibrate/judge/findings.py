@@ -185,7 +185,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     labels_from: str | None  # the model whose answers replace labels: right then means agreement with this model
     objective: str  # time or energy
     conditions: dict[str, str]
-    noisy: str | None  # why the times cannot be trusted, or None
+    noisy: str | None  # why the times are unreliable, or None
     dropped: dict[str, str] = {}  # model -> why its recording was stopped
     costs_ms: dict[str, float]
     energies_mj: dict[str, float] = {}  # of one run above idle power; empty if not measured
@@ -202,7 +202,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     promises: Promises | None = None  # of the winner; None without labels
     refused_at: float | None = None  # the promised level nearest to 5 %
     unknown_images: int = 0  # images of no class of the family, which tested the promises too
-    doubtful: DoubtfulFindings | None = None  # None if the labels are a model's
+    doubtful: DoubtfulFindings | None = None  # None if a model's answers replace labels
     current: Result | None = None  # of the policy in use, on the same images; None if there is none
     command: str = "jetsel calibrate IMAGES"  # the command line, quoted for a shell
     is_allowed: bool = True  # whether the winner keeps every limit; otherwise it is never installed

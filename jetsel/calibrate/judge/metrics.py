@@ -62,7 +62,7 @@ def best_mix(times_ms: NDArray[np.float64], shares: NDArray[np.float64], mean_ms
 
     times_ms, shares: (m,), latency and accuracy of single models. A model that is fast enough also counts alone.
     """
-    fits = times_ms <= mean_ms * (1 + 1e-9)  # the mean of equal times may be a little less than each
+    fits = times_ms <= mean_ms * (1 + 1e-9)  # rounding may put the mean of equal times below each of them
     if not fits.any():
         return None
     best = float(shares[fits].max())

@@ -24,10 +24,7 @@ class Dominated(NamedTuple):
 
 
 def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[Dominated]:
-    """Return the dominated models, the most expensive first. right: by model, (n,). times_ms: by model.
-
-    A model that dominates another one is never dominated itself.
-    """
+    """Return the dominated models, the most expensive first. right: by model, (n,). times_ms: by model."""
     dominated_models: list[Dominated] = []
     left = sorted(right, key=times_ms.__getitem__, reverse=True)
     for model in list(left):

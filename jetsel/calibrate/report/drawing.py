@@ -33,7 +33,7 @@ MARKERS = "os^Dv"  # distinguish the series without colours
 _VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule"} | {colour: f"s{i}" for i, colour in enumerate(SERIES)}
 _STYLE: Any = {
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.parse_math": False,  # keeps dollar signs in names
     "font.family": "DejaVu Sans",  # measures the texts; the page's own font is narrower
     "font.size": 11,
     "text.color": INK,
@@ -53,7 +53,7 @@ def draw(chart: Chart) -> Markup:
     """Return the content of an SVG element of WIDTH_PT by HEIGHT_PT."""
     out = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # the browser's fonts have what matplotlib's lack
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser's fonts have more characters
         figure = Figure(figsize=(WIDTH_PT / 72, HEIGHT_PT / 72), dpi=72, layout="constrained")
         axes = figure.add_subplot()
         _plot(axes, chart)

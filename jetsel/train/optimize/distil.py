@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812  # as all torch code reads
+from torch.nn import functional as F  # noqa: N812  # the usual name in torch code
 
 from jetsel.image import InputSpec
 

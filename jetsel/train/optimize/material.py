@@ -16,7 +16,7 @@ from jetsel.image import InputSpec
 FEWEST = 50
 """Smallest number of images for useful ranges or weights."""
 MOST_BYTES = 4 * 2**30
-"""Limit of the pixels in memory; a random sample of the images is used if they exceed it."""
+"""Memory for the pixels; if all images would exceed it, a random sample of them is used."""
 SEED = 2018
 
 Tell = Callable[[str, int, int], None]
