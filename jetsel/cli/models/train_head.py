@@ -72,7 +72,7 @@ def train_head(
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.adding import add_head
+    from jetsel.zoo.heads import add_head
     from jetsel.zoo.labels import Labels
 
     site = read_site(config)
@@ -130,7 +130,7 @@ def _planned(
     """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
-    from jetsel.zoo.adding import family_of_heads, heads_beside
+    from jetsel.zoo.heads import family_of_heads, heads_beside
     from jetsel.zoo.labels import table_of
 
     if name is None:

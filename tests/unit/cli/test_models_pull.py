@@ -17,7 +17,8 @@ from jetsel.base.weights import Head
 from jetsel.cli.models.family import Pull, Pulled, add_rungs, is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
-from jetsel.zoo.adding import ModelDescription, add_head
+from jetsel.zoo.adding import ModelDescription
+from jetsel.zoo.heads import add_head
 from jetsel.zoo.labels import labels_file, labels_text
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import NewFamily, take_out

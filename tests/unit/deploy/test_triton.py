@@ -15,7 +15,7 @@ from jetsel.base.config import parse
 from jetsel.base.weights import Head
 from jetsel.engines import Backends
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.adding import add_head
+from jetsel.zoo.heads import add_head
 from jetsel.zoo.placing import NewFamily
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.unit.zoo.making import described, put_model

@@ -9,7 +9,8 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.names import RULE
 from jetsel.base.weights import TrialRun
 from jetsel.zoo import Zoo, scan
-from jetsel.zoo.adding import add_head, derived, family_of_heads
+from jetsel.zoo.adding import derived
+from jetsel.zoo.heads import add_head, family_of_heads
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family
 from tests.unit.zoo.making import put_model
 
