@@ -79,8 +79,9 @@ def test_a_plan_is_worth_what_its_cascade_gives_and_nothing_is_held_where_nothin
     draw = np.random.default_rng(0)
     plans = [given([family], [one], device, draw) for one, device in zip(offers, devices, strict=True)]
     singles = [given([family], [alone(one)], device, draw) for one, device in zip(offers, devices, strict=True)]
-    assert [(one.storage_mb, one.both, one.expected) for one in plans] == [(6, 1.0, 1.0), (1, 0.6, 0.6), (1, 0.6, 0.6)]
-    assert [(one.storage_mb, one.both) for one in singles] == [(5, 0.9), (1, 0.6), (1, 0.6)]
+    figures = [[one.storage_mb, one.both, one.expected] for one in plans]
+    np.testing.assert_allclose(figures, [[6, 1.0, 1.0], [1, 0.6, 0.6], [1, 0.6, 0.6]])
+    np.testing.assert_allclose([[one.storage_mb, one.both] for one in singles], [[5, 0.9], [1, 0.6], [1, 0.6]])
     assert same_for_all([[alone(one)] for one in offers], devices) == [("small",)], "0.9 once is less than 0.6 thrice"
     assert given([family], [offers[0]], Device(0.5e6, 100.0, 1.0, (1.0,)), draw).storage_mb == 0
 

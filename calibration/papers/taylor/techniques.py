@@ -117,7 +117,8 @@ def tuned(
                 held = fold_of % FOLDS == fold
                 said[held] = technique.make(**setting).fit(x[~held], due[~held]).predict(x[held])
             likely = _probable(said, y, said)
-            loss = float(np.mean([log_loss(truth, one) for truth, one in zip(y.T, likely.T, strict=True)]))
+            truths = y.T.astype(int)  # scikit-learn 1.4 misreads bool
+            loss = float(np.mean([log_loss(truth, one) for truth, one in zip(truths, likely.T, strict=True)]))
             if loss < least:
                 least, best = loss, (setting, said, likely)
         assert best is not None
