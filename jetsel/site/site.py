@@ -95,7 +95,7 @@ class FamilyCalibrations:
     def incumbent(self) -> Incumbent:
         """Return the policy that a daemon uses by default, with its calibration, which a new one must beat.
 
-        Models of the edge server are ignored. Raises CalibrationError if there are no models.
+        A calibration that needs models of the edge server is ignored. Raises CalibrationError if there are no models.
         """
         models, served = self.served()
         current = next((entry for entry in self.entries() if entry.is_current), None)

@@ -27,9 +27,8 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
     full_names = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
     taken = {exact(name) for name, _ in full_names}
     first_names = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in taken]
-    folder_names = [
-        (folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)
-    ]  # as `jetsel watch` writes them
+    # Folders that `jetsel watch` writes for these identifiers.
+    folder_names = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]
     numbers = NumberByName(dict.fromkeys((*full_names, *first_names, *folder_names)))
     mapped_names = []
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
