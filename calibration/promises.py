@@ -24,7 +24,7 @@ from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallRequest, decide
 from jetsel.calibrate.judge.learn_then_test import LEVELS, naive_threshold
-from jetsel.calibrate.judge.promises import Split, is_given, promises_of, saved_by, scores_of
+from jetsel.calibrate.judge.promises import Split, answered_under, promises_of, saved_by, scores_of
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record import LoadedRecording, Times
 from jetsel.calibrate.record.recording import Recording
@@ -129,7 +129,7 @@ def _levels(
     found = []
     for level in LEVELS:
         promise = kept.get(level)
-        given = None if promise is None else is_given(run, promise)
+        given = None if promise is None else answered_under(run, promise)
         limit = naive_threshold(scores, before.answered != known, level)
         by_naive = new >= (np.inf if limit is None else limit)
         best = naive_threshold(new, wrong, level)

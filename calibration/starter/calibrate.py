@@ -22,7 +22,7 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.judge.evaluating import asked, evaluate
+from jetsel.calibrate.judge.evaluating import evaluate, requested_policies
 from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import premodel_in_words
@@ -175,7 +175,7 @@ def main() -> None:
     clock = FeatureClock(
         decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
     )
-    policies = asked(other.recording.models, found.calibration, list(found.findings.comparison.policies))
+    policies = requested_policies(other.recording.models, found.calibration, list(found.findings.comparison.policies))
     judged = evaluate(other.recording, found.calibration, policies, clock)
     front = front_on(other, loaded, found)
     keep("test.json", judged._asdict() | {"front": front})

@@ -150,7 +150,11 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
-    """The rungs of `cascade`, and of each other operating point, the most expensive first."""
+    """The stored cascades: each runs its rungs in order, the cheapest first, until one accepts the answer.
+
+    cascade: the rungs of the policy `cascade`. front: the rungs of its other operating points, which trade accuracy for
+    cost: `cascade:1` and so on, the most expensive first.
+    """
 
     cascade: tuple[Rung, ...]
     front: tuple[tuple[Rung, ...], ...]

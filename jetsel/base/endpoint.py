@@ -63,7 +63,7 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
         except ConnectionRefusedError:
             return NoDaemonError(f"the daemon that made {path} is gone: {HOW_TO_START}")
         except PermissionError:
-            return NoDaemonError(_who_may(path))
+            return NoDaemonError(_access_message(path))
         except (BlockingIOError, TimeoutError):
             return None  # it listens with a full backlog (connect(2): EAGAIN of a socket with a timeout)
         except OSError as error:
@@ -92,7 +92,7 @@ def _stands(path: Path) -> bool:
         return False
 
 
-def _who_may(path: str) -> str:
+def _access_message(path: str) -> str:
     """Return the message for a user without access, with the socket's group as far as this user may see it."""
     for folder in (Path(path), *Path(path).parents):
         try:

@@ -101,7 +101,7 @@ class Versions:
                 flush(self.folder.parent)
         except OSError as fault:
             raise self._not_written(fault) from fault
-        with self._alone():
+        with self._locked():
             was = self.current()
             number = max(was, *self.numbers(), NONE) + 1
             try:
@@ -127,13 +127,13 @@ class Versions:
 
         Raises `error`; nothing has changed then.
         """
-        with self._alone():
+        with self._locked():
             if number != NONE:
                 check(self.path(number))
             self._point(number)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Hold the folder's lock; first remove leftovers of killed processes."""
         try:
             with locked(self.folder):
@@ -207,8 +207,9 @@ def working_folder(folder: Path, is_named: Named, waiting: Callable[[], None] | 
 
 
 def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> None:
-    """Move the named files from a working folder into its parent folder, flushed; the last name is the record.
+    """Move the named files from a working folder into its parent folder, flushed to disk.
 
+    names: the files; the last one is the record, which names the others and makes them valid once it is moved.
     replaced: files of the previous record; they are removed with the working folder unless a record names them. If a
     file is overwritten, the old record is removed first, so that a record always describes the files beside it. Raises
     OSError.

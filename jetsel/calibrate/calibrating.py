@@ -19,7 +19,7 @@ from jetsel.calibrate.judge.comparing import compared
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
-from jetsel.calibrate.judge.promises import Split, is_given, promises_by_policy, replay_unknown
+from jetsel.calibrate.judge.promises import Split, answered_under, promises_by_policy, replay_unknown
 from jetsel.calibrate.judge.results import Judge, classes_of, differing
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
@@ -120,7 +120,7 @@ def _decided(
         because=decision.verdict,
         wrong_at_most=order.wrong_at_most,
         rival=decision.rival,
-        figures={name: _gist(one) for name, one in (comparison.policies | comparison.front).items()},
+        figures={name: _summary(one) for name, one in (comparison.policies | comparison.front).items()},
         energies_half_mj={} if energies is None else dict(energies.half_width_mj),
         energy_reason=loaded.times.energy_reason,
         chooser_energy_mj=None if chain is None else chain.chooser_mj or None,
@@ -128,7 +128,7 @@ def _decided(
     )
 
 
-def _gist(result: Result) -> dict[str, object]:
+def _summary(result: Result) -> dict[str, object]:
     """Return the figures of a result that the artefact keeps: accuracy, time, energy and each model's share."""
     return {
         "top1": result.top1,
@@ -153,7 +153,7 @@ def _findings(
     tables = () if promises is None else promises.kept
     nearest = min(tables, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
     is_allowed = order.goal.keeps(decision.outcomes)
-    given = None if nearest is None else is_given(winner, nearest)
+    given = None if nearest is None else answered_under(winner, nearest)
     is_of_table = decision.rival == f"single:{comparison.best_single}"
     return Findings(
         family=loaded.family,

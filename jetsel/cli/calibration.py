@@ -200,7 +200,7 @@ def _mark(entry: Installed) -> str:
 def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
     """Return a table of the installed calibrations, the newest first."""
     from jetsel.cli.terminal import table
-    from jetsel.site.site import named
+    from jetsel.site.site import number_text
 
     shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
     shown.title = f"family {calibrations.family}"
@@ -210,7 +210,7 @@ def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) ->
         if usable is not None:
             labels = f"answers of {usable.labels_from}" if usable.labels_from else "the images'"
             row = (usable.created, usable.default_policy, str(usable.photographs), labels)
-        shown.add_row(named(entry.number), _mark(entry), *row, entry.reason or "")
+        shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
     return shown
 
 

@@ -31,8 +31,8 @@ def evaluate(
     replayed on the recorded answers. Do not use the images of the calibration: the results would look too good.
     """
     from jetsel.calibrate.install import clock_of, job_of, record, recording_path
-    from jetsel.calibrate.judge.evaluating import asked
     from jetsel.calibrate.judge.evaluating import evaluate as judged
+    from jetsel.calibrate.judge.evaluating import requested_policies
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
 
@@ -43,7 +43,7 @@ def evaluate(
         in_use = calibrations.incumbent()
         calibration = in_use.calibration
         names = [] if ALL in (policy or [ALL]) else policy or []
-        replayed = asked(tuple(job.served), calibration, names)
+        replayed = requested_policies(tuple(job.served), calibration, names)
         with output.interruptible() as stop:
             loaded = record(job, output.step, stop)
         output.recorded(job, loaded)

@@ -19,8 +19,8 @@ from jetsel.client.settings import (
     R,
     RequestOptions,
     classify_request,
-    end_of,
     error_of,
+    error_of_ended_connection,
     outcomes,
     result,
     too_late,
@@ -99,7 +99,7 @@ class Exchange:
             if can_receive:
                 self._settle(self._link.receive())
             elif self._link.end is not None:
-                self.close(end_of(self._link))
+                self.close(error_of_ended_connection(self._link))
             elif can_send and self._unsent:
                 request_id, message, image = self._unsent.popleft()
                 if request_id in self._waiting:  # otherwise its caller has given up

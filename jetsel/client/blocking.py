@@ -18,7 +18,7 @@ from jetsel.client.settings import (
     R,
     RequestOptions,
     classify_request,
-    end_of,
+    error_of_ended_connection,
     outcomes,
     result,
     too_late,
@@ -141,7 +141,7 @@ class Client(ClientSettings):
                     return result(reply, kind)
             elif link.end is not None:
                 self._hang_up()
-                raise end_of(link)
+                raise error_of_ended_connection(link)
             elif attempts.left_ms <= 0:
                 raise too_late(link, attempts)
             else:

@@ -132,7 +132,7 @@ def error_of(failure: Failure) -> JetselError:
     return error
 
 
-def end_of(link: DaemonConnection) -> NoDaemonError | NoReplyError:
+def error_of_ended_connection(link: DaemonConnection) -> NoDaemonError | NoReplyError:
     """Return the error for a connection that has ended."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(

@@ -49,7 +49,7 @@ class Admission:
         self._workers = workers
         self._now = now
         self._models_ms: float | None = None  # running mean for one answer
-        self.around_ms = 0.0  # running mean of a worker's time for an answer, without its models
+        self.around_ms = 0.0  # running mean of a worker's time for an answer besides its models, such as decoding
         self._margin = 0.0  # share of a limit that is kept free, at the last answer that had one
         self._margin_s = 0.0  # time of that answer
         self._full_since_s: float | None = None  # since when the queue holds work for all workers; None: not

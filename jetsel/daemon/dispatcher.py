@@ -89,7 +89,7 @@ class Dispatcher:
         self._stopping = threading.Event()
         self.current = Current(snapshot)
         self._probe = Probe(self.current, backends, self._begin_probe)
-        self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.asking)
+        self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.waiting_threads)
         self.pipeline = Pipeline(
             self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.over
         )

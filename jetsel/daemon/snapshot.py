@@ -161,14 +161,14 @@ class Current:
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
     def enter(self, begun: Snapshot | None = None) -> Snapshot:
-        """Count a request in and return its snapshot: the current one, or `begun` for a further box of a message."""
+        """Note that a request begins; return its snapshot: the current one, or `begun` for another box of a message."""
         with self._lock:
             snapshot = begun or self.snapshot
             self._requests[snapshot] += 1
             return snapshot
 
     def leave(self, snapshot: Snapshot) -> None:
-        """Count a request out."""
+        """Note that a request of this snapshot has ended; an old snapshot is closed after its last request."""
         with self._lock:
             self._requests[snapshot] -= 1
         if snapshot is not self.snapshot:

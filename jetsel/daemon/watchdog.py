@@ -91,7 +91,7 @@ class Probe:
         (model,) = job.policy.models
         engine = job.family.driver.queues[model].engine
         return (engine is not None and engine.is_returning) or bool(
-            self._backends.get(job.family.backends[model]).asking()
+            self._backends.get(job.family.backends[model]).waiting_threads()
         )
 
 

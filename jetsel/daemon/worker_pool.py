@@ -22,14 +22,17 @@ log = logging.getLogger("jetsel.daemon")
 
 HEARTBEAT_S = 1.0  # longest wait of a thread
 MOST_JOBS = 4  # most jobs that a thread takes at once
-MOST_READS = 64  # between two jobs of a thread, so that a flood of messages does not keep it from its work
-ALONE = 32  # successive jobs without another beside them, after which the other threads stand by
+MOST_READS = 64  # reads of the socket between two jobs of a thread, so that a flood of messages does not stop its work
+LONE_JOBS = 32  # this many jobs in a row, each the only one at its time: then the other threads stand by
 MOMENT_S = 0.01  # longest time that a thread stands by while no other completes a job
 PAUSE_S = 0.01  # after a defect, so that a permanent one does not take a core
 
 
 class WorkerPool:
-    """`workers` threads that compute and one more, and the queue of their jobs."""
+    """Threads that carry requests from the socket to the reply, and the queue of their jobs.
+
+    At most `workers` threads compute at a time. There is one thread more, so that one can wait at the socket.
+    """
 
     def __init__(self, port: Port, pipeline: Pipeline, watchdog: Watchdog, workers: int) -> None:
         self._port = port
@@ -42,9 +45,9 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._working = 0
         self._standing_by = 0
-        self._called = threading.Semaphore(0)  # wakes one thread that stands by
-        self._turns = 0  # number of completed jobs or batches
-        self._alone = 0  # successive jobs that began while no other was under way or waiting
+        self._woken = threading.Semaphore(0)  # each release wakes one thread that stands by
+        self._completed = 0  # number of completed jobs or batches
+        self._lone_jobs = 0  # jobs in a row that began while no other job was under way or waiting
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"worker-{i}", daemon=True) for i in range(workers + 1)
@@ -73,7 +76,7 @@ class WorkerPool:
         """Wake a thread for a result or a deadline, even if all threads stand by."""
         self._port.wake()
         if self._standing_by:
-            self._called.release()
+            self._woken.release()
 
     def put_in_front(self, job: Job) -> None:
         """Queue a job in front of all others."""
@@ -81,6 +84,7 @@ class WorkerPool:
         self._port.wake()
 
     def _serve(self) -> None:
+        """Carry jobs and read the socket in turn until the pool stops. Each thread runs this loop."""
         jobs: list[Job] = []
         while not self._stopping:
             try:
@@ -97,13 +101,14 @@ class WorkerPool:
         self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
     def _take_in_news(self) -> None:
+        """Wait for messages and queue their jobs, or stand by; without messages, carry on what waits for a result."""
         if self._stood_by():
             self._pipeline.carry_waiting()
             return
         most = MOST_JOBS + 1 if self._working else 1  # while others compute, take all that has come
-        messages = self._port.receive(0.0) if self._alone >= ALONE else None
+        messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None
         if messages:
-            self._alone -= ALONE // 2  # it came while this thread worked: perhaps another thread is needed
+            self._lone_jobs -= LONE_JOBS // 2  # it came while this thread worked: perhaps another thread is needed
         elif messages is None:
             messages = self._port.receive(self._heartbeat_s, most)
         if not messages:
@@ -136,16 +141,16 @@ class WorkerPool:
         answers requests that come one at a time. It is needed if no thread has completed a job for a moment.
         """
         with self._lock:
-            turns, is_last = self._turns, self._standing_by == len(self._threads) - 1
-            if self._working < self._workers and (self._alone < ALONE or is_last):
+            completed, is_last = self._completed, self._standing_by == len(self._threads) - 1
+            if self._working < self._workers and (self._lone_jobs < LONE_JOBS or is_last):
                 return False
             self._standing_by += 1
-        is_called = self._called.acquire(timeout=MOMENT_S)
+        is_woken = self._woken.acquire(timeout=MOMENT_S)
         with self._lock:
             self._standing_by -= 1
-            if is_called or self._turns != turns:
+            if is_woken or self._completed != completed:
                 return True
-            self._alone = 0
+            self._lone_jobs = 0
             return False
 
     def _next(self, *, has_worked: bool) -> list[Job]:
@@ -155,17 +160,17 @@ class WorkerPool:
         """
         with self._lock:
             self._working -= has_worked
-            self._turns += has_worked
+            self._completed += has_worked
             if not self._jobs or self._working >= self._workers:
                 return []
             waiting, others = len(self._jobs), self._working
             self._working += 1
             share = 1 if waiting == 1 else share_of(waiting, self._workers - others)
             jobs = [self._jobs.popleft() for _ in range(share)]
-            self._alone = 0 if others or self._jobs else min(self._alone + 1, 2 * ALONE)
+            self._lone_jobs = 0 if others or self._jobs else min(self._lone_jobs + 1, 2 * LONE_JOBS)
             if self._jobs and self._working < self._workers:  # one more thread takes the next job
-                call = self._called.release if self._standing_by else self._port.wake
-                call()
+                wake_one = self._woken.release if self._standing_by else self._port.wake
+                wake_one()
             return jobs
 
 

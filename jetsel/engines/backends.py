@@ -56,9 +56,12 @@ class Backends:
                 self._made[backend] = factory(self._settings, self.changed)
             return self._made[backend]
 
-    def asking(self) -> frozenset[int]:
-        """Return the threads that wait for an engine host, whose supervisor limits that wait."""
-        return frozenset().union(*(backend.asking() for backend in list(self._made.values())))
+    def waiting_threads(self) -> frozenset[int]:
+        """Return the identifiers (threading.get_ident) of the threads that wait for a reply of an engine host.
+
+        The watchdog does not count such a thread as hanging, because the host's supervisor limits the wait.
+        """
+        return frozenset().union(*(backend.waiting_threads() for backend in list(self._made.values())))
 
     def hosts(self) -> list[HostStatus]:
         """Return the state of the engine host of each backend in use that has one."""

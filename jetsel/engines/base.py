@@ -112,7 +112,7 @@ class Backend(Protocol):
         concurrency: callers to serve at a time, fewer if the backend cannot. threads: of one inference.
         """
 
-    def asking(self) -> frozenset[int]:
+    def waiting_threads(self) -> frozenset[int]:
         """Return the threads (threading.get_ident) that wait for another process, whose supervisor ends their wait."""
 
     def report(self) -> HostStatus | None:

@@ -36,15 +36,15 @@ class HostedBackend:
         self._backend = backend
         self._settings = settings
         self._hello_s = rules.hello_s
-        self.keys = itertools.count(1)
-        self.place = Place()
+        self.model_numbers = itertools.count(1)  # each engine takes one, by which the host knows its model
+        self.place = Place()  # counts the callers of all its models together
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
         """Load a model; see Backend.open.
 
-        The host runs one model at a time. A second caller may wait with its input in place, unless it is the last one
-        of `concurrency`: other models must be served even if the host hangs.
+        The host runs one model at a time. A second caller may prepare its input meanwhile. At least one of
+        `concurrency` callers, if there are several, is left for models outside the host, in case the host hangs.
         """
         self.supervisor.start()
         engine = HostedEngine(self, weights, min(2, max(concurrency - 1, 1)), threads)
@@ -55,13 +55,13 @@ class HostedBackend:
         """Stop the host."""
         self.supervisor.close()
 
-    def asking(self) -> frozenset[int]:
-        return frozenset(self.supervisor.asking)
+    def waiting_threads(self) -> frozenset[int]:
+        return frozenset(self.supervisor.waiting_threads)
 
     def report(self) -> HostStatus:
         return self.supervisor.report()
 
-    def file(self, weights: Weights, threads: int) -> dict[str, Any]:
+    def load_request(self, weights: Weights, threads: int) -> dict[str, Any]:
         """Return the request to load this model now; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
@@ -88,11 +88,11 @@ class HostedEngine:
         self.place: Place | None = backend.place
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # memory that its load took; None if unknown
-        self._key = next(backend.keys)
+        self._key = next(backend.model_numbers)
         self._weights = weights
         self._supervisor = backend.supervisor
-        self._find = functools.partial(backend.file, weights, threads)
-        self._file: Mapping[str, Any] = {}
+        self._load_request = functools.partial(backend.load_request, weights, threads)
+        self._loaded_request: Mapping[str, Any] = {}
         self._home: tuple[HostProcess, HostedModel] | None = None
         self._refused: str | None = None
         self._closed = False
@@ -102,8 +102,8 @@ class HostedEngine:
 
     def request(self) -> dict[str, Any]:
         """Return the request to load it, for its current file; see docs/engine-host.md."""
-        self._file = self._find()
-        return {"model": self._key, **self._file}
+        self._loaded_request = self._load_request()
+        return {"model": self._key, **self._loaded_request}
 
     def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         """Note that this host has loaded the model."""
@@ -146,7 +146,7 @@ class HostedEngine:
     def is_stale(self) -> bool:
         """See Engine.is_stale: the engine may have been built again."""
         try:
-            return self._find().get("sha256") != self._file.get("sha256")
+            return self._load_request().get("sha256") != self._loaded_request.get("sha256")
         except JetselError:
             return False  # keep what runs if the new file cannot be read
 

@@ -39,7 +39,7 @@ class OnnxBackend:
         self._sessions[key] = engine.session
         return engine
 
-    def asking(self) -> frozenset[int]:
+    def waiting_threads(self) -> frozenset[int]:
         return frozenset()
 
     def report(self) -> None:

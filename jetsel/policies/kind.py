@@ -56,7 +56,7 @@ class Table:
 
     @cached_property
     def outputs(self) -> Outputs:
-        """The models' outputs, alone and in pairs."""
+        """The answers of each model, and of each pair of models whose logits a cascade averages."""
         return Outputs(self.log_odds, self.classes, self.costs)
 
     @cached_property

@@ -42,9 +42,9 @@ class Outlook(Struct, frozen=True):
     budget_ms: time until the deadline, infinite if there is none. models_ms: mean and standard deviation of one run of
     each available model that fits the time left by waiting requests; for the edge server's models, their run there.
     network_ms: mean and deviation of the round trip, None if the image stays here. unavailable: model -> why it cannot
-    run now. traffic_kb: 1,000 bytes sent and received for a model of the edge server. images_ms: mean time for one
-    image of a run, which is shorter in batches. allowed_ms, allowed_mj: limits of the mean time and energy of each
-    request that let waiting requests be answered in time and keep the power budget.
+    run now. traffic_kb: 1,000 bytes sent and received for a model of the edge server. images_ms: median time for one
+    image of a run on this device, which is shorter in batches. allowed_ms, allowed_mj: limits of the mean time and
+    energy of each request that let waiting requests be answered in time and keep the power budget.
     """
 
     budget_ms: float
@@ -57,7 +57,7 @@ class Outlook(Struct, frozen=True):
     allowed_mj: float = math.inf
 
     def image_ms(self, model: str) -> float:
-        """Return the mean time for one image of a model's run."""
+        """Return the usual time for one image of a model's run."""
         mean_ms = self.images_ms.get(model)
         return self.models_ms[model][0] if mean_ms is None else mean_ms
 

@@ -59,7 +59,7 @@ class Sampler:
         self._failures = 0
         self._rails_every_s = rails_every_s
         self._rails_w: dict[str, float] = {}
-        self._looked = threading.Event()
+        self._first_search_done = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
@@ -71,7 +71,7 @@ class Sampler:
 
     def ready(self, limit_s: float) -> bool:
         """Wait until the search for sensors is over; return False if limit_s passes first."""
-        return self._looked.wait(limit_s)
+        return self._first_search_done.wait(limit_s)
 
     def now(self) -> int:
         """Take a sample, if there is a sensor; return its time, of time.monotonic_ns()."""
@@ -110,22 +110,22 @@ class Sampler:
 
     def _run(self) -> None:
         rate_hz = self._settings.rate_hz
-        self._look()
-        self._looked.set()
-        looked_s = began_s = time.monotonic()
+        self._find_rails()
+        self._first_search_done.set()
+        searched_s = began_s = time.monotonic()
         rails_s = -math.inf
         period = 0
         while not self._stopping.wait(max(0.0, began_s + (period + random.random()) / rate_hz - time.monotonic())):
-            if self._found is None and time.monotonic() - looked_s >= LOOK_AGAIN_S:
-                self._look()
-                looked_s = time.monotonic()
+            if self._found is None and time.monotonic() - searched_s >= LOOK_AGAIN_S:
+                self._find_rails()
+                searched_s = time.monotonic()
             self.now()
             if self._rails_every_s is not None and time.monotonic() - rails_s >= self._rails_every_s:
                 self._read_rails()
                 rails_s = time.monotonic()
             period = max(period + 1, int((time.monotonic() - began_s) * rate_hz))  # missed readings are not repeated
 
-    def _look(self) -> None:
+    def _find_rails(self) -> None:
         """Search for the rails of the total; if there are none, record the reason."""
         rails = find(self._settings)
         if not rails.total:
@@ -144,7 +144,7 @@ class Sampler:
 
     def _lost(self, reason: str) -> None:
         """Record that power is unknown; log it if power was known before, or at the first search."""
-        if self._found is not None or not self._looked.is_set():
+        if self._found is not None or not self._first_search_done.is_set():
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
         self._found, self.reason = None, reason
 

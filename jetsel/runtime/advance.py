@@ -40,7 +40,7 @@ def advance(
         if isinstance(granted, Run):
             if run.shared is None and (len(granted.models) > 1 or queues[granted.models[0]].runner is not None):
                 run.shared = SharedState()
-            run.pending, run.asked_s = granted, now()
+            run.pending, run.requested_s = granted, now()
             return
         move, given = run.steps.throw, (granted,)
 

@@ -9,7 +9,7 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.policies.policy import Outlook
 from jetsel.runtime.model_queue import ModelQueue
 
-STAYS = "the image may not leave the device"
+ON_DEVICE_ONLY = "the image may not leave the device"
 SEEDED = 0.1  # relative deviation of a model that has not run yet, and of a load's time
 
 
@@ -24,10 +24,13 @@ def outlook(
     allowed_ms: float = math.inf,
     allowed_mj: float = math.inf,
 ) -> Outlook:
-    """Return the forecast of every model that can run now; smaller files take less time to the edge server.
+    """Return the forecast for one request: each model's time, and why the other models cannot run now.
+
+    The network time of the edge server's models depends on the size of the file. A model without a known time is left
+    out.
 
     deadline_s: infinite if there is none. size_px: width and height of the image. file_bytes: None if it came as
-    pixels. allowed_ms, allowed_mj: see Outlook.
+    pixels. on_device: whether the image must stay on this device. allowed_ms, allowed_mj: see Outlook.
     """
     models_ms: dict[str, tuple[float, float]] = {}
     images_ms: dict[str, float] = {}
@@ -35,19 +38,20 @@ def outlook(
     traffic_kb: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
-        if (reason := STAYS if on_device and queue.runner is not None else queue.reason) is not None:
+        if (reason := ON_DEVICE_ONLY if on_device and queue.runner is not None else queue.reason) is not None:
             unavailable[name] = reason
         elif queue.runner is not None:
-            there = queue.runner.expected(size_px, file_bytes, now_s)
-            if there.traffic_kb is not None:
-                traffic_kb[name] = there.traffic_kb
-            if there.run_ms is None or there.way_ms is None:
+            remote = queue.runner.expected(size_px, file_bytes, now_s)
+            if remote.traffic_kb is not None:
+                traffic_kb[name] = remote.traffic_kb
+            if remote.run_ms is None or remote.network_ms is None:
                 continue
-            network_ms = network_ms or there.way_ms
-            models_ms[name] = there.run_ms[0] + there.way_ms[0] - network_ms[0], there.run_ms[1]
+            network_ms = network_ms or remote.network_ms
+            # Outlook has one network time, the first model's: a difference from it counts as time of this model's run.
+            models_ms[name] = remote.run_ms[0] + remote.network_ms[0] - network_ms[0], remote.run_ms[1]
         elif (time_ms := _with_tail(queue, now_s)) is not None:
             models_ms[name] = time_ms
-            images_ms[name] = queue.expected_ms(0.5, now_s) or time_ms[0]
+            images_ms[name] = queue.expected_ms(0.5, now_s) or time_ms[0]  # the median does not include a due load
     budget_ms = (deadline_s - now_s) * 1e3
     return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
 

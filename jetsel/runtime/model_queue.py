@@ -29,13 +29,13 @@ class Traffic(NamedTuple):
 
 
 class RemoteForecast(NamedTuple):
-    """Forecast of a remote run: mean and deviation in ms of the work and of the network, traffic in 1,000 bytes.
+    """Forecast of a remote run; None: not known yet.
 
-    None: not known yet.
+    run_ms, network_ms: mean and deviation of the run, and of the way there and back. traffic_kb: in 1,000 bytes.
     """
 
     run_ms: tuple[float, float] | None
-    way_ms: tuple[float, float] | None
+    network_ms: tuple[float, float] | None
     traffic_kb: float | None
 
 
@@ -137,7 +137,7 @@ class ModelQueue:
             return False  # an engine that has just returned counts too
         if (deadline_s := run.request.deadline_s) is not None:
             return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
-        return now_s - run.asked_s <= LONGEST_ABSENCE_S
+        return now_s - run.requested_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
         """Return the expected percentile of the next run's time for one image, None if nothing is known."""
@@ -161,7 +161,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
         requested, because = run.pending, ""  # None: no longer waited for
         if requested is not None:
             because = requested.because
-            run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.asked_s) * 1e3
+            run.stages.waiting = (run.stages.waiting or 0.0) + (begun_s - run.requested_s) * 1e3
         results.append((prediction, Ran(queue.model, because, prediction.confidence, took_ms, len(runs), device_ms)))
     return results
 
@@ -246,7 +246,8 @@ class Waiting:
             return None
         with self._lock:
             due = [queue for queue in self._queues.values() if queue.waiting and queue.reason is None]
-            due.sort(key=lambda queue: queue.waiting[0].asked_s)  # so that no queue starves behind a cheaper model's
+            # The longest wait first, so that no queue starves behind a cheaper model's.
+            due.sort(key=lambda queue: queue.waiting[0].requested_s)
             for queue in due:
                 engine = queue.engine
                 place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile

@@ -18,12 +18,12 @@ class Request(Protocol):
     """The request of a run; in the daemon, a Job."""
 
     message: Classify  # with the id
-    deadline_s: float | None  # on the driver's clock
-    photograph: Photograph | None  # the image, decoded
+    deadline_s: float | None  # on the driver's clock; None: no deadline
+    photograph: Photograph | None  # the image; None until it is decoded
 
     @property
     def is_counted(self) -> bool:
-        """Whether the models' reported runs and times include it."""
+        """Whether its runs count in the models' reported numbers and times; the daemon's own probe does not count."""
 
     @property
     def has_promise(self) -> bool:
@@ -58,11 +58,11 @@ class RequestRun(Evidence, kw_only=True):
     policy: Policy
     request: Request
     stages: Stages = field(default_factory=lambda: Stages(0.0, 0.0, None, 0.0, [], 0.0, 0.0, 0.0))  # its times
-    outcome: Decision | Exception | None = None  # None until the policy has ended
+    outcome: Decision | Exception | None = None  # the decision or the error; None until the policy has ended
     ran: list[Ran] = field(default_factory=list)  # in the order of the results
-    steps: Steps | None = None  # the policy's generator, once it has begun
-    pending: Run | None = None  # models that it waits for
-    asked_s: float = 0.0  # when it requested them
-    best: Prediction | None = None  # last result: the answer if time runs out
+    steps: Steps | None = None  # the policy's generator; None until it has begun
+    pending: Run | None = None  # models that it waits for; None: it waits for none
+    requested_s: float = 0.0  # time at which it requested them, on the driver's clock
+    best: Prediction | None = None  # last result: the answer if time runs out; None: no model has answered yet
     ran_again: tuple[str, ...] = ()  # models that ran again because their engine died
-    shared: SharedState | None = None  # None while one thread does everything
+    shared: SharedState | None = None  # None as long as only one thread works on it

@@ -93,14 +93,18 @@ class FamilyCalibrations:
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
-        """Return the policy that a daemon uses by default. Raises CalibrationError if there are no models."""
+        """Return the policy that a daemon uses by default, with its calibration, which a new one must beat.
+
+        A calibration that needs models of the edge server is ignored. Raises CalibrationError if there are no models.
+        """
         models, served = self.served()
         current = next((entry for entry in self.entries() if entry.is_current), None)
         calibration = current.calibration if current is not None and current.reason is None else None
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it needs models of the edge server, which are not used here
-        same = unchanged(current, models, served) if calibration is None else ()
-        in_use = CalibrationInUse(calibration, catalogue(list(served), calibration), "", unchanged=same)
+        unchanged_models = unchanged(current, models, served) if calibration is None else ()
+        policies = catalogue(list(served), calibration)
+        in_use = CalibrationInUse(calibration, policies, source="", unchanged=unchanged_models)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
         return Incumbent(policy, calibration, is_chosen)
@@ -131,7 +135,7 @@ class FamilyCalibrations:
         return entry
 
 
-def named(number: int) -> str:
+def number_text(number: int) -> str:
     """Return a calibration's number as users see and type it."""
     return "0 (shipped)" if number == SHIPPED else str(number)
 

@@ -123,7 +123,7 @@ class FrigateWatch:
             self._end(one, f"jetsel watch was stopped: {one.votes.why_none() or 'its sub-label is not written yet'}")
         for client in self._clients:
             client.close()
-        self._say("summary", **{f"{name}s": count for name, count in self._counts.items()})
+        self._emit_event("summary", **{f"{name}s": count for name, count in self._counts.items()})
 
     # Messages of Frigate.
 
@@ -272,7 +272,7 @@ class FrigateWatch:
             if len(self._done) > _REMEMBERED:
                 del self._done[next(iter(self._done))]
             self._counts[event] += 1
-        self._say(event, object=one.id, camera=one.camera, label=one.label, family=one.family, **fields)
+        self._emit_event(event, object=one.id, camera=one.camera, label=one.label, family=one.family, **fields)
 
     def _open_client(self) -> None:
         self._local.client = Client(self._context.endpoint, timeout_ms=self._context.timeout_ms, retry=False)
@@ -283,7 +283,7 @@ class FrigateWatch:
             self._trouble.add(what)
             self._told(words)
 
-    def _say(self, event: str, **fields: Any) -> None:
+    def _emit_event(self, event: str, **fields: Any) -> None:
         self._context.emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
 
 

@@ -25,15 +25,15 @@ class Health:
         self._family, self._told = family, on_change
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._before: StatusReply | None = None
-        self.is_there: bool | None = None
+        self.is_available: bool | None = None
         self._thread = threading.Thread(target=self._run, name="health", daemon=True)
         self._thread.start()
 
     def lost(self, reason: str) -> None:
         """Note that a request found no daemon; the next check corrects that."""
         with self._lock:
-            if self.is_there is not False:
-                self.is_there = False
+            if self.is_available is not False:
+                self.is_available = False
                 self._told("away", reason)
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Health:
             return
         with self._lock:
             before, self._before = self._before, status
-            was_there, self.is_there = self.is_there, True
+            was_there, self.is_available = self.is_available, True
             if before is not None and before.pid != status.pid:
                 self._told("back", "it was restarted")  # perhaps between two checks
             elif not was_there:

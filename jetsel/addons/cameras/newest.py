@@ -18,7 +18,7 @@ Open = Callable[[threading.Event], Reader]
 
 
 class Newest:
-    """Reads until `close`. n_read: frames so far. n_back: how often the source returned. is_over: a file was played.
+    """Reads until `close`. n_read: frames so far. n_back: how often the source returned. is_over: a file has ended.
 
     last_s: time.monotonic() of the last frame. A stream that ends after a frame and opens again does not count as away.
     open_reader: opens the source; its argument is the event that ends waiting. on_change: called by the thread with
@@ -26,13 +26,13 @@ class Newest:
     """
 
     def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:
-        self._open, self._told = open_reader, on_change
+        self._open, self._on_change = open_reader, on_change
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None
-        self._is_there: bool | None = None
-        self._has_come = False  # whether a frame ever came
+        self._is_available: bool | None = None  # None: not known yet
+        self._has_had_frame = False  # whether a frame ever came
         self.is_over = False
-        self._rest_until_s = 0.0
+        self._no_decode_until_s = 0.0
         self.n_read = self.n_back = 0
         self.last_s = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="frames", daemon=True)
@@ -47,14 +47,14 @@ class Newest:
             self._changed.wait_for(lambda: self._frame is not None or self.is_over, timeout_s)
             frame, self._frame = self._frame, None
             if frame is not None:
-                self._rest_until_s = time.monotonic() + rest_s
+                self._no_decode_until_s = time.monotonic() + rest_s
             return frame
 
     def give_back(self, frame: np.ndarray) -> None:
         """Make a taken frame the newest again, unless a newer one came."""
         with self._changed:
-            self._rest_until_s = 0.0
-            if self._frame is None and self._is_there:
+            self._no_decode_until_s = 0.0
+            if self._frame is None and self._is_available:
                 self._frame = frame
 
     def close(self) -> bool:
@@ -73,13 +73,13 @@ class Newest:
             except SourceEndedError:
                 break
             except Exception as error:  # whatever a decoder raises, the source is opened again
-                has_come = self.last_s > before_s
-                pause_s = FIRST_PAUSE_S if has_come else pause_s
-                if not (self._stop.is_set() or (has_come and isinstance(error, StreamEndedError))):
-                    self._is_there = False
+                had_frame = self.last_s > before_s
+                pause_s = FIRST_PAUSE_S if had_frame else pause_s
+                if not (self._stop.is_set() or (had_frame and isinstance(error, StreamEndedError))):
+                    self._is_available = False
                     self._put(None)  # the last frame is out of date
                     with contextlib.suppress(Exception):  # the listener itself may have failed
-                        self._told(False, reason_of(error), pause_s)
+                        self._on_change(False, reason_of(error), pause_s)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         with self._changed:
@@ -87,25 +87,29 @@ class Newest:
             self._changed.notify_all()
 
     def _read(self, reader: Reader) -> None:
+        """Read frames until `close`, and report when the source becomes available; raises what the reader raises.
+
+        Frames that come during the rest of `take` are counted, but not decoded.
+        """
         while not self._stop.is_set():
             if not reader.grab():
                 continue
             self.n_read += 1
-            is_wanted = time.monotonic() >= self._rest_until_s
+            is_wanted = time.monotonic() >= self._no_decode_until_s
             frame = reader.retrieve() if is_wanted else None
             if is_wanted and frame is None:
                 continue
             self.last_s = time.monotonic()
-            if not self._is_there:
-                self.n_back += self._has_come
-                self._is_there = self._has_come = True
-                self._told(True, "", 0.0)
+            if not self._is_available:
+                self.n_back += self._has_had_frame
+                self._is_available = self._has_had_frame = True
+                self._on_change(True, "", 0.0)
             if frame is not None:
                 self._put(frame)
 
     def _put(self, frame: np.ndarray | None) -> None:
         with self._changed:
-            if frame is not None and time.monotonic() < self._rest_until_s:
+            if frame is not None and time.monotonic() < self._no_decode_until_s:
                 return  # another frame was taken while this one was decoded
             self._frame = frame
             self._changed.notify_all()

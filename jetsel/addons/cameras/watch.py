@@ -27,8 +27,8 @@ from jetsel.client import Client
 from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import Answer
 
-_LOOK_S = 0.25  # longest delay before a change of the daemon, the end of a file, or a stop is noticed
-_AGAIN_S = 0.1  # pause before a frame is sent again
+_CHECK_EVERY_S = 0.25  # longest delay before a change of the daemon, the end of a file, or a stop is noticed
+_RETRY_PAUSE_S = 0.1  # pause before a frame is sent again
 _SILENT_S = 60.0
 _AWAY = (errors.NoDaemonError, errors.NoReplyError, errors.LoadingError, errors.ShuttingDownError)
 _MISTAKES = (
@@ -61,7 +61,11 @@ class Watch:
             if context.broker is not None:
                 self._publishers[region] = MqttPublisher(context.broker, topic, name, self.tell)
         self._lock = threading.Lock()
-        self._there: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: not opened yet
+        self._available: dict[str, bool | None] = {
+            "source": None,
+            "daemon": False,
+            "watch": False,
+        }  # None: not known yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # No retry in the client: a refused frame is out of date before it.
         client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
@@ -84,28 +88,32 @@ class Watch:
         After any exception, the camera counts as disconnected until it is run again.
         """
         try:
-            self._set_there("watch", True)
+            self._set_available("watch", True)
             self._watch()
         except Exception as error:
             self._reason = reason_of(error)
-            self._set_there("watch", False)
+            self._set_available("watch", False)
             raise
 
     def _watch(self) -> None:
+        """Process the newest frame whenever the daemon is available, until a file ends or `stop` is called.
+
+        A frame that the daemon could not answer yet is given back and tried again, unless a newer one comes.
+        """
         while not self._stopping.is_set():
-            is_over, is_there = self._newest.is_over, self._health.is_there
+            is_over, is_daemon_available = self._newest.is_over, self._health.is_available
             if self._source.kind != "folder" and not is_over and time.monotonic() - self._newest.last_s > _SILENT_S:
                 self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
-            if is_there and (frame := self._newest.take(_LOOK_S, self._camera.every_s)) is not None:
+            if is_daemon_available and (frame := self._newest.take(_CHECK_EVERY_S, self._camera.every_s)) is not None:
                 try:
-                    self._look_at_all(frame)
+                    self._process(frame)
                 except _AskAgainError:
                     self._newest.give_back(frame)
-                    self._stopping.wait(_AGAIN_S)
-            elif is_over and is_there is not None:  # None: the daemon was not checked yet
+                    self._stopping.wait(_RETRY_PAUSE_S)
+            elif is_over and is_daemon_available is not None:  # None: the daemon was not checked yet
                 return
-            elif not is_there:
-                self._stopping.wait(_LOOK_S)  # the newest frame waits, or is replaced by a newer one
+            elif not is_daemon_available:
+                self._stopping.wait(_CHECK_EVERY_S)  # the newest frame waits, or is replaced by a newer one
 
     def stop(self) -> None:
         """Make `run` return soon. Any thread may call."""
@@ -138,7 +146,7 @@ class Watch:
 
     def states(self) -> list[CameraState]:
         """Return the state of each region."""
-        states, is_connected = [], bool(self._there["source"] and self._there["watch"])
+        states, is_connected = [], bool(self._available["source"] and self._available["watch"])
         for view in self._views:
             held = view.holds
             label, wnid = (None, None) if held is None else reported_label(held.answer)
@@ -161,16 +169,16 @@ class Watch:
             )
         return states
 
-    def _look_at_all(self, frame: np.ndarray) -> None:
+    def _process(self, frame: np.ndarray) -> None:
         """Process each region once; a frame that was given back continues with the region that got no answer."""
         if frame is not self._frame:
             self._frame, self._views_left = frame, list(self._views)
         while self._views_left:
-            self._look(self._views_left[0], frame)
+            self._process_region(self._views_left[0], frame)
             del self._views_left[0]
         self._frame = None
 
-    def _look(self, view: RegionView, frame: np.ndarray) -> None:
+    def _process_region(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):
             return
         assert view.frame_part is not None
@@ -223,11 +231,11 @@ class Watch:
             return Folder(self._source.text, limits, stop, self.tell)
         return Capture(self._source, self._camera.stall_s, stop, limits)
 
-    def _source_changed(self, is_there: bool, reason: str, pause_s: float) -> None:
-        self.tell("frames come" if is_there else f"disconnected: {reason}; next try in {pause_s:g} s")
+    def _source_changed(self, is_available: bool, reason: str, pause_s: float) -> None:
+        self.tell("frames come" if is_available else f"disconnected: {reason}; next try in {pause_s:g} s")
         self._reason = reason or None
-        if is_there != self._there["source"]:
-            self._changed("source", "back" if is_there else "away", reason or None)
+        if is_available != self._available["source"]:
+            self._changed("source", "back" if is_available else "away", reason or None)
 
     def _daemon_changed(self, state: str, reason: str) -> None:
         self.tell(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
@@ -237,13 +245,13 @@ class Watch:
 
     def _changed(self, which: str, state: str, reason: str | None) -> None:
         self._emit(which, None, state=state, reason=reason)
-        self._set_there(which, state != "away")
+        self._set_available(which, state != "away")
 
-    def _set_there(self, which: str, is_there: bool) -> None:
+    def _set_available(self, which: str, is_available: bool) -> None:
         with self._lock:
-            self._there[which] = is_there
+            self._available[which] = is_available
             for publisher in self._publishers.values():
-                publisher.available(all(self._there.values()))
+                publisher.available(all(self._available.values()))
 
     def _counts(self, *views: RegionView) -> dict[str, Any]:
         skipped, n_asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)

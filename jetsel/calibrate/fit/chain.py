@@ -120,8 +120,13 @@ def choose_reading(
     return Lift(reading, 100 * best, 100 * error, best > sure * error)
 
 
-def joined(parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.int64]) -> dict[Reading, TriedReading]:
-    """Return the results of the readings that every fold has, concatenated and sorted by `order`."""
+def join_folds(
+    parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.int64]
+) -> dict[Reading, TriedReading]:
+    """Return the results of the readings that every fold has, for all images in the order of the recording.
+
+    parts: one for each fold. order: (n,), for each image its row in the concatenated results of all folds.
+    """
     shared = [reading for reading in parts[0] if all(reading in part for part in parts)]
     return {
         reading: TriedReading(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.assemble import BoundIdentities, Chosen, LearnedParts, assemble, learn, try_out
-from jetsel.calibrate.fit.chain import Lift, TriedReading, choose_reading, features_costs, joined, try_readings
+from jetsel.calibrate.fit.chain import Lift, TriedReading, choose_reading, features_costs, join_folds, try_readings
 from jetsel.calibrate.fit.goal import Goal, Outcomes
 from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.calibrate.record.replay import PolicyReplay, Scores, TimeFeatures, replay_all
@@ -123,7 +123,7 @@ def _read(
     taught = [taught for one in learned if (taught := one.policies.get(CHAIN)) is not None]
     if len(taught) < len(learned):
         return None, {}
-    tried = joined([try_readings(one, images) for one, images in zip(taught, held, strict=True)], order)
+    tried = join_folds([try_readings(one, images) for one, images in zip(taught, held, strict=True)], order)
     per_ms = recording.chooser_mj(1.0) if recording.objective == "energy" else 1.0
     costs = features_costs(list(tried), features_ms, per_ms)
     lift = choose_reading(tried, recording.costs(), costs, recording.groups)

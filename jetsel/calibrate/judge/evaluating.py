@@ -14,7 +14,7 @@ from jetsel.artefact.promise import Promises
 from jetsel.base.errors import UnknownPolicyError
 from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.calibrate.judge.promises import is_given
+from jetsel.calibrate.judge.promises import answered_under
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures, replay_all
@@ -67,7 +67,7 @@ def check_promises(
     """
     checks = []
     for promise in promises.kept:
-        given = is_given(run, promise)
+        given = answered_under(run, promise)
         is_any = bool(given.any())
         ends = share_interval(wrong[given], None if groups is None else groups[given]) if is_any else None
         checks.append(
@@ -89,7 +89,7 @@ def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | No
     return False if interval is not None and interval.low > level else None
 
 
-def asked(
+def requested_policies(
     models: Sequence[str],
     calibration: Calibration | None,
     names: Sequence[str],

@@ -100,15 +100,16 @@ def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta:
     return None
 
 
-def early_threshold(look: Floats, final: Floats, threshold: float) -> float | None:
+def early_threshold(first: Floats, final: Floats, threshold: float) -> float | None:
     """Return the score after a cascade's first model below which a request is refused early; None: never.
 
-    look: (n,), scores after the first model, NaN for images that ended there. final: (n,), scores of the answers. Early
-    refusal costs at most LOST of the answers above the threshold. It ignores which answers are right, so the promise
-    can be tested on the same images.
+    first: (n,), scores after the first model, NaN for images that ended there. final: (n,), scores of the answers.
+
+    Early refusal costs at most LOST of the answers above the threshold. It ignores which answers are right, so the
+    promise can be tested on the same images.
     """
-    went_on, given = look[~np.isnan(look)], final >= threshold
-    would_answer = np.sort(look[given & ~np.isnan(look)])
+    went_on, given = first[~np.isnan(first)], final >= threshold
+    would_answer = np.sort(first[given & ~np.isnan(first)])
     spare = int(LOST * given.sum())
     if spare >= len(would_answer):
         return float(np.nextafter(went_on.max(), np.inf))  # refuse all images that would go on

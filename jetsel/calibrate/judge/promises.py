@@ -181,8 +181,8 @@ def _early_refusal(
     aiming = final[split.aiming], wrong[split.aiming]
     if unknown is not None:
         aiming = _with_unknown(*aiming, scores_of(unknown, ())[aiming_unknown(len(unknown.answered))])
-    aim, look = naive_threshold(*aiming, AIM * level), _scores(run).look
-    return () if aim is None or np.isnan(look).all() else (early_threshold(look, final, aim),)
+    aim, first = naive_threshold(*aiming, AIM * level), _scores(run).first
+    return () if aim is None or np.isnan(first).all() else (early_threshold(first, final, aim),)
 
 
 def _scores(run: PolicyReplay) -> Scores:
@@ -191,18 +191,21 @@ def _scores(run: PolicyReplay) -> Scores:
 
 
 def scores_of(run: PolicyReplay, early: Sequence[float | None]) -> Floats:
-    """Return the scores of the answers, (n,); -inf for images that are refused at any threshold."""
+    """Return the scores of the answers, (n,); -inf for images that are refused at any threshold.
+
+    early: thresholds of early refusal (see Promise.early), which apply to the score after a cascade's first model.
+    """
     scores, refused = _scores(run), run.in_doubt.copy()
     for limit in early:
         if limit is not None:
-            refused |= scores.look < limit  # NaN, for images that ended at the first model, is never less
+            refused |= scores.first < limit  # NaN, for images that ended at the first model, is never less
     return np.where(refused, -np.inf, np.nan_to_num(scores.final, nan=-np.inf))
 
 
-def is_given(run: PolicyReplay, promise: Promise) -> Bools:
+def answered_under(run: PolicyReplay, promise: Promise) -> Bools:
     """Return which images are answered under a promise, (n,)."""
-    given: Bools = scores_of(run, promise.early) >= promise.threshold
-    return given
+    is_answered: Bools = scores_of(run, promise.early) >= promise.threshold
+    return is_answered
 
 
 def _needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, delta: float) -> int | None:
@@ -217,7 +220,7 @@ def saved_by(run: PolicyReplay, early: Sequence[float | None]) -> float:
     scores, spent_ms = _scores(run), run.models_ms
     for limit in early:
         if limit is not None:
-            spent_ms = np.where(scores.look < limit, scores.look_ms, spent_ms)
+            spent_ms = np.where(scores.first < limit, scores.first_ms, spent_ms)
     return float(1 - spent_ms.mean() / run.models_ms.mean())
 
 

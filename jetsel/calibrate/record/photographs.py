@@ -24,12 +24,13 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
 
     label_map: a CSV of `folder,label`, which takes precedence. Raises CalibrationError if the CSV is invalid.
     """
-    whole = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
-    classes = {exact(name) for name, _ in whole}
-    first = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in classes]
-    saved = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]  # folders of `jetsel watch`
-    numbers = NumberByName(dict.fromkeys((*whole, *first, *saved)))
-    mapped = []
+    full_names = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
+    taken = {exact(name) for name, _ in full_names}
+    first_names = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in taken]
+    # Folders that `jetsel watch` writes for these identifiers.
+    folder_names = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]
+    numbers = NumberByName(dict.fromkeys((*full_names, *first_names, *folder_names)))
+    mapped_names = []
     for line, cells in csv_rows(label_map, ("folder", "label")) if label_map is not None else ():
         if len(cells) != 2:
             raise CalibrationError(
@@ -41,8 +42,8 @@ def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
                 f"{label_map}, line {line}: {cells[1]!r} is not a class of the family; write an identifier or an "
                 "English name of its labels file"
             )
-        mapped.append((cells[0], number))
-    by_map = NumberByName(mapped)
+        mapped_names.append((cells[0], number))
+    by_map = NumberByName(mapped_names)
     return lambda name: numbers.get(name) if by_map.get(name) is None else by_map.get(name)
 
 

@@ -24,8 +24,8 @@ class Replayed:
     """The replay of one image. decision: None if the policy refused.
 
     ran: the models that ran. models_ms: their recorded time. choice_ms: the policy's own time in this replay. score: of
-    the decision, see `log_odds`. look: a cascade's score after its first model and the models' time until then, None if
-    the cascade ended there.
+    the decision, see `log_odds`. first: a cascade's score after its first model, and that model's time; None if the
+    cascade ended there.
     """
 
     decision: Decision | None
@@ -33,7 +33,7 @@ class Replayed:
     models_ms: float
     choice_ms: float
     score: float | None
-    look: tuple[float, float] | None
+    first: tuple[float, float] | None
 
 
 def replay(
@@ -50,16 +50,16 @@ def replay(
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
     replies: list[Prediction] = []
-    look: tuple[float, float] | None = None
+    first: tuple[float, float] | None = None
     while True:
         began = time.perf_counter()
         moved = _move(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
         if not isinstance(moved, Run):
             score = None if moved is None else float(log_odds(moved.prediction.confidence))
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, look)
+            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, first)
         if replies and isinstance(policy, Cascade):
-            look = float(log_odds(policy.answer(replies).confidence)), models_ms
+            first = float(log_odds(policy.answer(replies).confidence)), models_ms
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
         predictions = tuple(recording.prediction(model, photograph, temperatures[model]) for model in moved.models)
@@ -81,25 +81,25 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Dec
 class Scores:
     """Scores of n answers, see `log_odds`. final: (n,), NaN if the policy refused.
 
-    look: (n,), scores after a cascade's first model, NaN for images that ended there. look_ms: (n,), the models' time
-    until then.
+    first: (n,), scores after a cascade's first model, NaN for images that ended there. first_ms: (n,), that model's
+    time.
     """
 
     final: NDArray[np.float64]
-    look: NDArray[np.float64]
-    look_ms: NDArray[np.float64]
+    first: NDArray[np.float64]
+    first_ms: NDArray[np.float64]
 
     @classmethod
     def of(cls, replayed: Sequence[Replayed]) -> Scores:
         """Return the scores of replayed images."""
-        looks = [one.look or (np.nan, 0.0) for one in replayed]
+        firsts = [one.first or (np.nan, 0.0) for one in replayed]
         final = np.array([np.nan if one.score is None else one.score for one in replayed])
-        return cls(final, np.array([look for look, _ in looks]), np.array([spent_ms for _, spent_ms in looks]))
+        return cls(final, np.array([first for first, _ in firsts]), np.array([spent_ms for _, spent_ms in firsts]))
 
     @classmethod
     def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
         """Return the concatenated scores of several sets of images, sorted by `order`."""
-        names = ("final", "look", "look_ms")
+        names = ("final", "first", "first_ms")
         return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
 
 

@@ -51,7 +51,7 @@ def build(
     from msgspec import structs
 
     from jetsel.base.errors import JetselError
-    from jetsel.cli.models.candidates import BACKEND, asked_for, on_tensorrt, order_of
+    from jetsel.cli.models.candidates import BACKEND, on_tensorrt, order_of, requested_candidates
     from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
@@ -63,7 +63,7 @@ def build(
             typer.echo(line, err=not is_result)
 
     values = config_file.applied(config)
-    candidates = asked_for(values, names or [], family)
+    candidates = requested_candidates(values, names or [], family)
     settings = values.host if precision is None else structs.replace(values.host, precision=precision)
     builder = Builder(settings, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)

@@ -46,7 +46,7 @@ def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Conf
     ]
 
 
-def asked_for(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
+def requested_candidates(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
     """Return the models with these names, or all that run on TensorRT if `names` is empty. family: None for all.
 
     Raises UnknownFamilyError, UnknownModelError, or ConfigError if there is nothing to build.

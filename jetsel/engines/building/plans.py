@@ -69,8 +69,9 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Check(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An engine's results on images, compared with ONNX Runtime on the model's file.
 
-    agreement: share of images with the same top class. largest_difference: of any logit. spread: largest minus smallest
-    of ONNX Runtime's logits. device_ms: median for single images, None if the device has no clock.
+    photographs: number of images. source: where they come from, for people. agreement: share of images with the same
+    top class. largest_difference: of any logit. spread: largest minus smallest of ONNX Runtime's logits. device_ms:
+    median for single images, None if the device has no clock.
     """
 
     photographs: Annotated[int, Meta(ge=1)]

@@ -34,7 +34,7 @@ class Supervisor:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules
-        self.asking: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
+        self.waiting_threads: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
         self._talking = threading.Lock()  # held while the link is used, and while a host is ended
         self._condition = threading.Condition()  # guards the fields below
         self._state: HostState = "idle"
@@ -102,7 +102,7 @@ class Supervisor:
         hung, or has been replaced.
         """
         thread = threading.get_ident()
-        self.asking.add(thread)
+        self.waiting_threads.add(thread)
         try:
             with self._talking:
                 if self.process is not process:
@@ -117,7 +117,7 @@ class Supervisor:
                 finally:
                     self._last_word_s = time.monotonic()
         finally:
-            self.asking.discard(thread)
+            self.waiting_threads.discard(thread)
         return reply
 
     def load(self, resident: Resident) -> None:

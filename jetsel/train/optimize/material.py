@@ -31,10 +31,11 @@ def pixels(
     *,
     least: int = FEWEST,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return levels of 0 to 255, (n, 3, height, width) in the model's order of channels, and their indices in `paths`.
+    """Return the images at the model's size, and the index of each in `paths`.
 
-    Unreadable files are skipped, and a random sample is used if all would exceed MOST_BYTES. Raises CalibrationError if
-    fewer than `least` images are left.
+    The images are levels of 0 to 255, (n, 3, height, width), in the model's order of channels. Unreadable files are
+    skipped, and a random sample is used if all would exceed MOST_BYTES. Raises CalibrationError if fewer than `least`
+    images are left.
     """
     most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
     rows: list[int] = list(range(len(paths)))
@@ -42,17 +43,20 @@ def pixels(
         rows = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most].tolist())
     mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
 
-    def one(path: Path) -> NDArray[np.uint8] | None:
+    def read_levels(path: Path) -> NDArray[np.uint8] | None:
         try:
             decoded = image.decode(image.read_file(path, limits), limits, decode_px)
         except (OSError, BadImageError, ImageTooLargeError):
             return None
-        shown: NDArray[np.uint8] = np.rint((image.model_input(decoded, spec)[0] * std + mean) * 255).astype(np.uint8)
-        return shown
+        shares = image.model_input(decoded, spec)[0] * std + mean  # undoes the normalisation: 0 to 1
+        levels: NDArray[np.uint8] = np.rint(shares * 255).astype(np.uint8)
+        return levels
 
     arrays, kept_rows = [], []
     with ThreadPoolExecutor() as pool:
-        for done, (row, levels) in enumerate(zip(rows, pool.map(one, (paths[row] for row in rows)), strict=True), 1):
+        for done, (row, levels) in enumerate(
+            zip(rows, pool.map(read_levels, (paths[row] for row in rows)), strict=True), 1
+        ):
             if levels is not None:
                 arrays.append(levels)
                 kept_rows.append(row)

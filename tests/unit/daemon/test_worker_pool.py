@@ -14,7 +14,7 @@ from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Port
 from jetsel.daemon.watchdog import Watchdog
-from jetsel.daemon.worker_pool import ALONE, WorkerPool
+from jetsel.daemon.worker_pool import LONE_JOBS, WorkerPool
 from tests.waiting import LIMIT_S, until
 
 Piece = Callable[[], None]
@@ -113,11 +113,11 @@ def test_threads_that_stand_by_while_pieces_come_one_at_a_time_work_again_when_s
         done.append("met")
 
     with running(socket, 2):
-        for times in range(1, 4 * ALONE):
+        for times in range(1, 4 * LONE_JOBS):
             socket.post(partial(done.append, times))
             until_done(done, times)
         socket.post(meet, meet)
-        until_done(done, 4 * ALONE + 1)
+        until_done(done, 4 * LONE_JOBS + 1)
 
 
 def test_what_is_put_in_front_comes_before_all_that_wait() -> None:

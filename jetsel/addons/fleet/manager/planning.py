@@ -27,9 +27,11 @@ _CLEARLY = 1e-4
 
 
 class ExpectedResult(Struct, frozen=True):
-    """Expected result of a choice of models. accuracy: share of all answers, right and in time; see options_of.
+    """Expected result of a choice of models.
 
-    mean_ms, energy_mj: of an answer; the energy is None if unknown. cascades: by family.
+    accuracy: share (0 to 1) of all answers that are right and in time; see options_of. mean_ms: mean time of an answer,
+    in ms. energy_mj: mean energy of an answer above idle power, in mJ; None if unknown. cascades: family -> the models
+    of its cascade.
     """
 
     accuracy: float
@@ -134,30 +136,41 @@ class Planner:
         return self._families[family]
 
     def _solve(self, device_demand: DeviceDemand) -> _Solved:
+        """Choose each family's cascade, compare with the present models, and find the limits that matter."""
         options = self._options(device_demand, device_demand.deadline_ms)
         chosen = solve(options, device_demand.room)
-        own = [_within(one, held) for one, held in zip(options, device_demand.held, strict=True)]
-        before = solve(own, Room(busy=device_demand.room.busy))
-        whole = [_within(one, held, all_of_it=True) for one, held in zip(own, device_demand.held, strict=True)]
-        fits = solve(whole, device_demand.room)
+        options_held = [_within(one, held) for one, held in zip(options, device_demand.held, strict=True)]
+        # What the present models achieve: they are on the device already, so only its time limits them.
+        before = solve(options_held, Room(busy=device_demand.room.busy))
+        options_of_all_held = [
+            _within(one, held, all_of_it=True) for one, held in zip(options_held, device_demand.held, strict=True)
+        ]
+        # Whether exactly the present models fit within all limits, so that the device may keep its plan.
+        kept = solve(options_of_all_held, device_demand.room)
         limits = {"storage": "storage_bytes", "memory": "memory_mb", "power": "watts", "time": "busy"}
         if chosen is None:
-            alone = {
+            # Nothing fits: try each limit without the others, to name those under which nothing fits.
+            only_limit = {
                 name: replace(Room(), **{field: getattr(device_demand.room, field)}) for name, field in limits.items()
             }
-            stops = [name for name, room in alone.items() if solve(options, room) is None]
-            return _Solved((), _expected(device_demand, own, before), None, False, {}, " and ".join(stops or limits))
-        free = {name: solve(options, replace(device_demand.room, **{field: None})) for name, field in limits.items()}
+            stops = [name for name, room in only_limit.items() if solve(options, room) is None]
+            return _Solved(
+                (), _expected(device_demand, options_held, before), None, False, {}, " and ".join(stops or limits)
+            )
+        # How much each limit costs: solve again without it.
+        without_limit = {
+            name: solve(options, replace(device_demand.room, **{field: None})) for name, field in limits.items()
+        }
         if device_demand.deadline_ms is not None:
-            free["deadline"] = solve(self._options(device_demand, None), device_demand.room)
+            without_limit["deadline"] = solve(self._options(device_demand, None), device_demand.room)
         return _Solved(
             families=self._planned(device_demand, options, chosen),
-            before=_expected(device_demand, own, before),
+            before=_expected(device_demand, options_held, before),
             after=_expected(device_demand, options, chosen),
-            keeps=fits is not None and fits.accuracy > chosen.accuracy - self._gain,
+            keeps=kept is not None and kept.accuracy > chosen.accuracy - self._gain,
             binds={
                 name: round(one.accuracy, 4)
-                for name, one in free.items()
+                for name, one in without_limit.items()
                 if one is not None and one.accuracy > chosen.accuracy + _CLEARLY
             },
             stops=None,

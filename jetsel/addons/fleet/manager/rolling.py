@@ -95,7 +95,7 @@ class Rolling:
         if rollout is None or rollout.stopped is not None:
             why = "there is none" if rollout is None else f"it was stopped: {rollout.stopped}"
             raise RepositoryError(f"no roll-out is under way, {why}: begin one with --plans FILE")
-        step = judged(rollout, devices, allowed)
+        step = judge_rollout(rollout, devices, allowed)
         if not step.waiting and not step.against and rollout.released < len(rollout.waves):
             step = replace(step, rollout=self._write(structs.replace(rollout, released=rollout.released + 1)))
         plans = read_plans(self._storage, self._trusted)
@@ -170,8 +170,8 @@ def _reported(device: Device | None) -> int:
     return max((serial for serial in reported if serial <= MAX_SERIAL // 2), default=0)
 
 
-def judged(rollout: Rollout, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
-    """Return the devices for which a roll-out waits, and the reasons against continuing it."""
+def judge_rollout(rollout: Rollout, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
+    """Judge a roll-out by its devices' reports: for which devices it waits, and the reasons against continuing it."""
     waiting, failed, changes = [], [], []
     for one in rollout.out:
         name, device = one.plan.device, devices.get(one.plan.device)

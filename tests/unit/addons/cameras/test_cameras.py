@@ -138,13 +138,13 @@ def test_a_camera_that_breaks_is_not_available_says_why_and_is_tried_again(
     monkeypatch.setattr(module, "_AGAIN_S", 0.05)
     skips, is_broken, available = RegionView.skips, threading.Event(), list[bool]()
     is_broken.set()
-    set_there = Watch._set_there
+    set_available = Watch._set_available
 
-    def recorded(watch: Watch, which: str, is_there: bool) -> None:
-        set_there(watch, which, is_there)
-        available.append(all(watch._there.values()))
+    def recorded(watch: Watch, which: str, is_available: bool) -> None:
+        set_available(watch, which, is_available)
+        available.append(all(watch._available.values()))
 
-    monkeypatch.setattr(Watch, "_set_there", recorded)
+    monkeypatch.setattr(Watch, "_set_available", recorded)
     monkeypatch.setattr(
         RegionView, "skips", lambda view, *what: next(iter([])) if is_broken.is_set() else skips(view, *what)
     )

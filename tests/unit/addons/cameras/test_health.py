@@ -57,6 +57,6 @@ def test_what_is_told_and_fails_does_not_end_the_looking(tmp_path: Path) -> None
 
     with Peer(tmp_path / "s.sock", daemon_like) as peer:
         health = Health(peer.endpoint, None, tell)
-        until(lambda: health.is_there and len(told) > 2)
+        until(lambda: health.is_available and len(told) > 2)
         health.close()
     assert told[0] == ("back", ""), "the first answer of a daemon is no return"

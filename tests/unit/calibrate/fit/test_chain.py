@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.chain import choose_reading, features_costs, joined, try_readings
+from jetsel.calibrate.fit.chain import choose_reading, features_costs, join_folds, try_readings
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
@@ -41,7 +41,7 @@ def adds(table: Table) -> bool:
         learned = ChainKind().learn(table.take(np.setdiff1d(np.arange(images), rows)))
         assert learned is not None
         tried.append(try_readings(learned, table.take(rows)))
-    readings = joined(tried, np.argsort(np.concatenate(rows_of)))
+    readings = join_folds(tried, np.argsort(np.concatenate(rows_of)))
     lift = choose_reading(readings, table.costs, features_costs(list(readings), lambda _: FEATURES_MS, 1.0))
     assert lift is not None
     return lift.adds

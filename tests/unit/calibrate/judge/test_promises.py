@@ -8,7 +8,7 @@ import pytest
 from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.judge.promises import aligned, is_given
+from jetsel.calibrate.judge.promises import aligned, answered_under
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import catalogue
@@ -41,7 +41,7 @@ def test_each_policy_promises_what_new_images_keep(found: Calibrated) -> None:
         promises = calibration.promises[name]
         run = replay_all(policies[name], new, range(len(new.classes)), calibration.temperatures, None)
         for one in promises.kept:
-            given = is_given(run, one)
+            given = answered_under(run, one)
             # The promise may be broken by one calibration in ten, and by little: two standard errors are let pass.
             spare = 2 * (one.wrong_at_most / given.sum()) ** 0.5
             assert (run.answered != new.classes)[given].mean() <= one.wrong_at_most + spare, (name, one)
