@@ -68,17 +68,17 @@ class Drift:
         """Return what has changed, and a hint what to do."""
         with self._lock:
             bins = np.array(self._bins)
-            confidences = {model: np.array(counts) for model, counts in self._confidences.items()}
+            confidences = {model: np.array(values) for model, values in self._confidences.items()}
             refusals = _refusal_shift(np.array(self._doubts, float).reshape(-1, 2))
         indices: dict[str, float] = {}
         if len(bins) >= FEWEST:
-            expected_bins = self._expected.features.items()
+            features = self._expected.features.items()
             indices = {
                 name: round(stability_index(one.shares, column), 4)
-                for (name, one), column in zip(expected_bins, bins.T, strict=True)
+                for (name, one), column in zip(features, bins.T, strict=True)
             }
         highest = max(indices, key=indices.__getitem__, default=None)
-        shifts = [self._shift(model, counts) for model, counts in confidences.items()]
+        shifts = [self._shift(model, values) for model, values in confidences.items()]
         moved = [shift for shift in shifts if shift.is_significant]
         words = [
             f"the confidence of {one.model} {'fell' if one.seen < one.calibrated else 'rose'} "

@@ -70,7 +70,7 @@ class ConfiguredFamily:
 
     models: by name, cheapest first, after those that the calibration in use lacks. fallback: the model for doubtful
     images. because: reason for `default_policy`, in words. front: the operating points of that policy; None without a
-    calibration, or without both a latency target and a power budget.
+    calibration, and if neither a latency target nor a power budget is set.
     """
 
     family: Family

@@ -9,7 +9,7 @@ from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
 from jetsel.zoo.conventions import LEVELS
 from jetsel.zoo.graph_ends import GraphEnds
-from jetsel.zoo.onnx_model import Step, keep_outputs, put_behind, put_in_front
+from jetsel.zoo.onnx_model import Step, inputs_of, keep_outputs, put_behind, put_in_front
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -137,8 +137,7 @@ def classifier_of(
 
 def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
     """Return the graph's input; raises ManifestError unless it takes images with one or three channels."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in weights]  # older files list weights here too
+    inputs = inputs_of(model)
     if len(inputs) != 1:
         names = ", ".join(value.name for value in inputs[:5]) or "none"
         raise ManifestError(

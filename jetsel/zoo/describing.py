@@ -18,7 +18,7 @@ from jetsel.base.names import path_text
 from jetsel.zoo import neighbours
 from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS
 from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
-from jetsel.zoo.onnx_model import read_model
+from jetsel.zoo.onnx_model import inputs_of, read_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -123,8 +123,7 @@ def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
 
 def _input(model: ModelProto) -> Any:
     """Return the type of the model's first input, None if it has none."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    return next((one.type.tensor_type for one in model.graph.input if one.name not in weights), None)
+    return next((value.type.tensor_type for value in inputs_of(model)), None)
 
 
 def _is_open(model: ModelProto) -> bool:

@@ -17,7 +17,7 @@ from jetsel.base.files import read_bounded
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, ValueInfoProto
 
 _ORT_FORMAT = b"ORTM"  # marks ONNX Runtime's own format (ort.fbs), whatever the file's name
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
@@ -202,10 +202,15 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
             used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
 
 
+def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
+    """Return the model's inputs, without weights, which older files list among them."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in weights]
+
+
 def input_of(model: ModelProto) -> str:
     """Return the name of the model's first input."""
-    weights = {tensor.name for tensor in model.graph.initializer}  # older files list weights as inputs too
-    return str(next(one.name for one in model.graph.input if one.name not in weights))
+    return str(inputs_of(model)[0].name)
 
 
 def _messages(message: Any) -> Iterator[Any]:

@@ -102,10 +102,10 @@ class Zoo:
         family: the one to search, None for all.
         """
         owners = [
-            (names, model)
-            for names in self.families.values()
-            for model in names.models
-            if model.manifest.name == name and family in (None, names.name)
+            (owner, model)
+            for owner in self.families.values()
+            for model in owner.models
+            if model.manifest.name == name and family in (None, owner.name)
         ]
         if not owners:
             where = "" if family is None else f" in family {family}"
@@ -113,7 +113,7 @@ class Zoo:
             near = did_you_mean(name, names)
             raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
         if len(owners) > 1:
-            several = " or ".join(names.name for names, _ in owners)
+            several = " or ".join(owner.name for owner, _ in owners)
             raise UnknownModelError(f"several families have a model {name}: use --family {several}")
         return owners[0]
 

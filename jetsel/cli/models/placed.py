@@ -161,6 +161,6 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
             )
     only = values.models.only
     if only and not set(added) <= set(only):
-        names = ", ".join(f'"{served_folder}"' for served_folder in dict.fromkeys([*only, *added]))
+        names = ", ".join(f'"{name}"' for name in dict.fromkeys([*only, *added]))
         notes.append(f"`only` under [models] excludes it: write only = [{names}]")
     return notes
