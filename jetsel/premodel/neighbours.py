@@ -125,14 +125,16 @@ class Neighbours:
         query[-1] = 1
         scores = np.empty(n, np.float32)
         block = max(1, PRODUCT // (features + 1))
-        for start in range(0, n, block):
-            np.matmul(query, self._table[:, start : start + block], out=scores[start : start + block])
+        # Some kernels of OpenBLAS flag "invalid" on finite operands and right sums (numpy's issue 24067).
+        with np.errstate(invalid="ignore"):
+            for start in range(0, n, block):
+                np.matmul(query, self._table[:, start : start + block], out=scores[start : start + block])
         # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
         # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
         # Doubled, it also covers the rounding of the squares, of the bound itself and of float64 below.
         error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
         bound = float(np.partition(scores, k - 1)[k - 1]) + 2 * error
-        return np.flatnonzero(scores <= bound)
+        return np.flatnonzero(~(scores > bound))  # a score that is not a number excludes nothing
 
 
 def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:
