@@ -137,6 +137,7 @@ def calibrate(
     from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
     from jetsel.calibrate.judge.decision import InstallRequest
+    from jetsel.calibrate.record.workers import Observer
     from jetsel.calibrate.report import render
     from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import ProgressOutput, console
@@ -167,11 +168,11 @@ def calibrate(
     check_order(job, order)
     with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, output.step, stop, order.goal, output.plan)
+            loaded = record(job, Observer(output.step, stop, output.plan), order.goal)
             strange = None
             if unknown is not None:
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
-                strange = record(job_unknown, output.step, stop)
+                strange = record(job_unknown, Observer(output.step, stop))
         output.recorded(job, loaded)
         findings = fit(job, loaded, order, output.step, strange)
     page = render(findings.findings, job.limits)
@@ -205,19 +206,18 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     """
     from jetsel.artefact import installed
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.retiming import Shipped, retime
+    from jetsel.calibrate.retiming import retime
     from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import ProgressOutput, milliseconds
     from jetsel.site.calibration_in_use import shipped
-    from jetsel.site.configured import limits_of
 
     family, served = calibrations.served()
     shipped_calibration = shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    source, config = Shipped(shipped_calibration.usable(), shipped_calibration.directory), calibrations.config
+    before, folder = shipped_calibration.usable(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
-        made = retime(family, served, source, config, limits_of(config), output.step)
+        made = retime(family, served, before, folder, calibrations.config, output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     if json:
@@ -258,7 +258,7 @@ def _outcome(
 
 def _said(findings: Findings, outcome: dict[str, Any]) -> str:
     """Return one sentence about the installed calibration and its effect."""
-    winner, rival = findings.winner, findings.rival
+    winner, rival = findings.winner, findings.calibration.rival
     if outcome["installed"] is not None:
         changed = f": its default policy is {winner}"
         if winner == rival:

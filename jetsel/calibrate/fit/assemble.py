@@ -4,84 +4,55 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from jetsel.artefact.calibration import Calibration, Confidence, ExpectedStatistics, bins_of
+from jetsel.artefact.calibration import BoundIdentities, Calibration, Confidence, ExpectedStatistics, bins_of
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
-from jetsel.policies.kind import Kind, Table, TriedPoint
+from jetsel.policies.kind import Kind, Table
 from jetsel.policies.registry import USUAL
 from jetsel.premodel.cascades import log_softmax
 
-
-@dataclass(frozen=True, eq=False)
-class LearnedParts:
-    """What each kind of policy learned from one set of images; `policies` maps a name to it, None for nothing."""
-
-    kinds: Sequence[Kind]
-    table: Table
-    policies: Mapping[str, Any]
-
-
-def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> LearnedParts:
-    """Fit each kind of policy to a set of images; operating points are chosen later, on held-out images."""
-    return LearnedParts(kinds, table, {kind.name: kind.learn(table) for kind in kinds})
-
-
-def try_out(kind: Kind, learned: LearnedParts, held: Table) -> list[TriedPoint]:
-    """Return the results of the policy's operating points on held-out images; none if nothing was learned."""
-    taught = learned.policies[kind.name]
-    return [] if taught is None else kind.tried(taught, held)
-
-
+Learned = Mapping[str, Any]
+"""Policy -> what it learned from one set of images, in its own form; None for nothing."""
 Chosen = Mapping[str, Any]
 """Policy -> what is chosen on held-out images, such as the index of its operating point."""
 
 
-@dataclass(frozen=True)
-class BoundIdentities:
-    """The identities of family, labels, models and features that a calibration is valid for."""
-
-    family: str
-    labels_sha256: str
-    identities: Mapping[str, str]
-    feature_table: str
-    decode_px: int
-    features_px: int
+def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
+    """Fit each kind of policy to a set of images; operating points are chosen later, on held-out images."""
+    return {kind.name: kind.learn(table) for kind in kinds}
 
 
-def assemble(identity: BoundIdentities, recording: Recording, learned: LearnedParts, chosen: Chosen) -> Calibration:
-    """Return the calibration with the learned parts.
+def draft(identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]) -> Calibration:
+    """Return a calibration without policies. identity: a calibration may stand for its identities.
 
     default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
     """
-    parts = {
-        kind.name: kind.fitted(learned.policies[kind.name], chosen[kind.name])
-        for kind in learned.kinds
-        if learned.policies[kind.name] is not None and kind.name in chosen
-    }
-    table = learned.table
+    bound = {name: getattr(identity, name) for name in BoundIdentities.__struct_fields__}
+    bound["identities"] = {model: identity.identities[model] for model in recording.models}
     return Calibration(
-        family=identity.family,
-        labels_sha256=identity.labels_sha256,
-        identities={model: identity.identities[model] for model in table.models},
-        feature_table=identity.feature_table,
-        decode_px=identity.decode_px,
-        features_px=identity.features_px,
-        temperatures=dict(zip(table.models, table.temperatures, strict=True)),
+        **bound,
+        temperatures=dict(temperatures),
         costs_ms=dict(recording.costs_ms),
-        energies_mj=dict(recording.energies_mj or {}),
+        energies_mj={} if recording.energies is None else dict(recording.energies.mean_mj),
+        energies_half_mj={} if recording.energies is None else dict(recording.energies.half_width_mj),
         objective=recording.objective,
         default_policy="cascade",
         because="not compared yet",
         figures={},
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        photographs=len(table.classes),
-        parts=parts,
+        photographs=len(recording.classes),
     )
+
+
+def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
+    """Return the calibration with the learned parts. unfitted: see `draft`."""
+    able = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
+    return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in able})
 
 
 def expected(recording: Recording, run: PolicyReplay, calibration: Calibration) -> ExpectedStatistics:

@@ -79,7 +79,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
         models=recording.models,
         logits=unknown.logits[rows],
         costs_ms=recording.costs_ms,
-        energies_mj=recording.energies_mj,
+        energies=recording.energies,
         groups=None,
         embeddings=unknown.embeddings if has_same else None,
     )

@@ -4,16 +4,17 @@ from jetsel.calibrate.record.bench import EnergyPlan, RecordOptions
 from jetsel.calibrate.record.durations import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import FoundImages, find
-from jetsel.calibrate.record.recorder import Recorded, loaded_models, record
+from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Times
+from jetsel.calibrate.record.workers import Observer
 
 __all__ = [
     "Energies",
     "EnergyPlan",
     "FoundImages",
     "LoadedRecording",
+    "Observer",
     "RecordOptions",
-    "Recorded",
     "Times",
     "TimingPlan",
     "find",

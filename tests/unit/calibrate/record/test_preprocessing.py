@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from jetsel.base.files import TEMPORARY
-from jetsel.calibrate.record import find, load, loaded_models, record
+from jetsel.calibrate.record import Observer, find, load, loaded_models, record
 from jetsel.calibrate.record.cuts import Cut
 from jetsel.calibrate.record.photographs import Labelled
 from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, WaysCompared, drawn, ways
@@ -91,7 +91,7 @@ def go(folder: Path, family: Family, images: Path, **options: Any) -> list[str]:
     quick = replace(QUICK, unproven=frozenset({"good", "bad"}), **options)
     with loaded_models(family) as engines:
         found = find(images, family.labels, None, need_labels=True)
-        record(folder / "recording.db", family, engines, found, quick, lambda phase, *_: told.append(phase))
+        record(folder / "recording.db", family, engines, found, quick, Observer(lambda phase, *_: told.append(phase)))
     return told
 
 
