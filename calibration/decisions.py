@@ -21,7 +21,7 @@ from jetsel.artefact.condensed import read_condensed
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record import load
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes
 from jetsel.features.near_duplicates import assign_folds

@@ -18,16 +18,14 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import BoundIdentities, Part
 from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.fit.assemble import draft
-from jetsel.calibrate.fit.cross_validation import cross_validate
+from jetsel.calibrate.fit.cross_validation import cross_validate, draft
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallRequest, decide
 from jetsel.calibrate.judge.learn_then_test import LEVELS, naive_threshold
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_of, saved_by, scores_of
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy

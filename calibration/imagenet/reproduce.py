@@ -28,9 +28,8 @@ from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.cuts import Shown
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.registry import USUAL, catalogue

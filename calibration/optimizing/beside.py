@@ -19,9 +19,14 @@ from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import Observer, RecordOptions, TimingPlan, find, load, loaded_models, record
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes, replay_all
+from jetsel.calibrate.record.workers import Observer
 from jetsel.policies.registry import catalogue
 from jetsel.zoo import Family, Model
 

@@ -25,17 +25,13 @@ from jetsel.calibrate.judge.evaluating import evaluate, requested_policies
 from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import premodel_in_words
-from jetsel.calibrate.record import (
-    LoadedRecording,
-    Observer,
-    RecordOptions,
-    TimingPlan,
-    find,
-    load,
-    loaded_models,
-    record,
-)
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
+from jetsel.calibrate.record.workers import Observer
 from jetsel.features import WORKING_PX
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL

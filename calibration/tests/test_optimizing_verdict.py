@@ -12,8 +12,7 @@ from calibration.optimizing.verdict import Verdict, judged
 from calibration.starter.calibrate import of_models
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.features import NAMES
 from tests.unit.calibrate.recorded import bound, drawn
 

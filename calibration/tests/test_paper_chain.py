@@ -11,8 +11,7 @@ from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind, VotingChain
 from jetsel.artefact.calibration import Calibration
 from jetsel.base.errors import InDoubtError
-from jetsel.calibrate.fit.assemble import assemble, draft, learn
-from jetsel.calibrate.fit.cross_validation import cross_validate
+from jetsel.calibrate.fit.cross_validation import assemble, cross_validate, draft, learn
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording

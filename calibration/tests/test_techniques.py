@@ -12,7 +12,7 @@ from calibration.papers.taylor.links import greedy
 from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
-from jetsel.calibrate.fit.assemble import assemble, draft, learn
+from jetsel.calibrate.fit.cross_validation import assemble, draft, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.policy import Evidence, Prediction

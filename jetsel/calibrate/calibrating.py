@@ -12,14 +12,13 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.base.names import count_reasons
-from jetsel.calibrate.fit.assemble import draft, expected
-from jetsel.calibrate.fit.cross_validation import cross_validate
+from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate, draft, expected
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_by_policy, replay_unknown
-from jetsel.calibrate.judge.results import Judge, classes_of, compared, differing
+from jetsel.calibrate.judge.results import Judge, classes_of, differing, fitted_chain, reliability
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
 from jetsel.calibrate.record.workers import Tell
@@ -75,7 +74,7 @@ def calibrate(
             offered | tried.front, recording.classes, split, strange, decision.winner, len(offered)
         )
     _check_promise(order.wrong_at_most, promises.get(decision.winner))
-    comparison = compared(judge, tried, is_offered=is_offered)
+    comparison = _compared(judge, tried, is_offered=is_offered)
     calibration = msgspec.structs.replace(
         _decided(tried.calibration, loaded, order, decision, comparison),
         parts={name: part for name, part in tried.calibration.parts.items() if name in offered},
@@ -85,6 +84,18 @@ def calibrate(
     )
     findings = _findings(loaded, order, calibration, decision, comparison, judge, tried.runs)
     return Calibrated(calibration, findings, decision.outcomes)
+
+
+def _compared(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> Comparison:
+    """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
+    return Comparison(
+        best_single=judge.recording.best_single,
+        policies={name: judge.result(name, run) for name, run in tried.runs.items()},
+        bounds=judge.bounds(),
+        chain=None if tried.lift is None else fitted_chain(judge, tried.runs[CHAIN], tried.lift, is_offered=is_offered),
+        front={name: judge.result(name, run) for name, run in tried.front.items()},
+        reliability=reliability(judge.recording, tried.calibration.temperatures),
+    )
 
 
 def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> None:

@@ -17,16 +17,18 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import FoundImages, LoadedRecording, Observer
+from jetsel.calibrate.record import photographs, recorder
+from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.classes import check_family
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.record.photographs import UNKNOWN
-from jetsel.calibrate.record.workers import Tell
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import UNKNOWN, FoundImages
+from jetsel.calibrate.record.recording import LoadedRecording
+from jetsel.calibrate.record.workers import Observer, Tell
 from jetsel.image import Limits
 from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
@@ -118,7 +120,7 @@ def record(job: RecordingJob, observer: Observer, goal: Goal | None = None) -> L
         raise CalibrationError(
             f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
         )
-    images = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
+    images = photographs.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
     if goal is not None and len(images.photographs) < FOLDS:
         count = f"{len(images.photographs)} images with a label that the family knows"
         left = [one for one in images.skipped if one.reason.startswith(UNKNOWN)] or images.skipped
@@ -130,7 +132,7 @@ def record(job: RecordingJob, observer: Observer, goal: Goal | None = None) -> L
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, but energy is unknown: {opened.reason}")
         _record_into(job, images, opened, observer)
-    return recording.load(job.path, job.family, served, job.labels_from)
+    return load(job.path, job.family, served, job.labels_from)
 
 
 def fit(
@@ -186,15 +188,15 @@ def _record_into(job: RecordingJob, images: FoundImages, opened: OpenedMeter, ob
         raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
     # Engines are for served models alone. `record` needs the whole family, whose largest input decides how it decodes.
     family = replace(job.family, models=tuple(job.served.values()))
-    with recording.loaded_models(family, job.config) as engines:
+    with recorder.loaded_models(family, job.config) as engines:
         is_compared = observer.announce is not None and job.labels_from is None  # only if the time can be announced
-        options = recording.RecordOptions(
+        options = RecordOptions(
             limits=job.limits,
             opened=opened,
             sysfs=job.config.power.sysfs,
             kept=job.kept,
             unproven=frozenset(name for name, one in job.served.items() if is_compared and one.manifest.is_unproven),
         )
-        finished = recording.record(job.path, job.family, engines, images, options, observer)
+        finished = recorder.record(job.path, job.family, engines, images, options, observer)
     if not finished:
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ import numpy as np
 
 from jetsel import image
 from jetsel.artefact.calibration import ANSWERS, Calibration
-from jetsel.artefact.condensed import AnsweredModel, read_condensed, read_models
+from jetsel.artefact.condensed import read_condensed, read_models
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
@@ -51,7 +51,9 @@ def retime(
     if not (folder / ANSWERS).is_file():
         raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
     answers = read_models(folder, before)
-    models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
+    # A model of the same name may be built for another backend: its answers are others.
+    known = {name: one.identity for name, one in answers.items()}
+    models = {name: model for name, model in served.items() if known.get(name) == model.manifest.identity}
     if not models:
         raise CalibrationError(f"the calibration of {family.name} was made for other models: calibrate on images")
     identities = {name: model.manifest.identity for name, model in models.items()}
@@ -79,11 +81,6 @@ def retime(
         promises={} if before.unknown_images else retimed.promises,
         because=f"{retimed.because}; based on the times of this machine and the answers that ship with the models",
     )
-
-
-def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
-    """Whether the shipped answers are this model's: a model of the same name may be built for another backend."""
-    return name in answers and answers[name].identity == model.manifest.identity
 
 
 def _picture(decode_px: int, limits: image.Limits) -> Shown:

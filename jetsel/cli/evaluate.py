@@ -56,9 +56,7 @@ def evaluate(
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
         "energy_reason": loaded.times.energy_reason,
-        "policies": evaluation.policies,
-        "bounds": evaluation.bounds,
-        "promises": evaluation.promises,
+        **evaluation._asdict(),
     }
 
     def show() -> None:

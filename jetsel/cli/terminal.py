@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jetsel.calibrate.install import RecordingJob
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck
-    from jetsel.calibrate.record import LoadedRecording
+    from jetsel.calibrate.record.recording import LoadedRecording
     from jetsel.calibrate.record.workers import RecordingPlan
     from jetsel.calibrate.report import Listing
 

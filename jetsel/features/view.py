@@ -142,7 +142,8 @@ class View:
             )
         self.bgr = bgr
         self.working_px = working_px
-        self.width_px, self.height_px = original_px or (bgr.shape[1], bgr.shape[0])
+        width_px, height_px = original_px or (bgr.shape[1], bgr.shape[0])
+        self.width_px, self.height_px = width_px, height_px
 
     @cached_property
     def small(self) -> NDArray[np.uint8]:

@@ -17,7 +17,7 @@ from skimage import data
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import current
-from jetsel.calibrate.record import TimingPlan
+from jetsel.calibrate.record.durations import TimingPlan
 from tests.system.command import COMMAND, jetsel
 from tests.system.daemons import Connect, Start
 from tests.unit.calibrate.record.making import content

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import Observer, database, loaded_models, record
+from jetsel.calibrate.record import database
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.workers import Observer
 from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put, run
 
 KILLS = 8

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.fit.assemble import Learned, learn
+from jetsel.calibrate.fit.cross_validation import Learned, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.policies.kind import Kind, Table

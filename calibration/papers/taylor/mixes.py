@@ -24,8 +24,8 @@ from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import difference
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import premodel_in_words
-from jetsel.calibrate.record import LoadedRecording, load
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import KINDS, USUAL, catalogue
 from jetsel.premodel.cascades import judge as judge_cascade

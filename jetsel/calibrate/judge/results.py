@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.chain import Lift
-from jetsel.calibrate.fit.cross_validation import CrossValidated
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
-    Comparison,
     FittedChain,
     Guess,
     ImageFinding,
@@ -29,7 +27,6 @@ from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
-from jetsel.policies.chain import NAME as CHAIN
 
 RANDOM_SEED = 2018
 
@@ -132,19 +129,7 @@ def _spread(values: NDArray[np.float64]) -> Spread:
     return Spread(float(values.mean()), float(p50), float(p95))
 
 
-def compared(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> Comparison:
-    """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
-    return Comparison(
-        best_single=judge.recording.best_single,
-        policies={name: judge.result(name, run) for name, run in tried.runs.items()},
-        bounds=judge.bounds(),
-        chain=None if tried.lift is None else _chain(judge, tried.runs[CHAIN], tried.lift, is_offered=is_offered),
-        front={name: judge.result(name, run) for name, run in tried.front.items()},
-        reliability=reliability(judge.recording, tried.calibration.temperatures),
-    )
-
-
-def _chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
+def fitted_chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
     """Return the chain's features, neighbours, gain and cost for the report."""
     chooser_ms = judge.chooser_ms(run)
     return FittedChain(
@@ -226,6 +211,5 @@ def differing(
         }
         given = {name: int(run.answered[row]) for name, run in choosing.items()}
         answers = {name: names[number] if number >= 0 else REFUSED for name, number in given.items()}
-        path = recording.paths[row] if recording.paths else f"image {row}"
-        images.append(ImageFinding(path, names[recording.classes[row]], guesses, answers))
+        images.append(ImageFinding(recording.path(row), names[recording.classes[row]], guesses, answers))
     return ImageSample(len(rows), images)

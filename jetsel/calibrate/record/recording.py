@@ -130,6 +130,10 @@ class Recording:
         """Return the named features of one image, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
 
+    def path(self, photograph: int) -> str:
+        """Return the path of an image, or its number if paths are unknown."""
+        return self.paths[photograph] if self.paths else f"image {photograph}"
+
     def feature(self, name: str) -> NDArray[np.float32]:
         """Return one feature of every image, (n,)."""
         return self.features[:, self.feature_names.index(name)]

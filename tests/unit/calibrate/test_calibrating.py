@@ -11,8 +11,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import Energies, LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash

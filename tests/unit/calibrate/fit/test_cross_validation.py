@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.fit.assemble import Learned, assemble, draft, learn
 from jetsel.calibrate.fit.chain import try_readings
-from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
+from jetsel.calibrate.fit.cross_validation import CrossValidated, Learned, assemble, cross_validate, draft, learn
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Objective, Recording

@@ -11,7 +11,11 @@ import cv2
 import numpy as np
 
 from jetsel.base.names import count_reasons
-from jetsel.calibrate.record import FoundImages, Observer, RecordOptions, TimingPlan, find, record
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
 from jetsel.zoo import STARTER, Family, scan
 

@@ -10,8 +10,10 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record import TimingPlan, find, load, record
-from jetsel.calibrate.record.photographs import FoundImages
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.recorder import record
 from jetsel.engines import Engine
 from jetsel.features import SIZE, extract
 from tests.unit.calibrate.record.making import LABELS, QUICK, family, jpeg, put, rows, run

@@ -11,10 +11,11 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import Head
-from jetsel.calibrate.record import load, record, recorder
+from jetsel.calibrate.record import recorder
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.dominated import Dominated, dominated
-from jetsel.calibrate.record.load import learned_share
+from jetsel.calibrate.record.load import learned_share, load
+from jetsel.calibrate.record.recorder import record
 from jetsel.engines import Engine
 from jetsel.features import NAMES
 from jetsel.zoo import Model

@@ -9,9 +9,12 @@ from statistics import fmean
 
 import pytest
 
-from jetsel.calibrate.record import EnergyPlan, Observer, load, record
+from jetsel.calibrate.record.bench import EnergyPlan
 from jetsel.calibrate.record.durations import half_interval, noise, run_by_turns
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.metering import Series, Windows, half_width
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, WindowEnergy
 from jetsel.power.meter import Meter, OpenedMeter

@@ -11,9 +11,8 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import count_reasons
-from jetsel.calibrate.record import FoundImages, find
 from jetsel.calibrate.record.classes import check_family, remarks
-from jetsel.calibrate.record.photographs import class_names, class_of
+from jetsel.calibrate.record.photographs import FoundImages, class_names, class_of, find
 from jetsel.zoo import Family, Labels
 
 LABELS = Labels(

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.record import Observer, RecordOptions, TimingPlan, record
-from jetsel.calibrate.record.workers import RecordingPlan
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer, RecordingPlan
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
 from jetsel.features.near_duplicates import perceptual_hash
