@@ -164,7 +164,7 @@ class Trial:
         return self._seen(point, self._test, (point.words,))
 
     def _chosen(self, wish: Wish, rows: NDArray[np.bool_]) -> int:
-        return wish.chosen([one.of(rows) for one in self._outcomes], self._rival.of(rows))
+        return wish.chosen([one.take(rows) for one in self._outcomes], self._rival.take(rows))
 
     def _seen(self, point: Point, recording: Recording, words: tuple[str, ...]) -> Seen:
         logs = said(point.ran, log_odds_of(recording, self._fit))

@@ -149,7 +149,7 @@ def _examine_first(
 ) -> dict[str, Examined | str]:
     """Examine a few images, announce how long all will take, and return the results of the few, by key.
 
-    If nobody waits for the plan, nothing is examined.
+    Without a function that receives the plan, nothing is examined.
     """
     if observer.announce is None or not tasks:
         return {}

@@ -26,7 +26,7 @@ class RecordingPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class Observer:
-    """Follows a recording, and may stop it. announce: receives the plan before the work starts; None: nobody waits."""
+    """Follows a recording, and may stop it. announce: receives the plan before the work starts; None for no plan."""
 
     tell: Tell = lambda *_: None
     stop: Stop = field(default_factory=Stop)
