@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,8 @@ LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nea
 SURE = 0.05  # probability of offering a chain that adds nothing
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """The features that measure nearness, and the number of neighbours k; the default averages over all images."""
 
     features: tuple[str, ...] = ()
