@@ -117,8 +117,8 @@ def premodel_in_words(chain: FittedChain) -> str:
     lift, reading = chain.lift, chain.lift.reading
     adds = (
         f"choosing a path by {reading.k} neighbours in {len(reading.features)} features adds {signed(lift.points)} "
-        f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); features "
-        f"and choice take {significant(chain.chooser_ms)} ms{energy}"
+        f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
+        f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
     chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
     install = "" if chain.offered else "; --policy chain installs it all the same"
