@@ -21,7 +21,7 @@ from benchmarks.servers import fitted_daemon
 from benchmarks.timer import missed
 from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.record import find
+from jetsel.calibrate.record.photographs import find
 from jetsel.client import Client
 from jetsel.zoo import STARTER, scan
 

@@ -27,7 +27,7 @@ from calibration.papers.mdinference.predict import predicted
 from calibration.papers.mdinference.trace import traced
 from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.record import find
+from jetsel.calibrate.record.photographs import find
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan

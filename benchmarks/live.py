@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.conditions import conditions
 from benchmarks.servers import fitted_daemon
-from jetsel.calibrate.record import find
+from jetsel.calibrate.record.photographs import find
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan

@@ -29,7 +29,7 @@ from benchmarks.servers import Server, fitted_daemon, has_mosec, mosec
 from benchmarks.simulated import Device, Request, Simulation
 from benchmarks.step import steps
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.record import find
+from jetsel.calibrate.record.photographs import find
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.site import config_file

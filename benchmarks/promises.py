@@ -24,7 +24,7 @@ from benchmarks.servers import daemon
 from jetsel.base.errors import InDoubtError, RequirementsError
 from jetsel.calibrate.judge.learn_then_test import LEVELS
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.calibrate.record import find
+from jetsel.calibrate.record.photographs import find
 from jetsel.client import Client
 from jetsel.zoo import STARTER, scan
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.conditions import conditions
 from jetsel.artefact.coding import read
-from jetsel.calibrate.record import load
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import catalogue
 from jetsel.zoo import STARTER, scan

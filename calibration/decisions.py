@@ -19,10 +19,11 @@ from calibration.imagenet.promises import SHIPPED, without_small_images
 from jetsel.artefact.coding import read
 from jetsel.artefact.condensed import read_condensed
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record import load
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Outcomes
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.premodel.cascades import BUDGETS, Fitted, Outputs, fit_cascades, judge
 from jetsel.zoo import STARTER, scan

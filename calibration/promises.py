@@ -15,19 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Part
+from jetsel.artefact.calibration import BoundIdentities, Part
 from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn
-from jetsel.calibrate.fit.cross_validation import best_single, cross_validate
+from jetsel.calibrate.fit.cross_validation import cross_validate, draft
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallRequest, decide
 from jetsel.calibrate.judge.learn_then_test import LEVELS, naive_threshold
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_of, saved_by, scores_of
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies import Policy
@@ -84,14 +82,12 @@ def fitted(drawn: Recording, identity: BoundIdentities, seed: int) -> Drawn:
     """Do what `jetsel calibrate` does for cascades and single models."""
     groups = np.arange(len(drawn.classes)) if drawn.groups is None else drawn.groups
     fold_of = assign_folds(groups, FOLDS, seed)
-    table = drawn.table(fit_temperatures(drawn))
-    tried = cross_validate(drawn, table, fold_of, Goal(), identity, _nothing, lambda *_: None, KINDS)
-    px, family, hashes = identity.features_px, identity.family, identity.identities
-    loaded = LoadedRecording(drawn, Times(drawn.costs_ms, 0.0, {}, None), {}, [], hashes, px, family, None)
-    default = decide(InstallRequest(()), loaded, tried.runs, tried.points, Judge(drawn, _nothing)).winner
-    calibration = assemble(identity, drawn, learn(table, KINDS), tried.chosen)
-    policies = catalogue(drawn.models, calibration)
-    return Drawn(tried.runs, policies, default, dict(calibration.temperatures), fold_of)
+    unfitted = draft(identity, drawn, fit_temperatures(drawn))
+    tried = cross_validate(drawn, unfitted, fold_of, Goal(), _nothing, lambda *_: None, KINDS)
+    loaded = LoadedRecording(drawn, Times(0.0, {}, None), identity)
+    default = decide(InstallRequest(), loaded, tried.runs, tried.points, Judge(drawn, _nothing)).winner
+    policies = catalogue(drawn.models, tried.calibration)
+    return Drawn(tried.runs, policies, default, unfitted.temperatures, fold_of)
 
 
 def _nothing(_names: tuple[str, ...]) -> float:
@@ -108,7 +104,7 @@ def judged(recording: Recording, identity: BoundIdentities, images: int, seed: i
     drawn, rest = recording.take(np.sort(rows[:images])), recording.take(np.sort(rows[images:]))
     found = fitted(drawn, identity, seed)
     split = Split.of(found.fold_of, drawn.groups)
-    shown = {DEFAULT: found.default, CASCADE: CASCADE, BEST: f"single:{best_single(drawn)}"}
+    shown = {DEFAULT: found.default, CASCADE: CASCADE, BEST: f"single:{drawn.best_single}"}
     levels = {}
     for title, name in shown.items():
         before = found.runs[name]

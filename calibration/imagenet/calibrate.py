@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.starter.calibrate import compared, fitted, recorded, show
+from calibration.starter.calibrate import compared, fitted, of_models, recorded, show
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record import TimingPlan
+from jetsel.calibrate.record.durations import TimingPlan
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan
@@ -92,14 +92,13 @@ def main() -> None:
     photos = listed(options.work / f"{name}.csv", *options.photos, small=options.small)
     file = options.work / f"{name}-{options.features_px}.sqlite"
     loaded = recorded(family, photos, file, options.features_px, TIMED, sizes)
-    recording = loaded.recording.of_models([name for name in loaded.recording.models if name.endswith(INT8)])
-    identities = {name: loaded.identities[name] for name in recording.models}
-    found = fitted(family, dataclasses.replace(loaded, recording=recording, identities=identities))
+    recording = of_models(loaded.recording, [name for name in loaded.recording.models if name.endswith(INT8)])
+    found = fitted(family, dataclasses.replace(loaded, recording=recording))
     save(found.calibration, out)
-    others = {name: identity for name, identity in loaded.identities.items() if name not in identities}
+    others = {name: one for name, one in loaded.identity.identities.items() if name not in recording.models}
     answers = loaded.recording.take(shipped_rows(loaded.recording))
     write(out / ANSWERS, answers.condensed(fit_temperatures(loaded.recording), others))
-    show(f"each of {found.findings.photographs} photographs held out, in one of ten folds", compared(found))
+    show(f"each of {found.calibration.photographs} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}\nwritten to {out}")
 
 

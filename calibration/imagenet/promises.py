@@ -14,21 +14,19 @@ import numpy as np
 
 import jetsel.zoo
 from calibration.promises import show
+from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.coding import read
 from jetsel.artefact.condensed import read_condensed
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.record.recording import Recording
 
 SHIPPED = Path(jetsel.zoo.__file__).parent / "imagenet" / "calibration"
 
 
-def shipped() -> tuple[Recording, BoundIdentities]:
-    """Return the answers of the models that the shipped calibration has, and whose they are."""
+def shipped() -> tuple[Recording, Calibration]:
+    """Return the answers of the models that the shipped calibration has, and that calibration."""
     known = read(SHIPPED)
     scaled = Recording.of_answers(read_condensed(SHIPPED, known.costs_ms), known.decode_px)
-    recording = replace(without_small_images(scaled), is_scaled=False)  # temperatures are fitted again
-    parts = known.feature_table, known.decode_px, known.features_px
-    return recording, BoundIdentities(known.family, known.labels_sha256, known.identities, *parts)
+    return replace(without_small_images(scaled), is_scaled=False), known  # temperatures are fitted again
 
 
 def without_small_images(recording: Recording) -> Recording:

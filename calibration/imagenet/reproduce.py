@@ -28,9 +28,8 @@ from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import LoadedRecording
 from jetsel.calibrate.record.cuts import Shown
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.registry import USUAL, catalogue
@@ -154,7 +153,9 @@ def judged(
         run = replay_all(policy, recording, range(len(right)), calibration.temperatures, recording.models[-1])
         result, correct = judge.result(name, run), (run.answered == recording.classes).astype(float)
         model_ms, whole_ms = float(run.models_ms.mean()), result.time_ms.mean
-        scores = ", ".join(f"{100 * score:.1f}" for score in (result.precision, result.recall, result.f1))
+        scores = ", ".join(
+            f"{100 * score:.1f}" for score in (result.macro.precision, result.macro.recall, result.macro.f1)
+        )
         shares = f"{100 * result.top1:.2f} | {100 * result.top5:.2f} | {scores}"
         beside = []
         for model in (best, hindsight):
@@ -224,8 +225,7 @@ def _listed(times_ms: Mapping[str, float]) -> str:
 
 
 def _only(loaded: LoadedRecording, models: Sequence[str]) -> LoadedRecording:
-    identities = {name: loaded.identities[name] for name in models}
-    return replace(loaded, recording=_of_models(loaded.recording, models), identities=identities)
+    return replace(loaded, recording=_of_models(loaded.recording, models))
 
 
 def _of_models(recording: Recording, models: Sequence[str]) -> Recording:

@@ -14,14 +14,19 @@ from calibration.optimizing.making import facts_of
 from calibration.optimizing.material import Material, OptimizePlan
 from calibration.optimizing.recipes import Recipe
 from calibration.optimizing.verdict import Compare, judged
-from calibration.starter.calibrate import LIMITS, fitted
+from calibration.starter.calibrate import LIMITS, fitted, of_models
 from jetsel.calibrate.calibrating import Calibrated
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record import RecordOptions, TimingPlan, find, load, loaded_models, record
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import replay_all
+from jetsel.calibrate.record.replay import Outcomes, replay_all
+from jetsel.calibrate.record.workers import Observer
 from jetsel.policies.registry import catalogue
 from jetsel.zoo import Family, Model
 
@@ -42,7 +47,7 @@ def recorded(family: Family, photos: Path, file: Path, times: TimingPlan) -> Rec
     """Record what is not recorded yet, and read it back."""
     with loaded_models(family) as engines:
         found = find(photos, family.labels, None, need_labels=True)
-        record(file, family, engines, found, RecordOptions(limits=LIMITS, plan=times), tell)
+        record(file, family, engines, found, RecordOptions(limits=LIMITS, plan=times), Observer(tell))
     print()
     return load(file, family).recording
 
@@ -90,7 +95,7 @@ def chosen(
 
     compare: fits on the fit images, over these models.
     """
-    verdict = judged(fit.of_models([*served, *group]), parent, served, MAX_DROP, THETA_POINTS, {}, compare)
+    verdict = judged(of_models(fit, [*served, *group]), parent, served, MAX_DROP, THETA_POINTS, {}, compare)
     print(f"\n## {title}\n\non folds of the fit images these are wanted: {', '.join(verdict.entered) or 'none'}")
     print(f"Algorithm 1: {' -> '.join(verdict.algorithm_1)}")
     if verdict.trade is not None:
@@ -107,7 +112,7 @@ def chosen(
 def _on(test: Recording, fit: Recording, found: Calibrated) -> Outcomes:
     """Return what a calibration's default gives on other images, with the times of the fit recording."""
     calibration, names = found.calibration, list(found.calibration.costs_ms)
-    other = replace(test.of_models(names), costs_ms={name: fit.costs_ms[name] for name in names})
+    other = replace(of_models(test, names), costs_ms={name: fit.costs_ms[name] for name in names})
     policy = catalogue(other.models, calibration)[calibration.default_policy]
     run = replay_all(policy, other, range(len(other.classes)), calibration.temperatures, other.models[-1])
     return Judge(other, lambda _: 0.0).outcomes(run)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from calibration.papers.taylor.algorithm1 import select_models
+from calibration.starter.calibrate import of_models
 from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.findings import Interval
@@ -97,7 +98,7 @@ def judged(
     models = [_judged(recording, name, parent) for name in recording.models]
     reasons = {one.name: refused.get(one.name) or _too_far(one, parent, max_drop) for one in models}
     more = [name for name in recording.models if name not in served and reasons[name] is None]
-    beside = recording.of_models([*served, *more])
+    beside = of_models(recording, [*served, *more])
     links, _ = select_models(beside.right, beside.costs(), beside.models, theta_points)
     ahead = _front(beside, beside.models)
     names = [name for _, _, name in ahead]  # a model that another one beats in time and accuracy only takes time here
@@ -123,10 +124,10 @@ def _front(recording: Recording, models: Sequence[str]) -> list[tuple[float, flo
 
 def _trade(before: Calibrated, after: Calibrated) -> Trade:
     is_better, reason = Goal().compare(after.outcomes, before.outcomes)
-    ours, theirs = (one.findings.comparison.policies[one.findings.winner] for one in (before, after))
+    names = [one.calibration.default_policy for one in (before, after)]
+    ours, theirs = (one.findings.comparison.policies[name] for one, name in zip((before, after), names, strict=True))
     return Trade(
-        before.findings.winner,
-        after.findings.winner,
+        *names,
         ours.top1,
         theirs.top1,
         ours.time_ms.mean,

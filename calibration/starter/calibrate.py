@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,20 @@ import msgspec
 from jetsel import image
 from jetsel.artefact.coding import save
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.judge.evaluating import evaluate, requested_policies
 from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import premodel_in_words
-from jetsel.calibrate.record import LoadedRecording, RecordOptions, TimingPlan, find, load, loaded_models, record
-from jetsel.features import WORKING_PX, table_hash
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
+from jetsel.calibrate.record.workers import Observer
+from jetsel.features import WORKING_PX
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL
 from jetsel.premodel.cascades import judge
@@ -68,7 +73,9 @@ def recorded(
     with loaded_models(family) as engines:
         every = frozenset(model.manifest.name for model in family.models)  # another machine may serve any of them
         options = RecordOptions(features_px=features_px, plan=plan or TimingPlan(), kept=every)
-        record(file, family, engines, found, options, lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
+        record(
+            file, family, engines, found, options, Observer(lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
+        )
     print()
     return load(file, family)
 
@@ -81,28 +88,35 @@ def fitted(
     kinds: Sequence[Kind] = USUAL,
 ) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
-    paths = loaded.recording.paths
-    clock = FeatureClock(
-        decoded(paths, family.decode_px, LIMITS), loaded.features_px, LIMITS, loaded.times.features_ms * choice_factor
-    )
+    images = decoded(loaded.recording.paths, family.decode_px, LIMITS)
+    whole_ms = loaded.times.features_ms * choice_factor
     began = time.monotonic()
     found = calibrate(
         loaded,
-        BoundIdentities(
-            family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
-        ),
-        InstallRequest(names=tuple(family.labels.names), choice_factor=choice_factor, kinds=kinds),
-        clock,
+        InstallRequest(choice_factor=choice_factor, kinds=kinds),
+        FeatureClock(images, loaded.identity.features_px, LIMITS, whole_ms),
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )
     print(f"\rfitted and compared in {time.monotonic() - began:.0f} s   ")
     return found
 
 
+def of_models(recording: Recording, names: Iterable[str]) -> Recording:
+    """Return the recording of some models, cheapest first, without embeddings."""
+    chosen = sorted(names, key=lambda name: (recording.costs_ms[name], name))
+    return dataclasses.replace(
+        recording,
+        models=tuple(chosen),
+        logits=recording.logits[[recording.models.index(name) for name in chosen]],
+        costs_ms={name: recording.costs_ms[name] for name in chosen},
+        embeddings=None,
+    )
+
+
 def as_on_a_tx2(loaded: LoadedRecording) -> LoadedRecording:
     """The recording with a TX2's times, by rank."""
     costs_ms = {name: TX2_MS[name.removesuffix(NIGHT)] for name in loaded.recording.models}
-    recording = dataclasses.replace(loaded.recording, costs_ms=costs_ms).of_models(costs_ms)
+    recording = of_models(dataclasses.replace(loaded.recording, costs_ms=costs_ms), costs_ms)
     return dataclasses.replace(loaded, recording=recording)
 
 
@@ -155,7 +169,7 @@ def main() -> None:
     found = fitted(family, loaded)
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
-    show(f"each of {found.findings.photographs} photographs held out, in one of ten folds", compared(found))
+    show(f"each of {found.calibration.photographs} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     chain = found.findings.comparison.chain
     print("" if chain is None else premodel_in_words(chain))
@@ -173,7 +187,10 @@ def main() -> None:
 
     other = recorded(family, options.test, options.work / "test.sqlite")
     clock = FeatureClock(
-        decoded(other.recording.paths, family.decode_px, LIMITS), other.features_px, LIMITS, other.times.features_ms
+        decoded(other.recording.paths, family.decode_px, LIMITS),
+        other.identity.features_px,
+        LIMITS,
+        other.times.features_ms,
     )
     policies = requested_policies(other.recording.models, found.calibration, list(found.findings.comparison.policies))
     judged = evaluate(other.recording, found.calibration, policies, clock)

@@ -17,7 +17,9 @@ import numpy as np
 
 from calibration.papers.taylor.algorithm1 import select_models
 from calibration.starter.export import Trained, manifest_of, put_labels, store_half, to_onnx
-from jetsel.calibrate import record as recording
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.zoo import Labels, Manifest, scan
 
 FAMILY = "starter-pool"
@@ -61,11 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name, _, checkpoint = given.partition("=")
         add(name, Path(checkpoint), options.data, options.out)
     family = scan([options.out]).families[FAMILY]
-    found = recording.find(options.photos, family.labels, None, need_labels=True)
+    found = find(options.photos, family.labels, None, need_labels=True)
     path = options.out / "pool.sqlite"
-    with recording.loaded_models(family) as engines:
-        recording.record(path, family, engines, found)
-    seen = recording.load(path, family).recording
+    with loaded_models(family) as engines:
+        record(path, family, engines, found)
+    seen = load(path, family).recording
     for first in (1, 5):
         right, costs = seen.among(first), seen.costs()
         chosen, steps = select_models(right, costs, seen.models, options.theta)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from calibration.promises import pooled, show
 from calibration.starter.calibrate import recorded
-from jetsel.calibrate.fit.assemble import BoundIdentities
-from jetsel.calibrate.record import TimingPlan
-from jetsel.features import WORKING_PX, table_hash
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.features import WORKING_PX
 from jetsel.zoo import STARTER, scan
 
 TIMED = TimingPlan(images=60)
@@ -35,10 +34,7 @@ def main() -> None:
         for folder in (options.calibrate, options.test)
     ]
     whole = pooled(*(one.recording for one in sets))
-    identity = BoundIdentities(
-        family.name, family.labels.sha256, sets[0].identities, table_hash(), family.decode_px, WORKING_PX
-    )
-    show("The starter family", whole, identity, options.images, options.splits, options.most_s)
+    show("The starter family", whole, sets[0].identity, options.images, options.splits, options.most_s)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from calibration.optimizing.verdict import Verdict, judged
+from calibration.starter.calibrate import of_models
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
-from jetsel.features import NAMES, table_hash
-from tests.unit.calibrate.recorded import drawn
+from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
+from jetsel.features import NAMES
+from tests.unit.calibrate.recorded import bound, drawn
 
 SERVED = ("s", "l")
 
@@ -33,13 +32,11 @@ def with_candidates(seed: int) -> Recording:
 
 def verdict_on(recording: Recording, refused: dict[str, str], max_drop: float = 60.0) -> Verdict:
     def compare(names: Sequence[str]) -> Calibrated:
-        only = recording.of_models([name for name in recording.models if name in names])
+        only = of_models(recording, [name for name in recording.models if name in names])
         hashes = {name: name[0] * 64 for name in only.models}
-        times = Times(only.costs_ms, 0.01, {}, None)
-        loaded = LoadedRecording(only, times, {}, [], hashes, 4096, "drawn", None)
-        identity = BoundIdentities("drawn", "d" * 64, hashes, table_hash(), 64, 4096)
-        order = InstallRequest(names=tuple(map(str, range(only.logits.shape[2]))))
-        return calibrate(loaded, identity, order, lambda _: 0.01, lambda *_: None)
+        names = tuple(map(str, range(only.logits.shape[2])))
+        loaded = LoadedRecording(only, Times(0.01, {}, None), bound(hashes), names)
+        return calibrate(loaded, InstallRequest(), lambda _: 0.01, lambda *_: None)
 
     return judged(recording, "l", SERVED, max_drop, 0.5, refused, compare)
 

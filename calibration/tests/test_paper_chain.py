@@ -9,9 +9,9 @@ import pytest
 
 from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind, VotingChain
+from jetsel.artefact.calibration import Calibration
 from jetsel.base.errors import InDoubtError
-from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn
-from jetsel.calibrate.fit.cross_validation import cross_validate
+from jetsel.calibrate.fit.cross_validation import assemble, cross_validate, draft, learn
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
@@ -21,11 +21,17 @@ from jetsel.policies.cascade import CascadeKind
 from jetsel.policies.policy import Evidence
 from jetsel.policies.registry import catalogue
 from jetsel.premodel import fit_scaling
-from tests.unit.calibrate.recorded import COSTS_MS, drawn
+from tests.unit.calibrate.recorded import COSTS_MS, bound, drawn
 
 KINDS = [PaperChainKind()]
 COSTS = COSTS_MS | {"xl": 30.0}
-IDENTITY = BoundIdentities("drawn", "d" * 64, dict.fromkeys(COSTS, "a" * 64), "t", 64, 4096)
+IDENTITY = bound(dict.fromkeys(COSTS, "a" * 64))
+
+
+def fitted(recording: Recording, temperatures: dict[str, float]) -> Calibration:
+    """The paper's chain, fitted on all images."""
+    learned = learn(recording.table(temperatures), KINDS)
+    return assemble(draft(IDENTITY, recording, temperatures), learned, {NAME: None}, KINDS)
 
 
 def recorded() -> Recording:
@@ -45,8 +51,7 @@ def recorded() -> Recording:
 
 def test_most_of_the_five_nearest_in_the_seven_features_elect_one_of_three_links() -> None:
     four = recorded()
-    learned = learn(four.table(fit_temperatures(four)), KINDS)
-    calibration = assemble(IDENTITY, four, learned, {NAME: None})
+    calibration = fitted(four, fit_temperatures(four))
     policy = catalogue([], calibration, KINDS)[NAME]
     assert isinstance(policy, VotingChain)
     assert (policy.features, policy.k, len(policy.models)) == (PAPER_SEVEN, 5, 3)
@@ -68,16 +73,15 @@ def test_most_of_the_five_nearest_in_the_seven_features_elect_one_of_three_links
 def test_in_doubt_and_without_a_fallback_it_refuses() -> None:
     four = recorded()
     nobody = dataclasses.replace(four, classes=(four.logits.argmin(axis=2)[0]))
-    learned = learn(nobody.table(dict.fromkeys(nobody.models, 1.0)), KINDS)
-    policy = catalogue([], assemble(IDENTITY, nobody, learned, {NAME: None}), KINDS)[NAME]
+    policy = catalogue([], fitted(nobody, dict.fromkeys(nobody.models, 1.0)), KINDS)[NAME]
     with pytest.raises(InDoubtError, match="no neighbours vote"):
         next(policy(Evidence(nobody.features_of(0, PAPER_SEVEN), None)))
 
 
 def test_cross_validation_replays_a_policy_that_the_product_does_not_know() -> None:
     four = recorded()
-    table, kinds = four.table(fit_temperatures(four)), [CascadeKind(), PaperChainKind()]
-    tried = cross_validate(four, table, np.arange(120) % 4, Goal(), IDENTITY, lambda _: 0.1, lambda *_: None, kinds)
+    unfitted, kinds = draft(IDENTITY, four, fit_temperatures(four)), [CascadeKind(), PaperChainKind()]
+    tried = cross_validate(four, unfitted, np.arange(120) % 4, Goal(), lambda _: 0.1, lambda *_: None, kinds)
     assert tried.runs[NAME].features == PAPER_SEVEN
     assert (tried.runs[NAME].ran.sum(axis=1) == 1).all()
     assert NAME not in catalogue(four.models, None)

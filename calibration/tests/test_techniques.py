@@ -12,12 +12,12 @@ from calibration.papers.taylor.links import greedy
 from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
-from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, learn, try_out
+from jetsel.calibrate.fit.cross_validation import assemble, draft, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.policies.registry import catalogue
-from tests.unit.calibrate.recorded import COSTS_MS, drawn
+from tests.unit.calibrate.recorded import COSTS_MS, bound, drawn
 from tests.unit.policies.stepping import ended
 
 
@@ -55,7 +55,7 @@ def test_links_after_the_first_are_larger_and_most_accurate_on_what_fails() -> N
 
 
 KINDS = [EmbeddingKind()]
-IDENTITY = BoundIdentities("drawn", "d" * 64, dict.fromkeys(COSTS_MS, "a" * 64), "t", 64, 4096)
+IDENTITY = bound(dict.fromkeys(COSTS_MS, "a" * 64))
 
 
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen() -> None:
@@ -63,17 +63,18 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
     recording = dataclasses.replace(drawn(11, 120), embeddings=embeddings)
     rows = np.arange(120)
     held = recording.take(rows[rows % 4 == 0])
-    table = recording.table(fit_temperatures(recording))
+    unfitted = draft(IDENTITY, recording, fit_temperatures(recording))
+    table = recording.table(unfitted.temperatures)
     learned = learn(table.take(rows[rows % 4 > 0]), KINDS)
-    points = try_out(KINDS[0], learned, table.take(rows[rows % 4 == 0]))
+    points = KINDS[0].tried(learned["embedding"], table.take(rows[rows % 4 == 0]))
     assert len({(point.correct.sum(), point.ran.sum()) for point in points}) > 1
     for place in range(0, len(points), len(points) // 7):
-        calibration = assemble(IDENTITY, recording, learned, {"embedding": place})
+        calibration = assemble(unfitted, learned, {"embedding": place}, KINDS)
         policy = catalogue([], calibration, KINDS)["embedding"]
         run = replay_all(policy, held, range(len(held.classes)), calibration.temperatures, None)
         np.testing.assert_array_equal(run.answered == held.classes, points[place].correct)
         np.testing.assert_array_equal(run.ran, points[place].ran)
-    assert learn(dataclasses.replace(table, embeddings=None), KINDS).policies["embedding"] is None
+    assert learn(dataclasses.replace(table, embeddings=None), KINDS)["embedding"] is None
 
 
 def test_the_shares_of_the_nearest_by_hand() -> None:
@@ -81,7 +82,7 @@ def test_the_shares_of_the_nearest_by_hand() -> None:
     right = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool)
     part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16), "right": right})
     four = drawn(3, 4)
-    nothing = assemble(IDENTITY, four, learn(four.table(dict.fromkeys(four.models, 1.0)), []), {})
+    nothing = draft(IDENTITY, four, dict.fromkeys(four.models, 1.0))
     policy = EmbeddingKind().make(part, nothing)["embedding"]
     steps = policy(Evidence(None, "l"))
     assert next(steps).models == ("s",)

@@ -68,8 +68,8 @@ Positive = Annotated[float, Meta(gt=0)]
 Unsigned = Annotated[float, Meta(ge=0)]
 
 
-class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
-    """The part of a calibration that is stored as JSON: all but its policies."""
+class BoundIdentities(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+    """The family, labels, models and features that a recording or a calibration is valid for."""
 
     family: Name
     labels_sha256: Name  # the family's identity
@@ -77,6 +77,11 @@ class CalibrationFacts(Struct, frozen=True, eq=False, kw_only=True, forbid_unkno
     feature_table: Name  # hash of the table of features in use
     decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that images were decoded for
     features_px: Annotated[int, Meta(ge=1)]  # largest number of pixels that features are computed on
+
+
+class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
+    """The part of a calibration that is stored as JSON: all but its policies."""
+
     photographs: Annotated[int, Meta(ge=1)]  # number of images
     temperatures: dict[Name, Positive]  # model -> divisor of its logits
     costs_ms: dict[Name, Positive]  # model -> its mean latency when calibrated
@@ -120,6 +125,11 @@ class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
     """One family's calibration."""
 
     parts: dict[str, Part] = {}  # policy -> its fitted part; others are not offered
+
+    @property
+    def facts(self) -> CalibrationFacts:
+        """All but the policies."""
+        return CalibrationFacts(**{name: getattr(self, name) for name in CalibrationFacts.__struct_fields__})
 
 
 def verify(calibration: Calibration) -> None:

@@ -51,8 +51,7 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
     verify(calibration)
     parts = calibration.parts
     packed = pack({f"{policy}.{name}": array for policy, part in parts.items() for name, array in part.arrays.items()})
-    facts = CalibrationFacts(**{name: getattr(calibration, name) for name in CalibrationFacts.__struct_fields__})
-    plain = Body(facts, {policy: part.facts for policy, part in parts.items()})
+    plain = Body(calibration.facts, {policy: part.facts for policy, part in parts.items()})
     written = msgspec.json.encode(plain, enc_hook=lambda value: value.tolist())  # figures often are numpy scalars
     body = msgspec.json.format(written, indent=1)
     envelope = Envelope(FORMAT, VERSION, _digest(body, packed), msgspec.Raw(body))

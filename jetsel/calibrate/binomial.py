@@ -1,4 +1,4 @@
-"""Exact tails of the binomial distribution, and the confidence limit of a share that follows from them."""
+"""Exact tails of the binomial distribution."""
 
 from __future__ import annotations
 
@@ -20,15 +20,3 @@ def tail(count: int, n: int, share: float) -> float:
         ]
     )
     return float(min(1.0, np.exp(log).sum()))
-
-
-def most_likely_share(count: int, n: int, sure: float = 0.95) -> float:
-    """Return the one-sided upper confidence limit of a share, given `count` successes in n trials.
-
-    At this share, `count` or fewer successes have probability 1 - sure (Clopper and Pearson, Biometrika 26, 1934).
-    """
-    low, high = count / n, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(count, n, middle) > 1 - sure else (low, middle)
-    return high

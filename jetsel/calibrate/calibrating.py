@@ -11,25 +11,23 @@ import numpy as np
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
-from jetsel.calibrate.fit.assemble import BoundIdentities, assemble, expected, learn
-from jetsel.calibrate.fit.cross_validation import Progress, cross_validate
-from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.base.names import count_reasons
+from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate, draft, expected
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.judge.comparing import compared
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_by_policy, replay_unknown
-from jetsel.calibrate.judge.results import Judge, classes_of, differing
+from jetsel.calibrate.judge.results import Judge, classes_of, differing, fitted_chain, reliability
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
-from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
+from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
+from jetsel.calibrate.record.workers import Tell
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import NAME as CHAIN
 
 FOLDS = 10  # Taylor et al., section 4.2
 SEED = 2018
 MOST_LEFT_OUT = 200  # skipped files that the findings list, each with its reason
-SHOWN_LEVEL = 0.05  # share of wrong answers; the report shows each class's refusals at the promise nearest to this one
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +41,9 @@ class Calibrated:
 
 def calibrate(
     loaded: LoadedRecording,
-    identity: BoundIdentities,
     order: InstallRequest,
     features_ms: TimeFeatures,
-    progress: Progress,
+    progress: Tell,
     unknown: Recording | None = None,
 ) -> Calibrated:
     """Fit every policy on a recording, and compare the winner with its rival on held-out images.
@@ -55,17 +52,15 @@ def calibrate(
     CalibrationError if there are too few images, if the goal needs energy that was not measured, or if the error rate
     that the owner requires cannot be promised.
     """
-    if order.goal.needs_energy and not loaded.recording.knows_energy:
+    if order.goal.needs_energy and loaded.recording.energies is None:
         raise CalibrationError(f"the goal needs energy, but energy is unknown: {loaded.times.energy_reason}")
     recording = replace(loaded.recording, objective=order.goal.objective)
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
     progress("reading the recording", 0, 1)
-    table = recording.table(fit_temperatures(recording))
-    tried = cross_validate(recording, table, fold_of, order.goal, identity, features_ms, progress, order.kinds)
-    progress("fitting on all images", 0, 1)
-    draft = assemble(identity, recording, learn(table, order.kinds), tried.chosen)
-    judge = Judge(recording, features_ms, order.choice_factor, loaded.times.energy_reason)
+    unfitted = draft(loaded.identity, recording, fit_temperatures(recording))
+    tried = cross_validate(recording, unfitted, fold_of, order.goal, features_ms, progress, order.kinds)
+    judge = Judge(recording, features_ms, order.choice_factor)
     # A chain that adds nothing is reported but not offered, because each of its answers would pay for features.
     is_offered = order.policy == CHAIN or (tried.lift is not None and tried.lift.adds)
     offered = {name: run for name, run in tried.runs.items() if is_offered or name != CHAIN}
@@ -73,21 +68,34 @@ def calibrate(
     progress("testing promises", 0, 1)
     promises: dict[str, Promises] = {}
     if loaded.labels_from is None:  # without labels, wrong answers cannot be counted
-        strange = {} if unknown is None else replay_unknown(recording, unknown, draft)
+        strange = {} if unknown is None else replay_unknown(recording, unknown, tried.calibration)
         split = Split.of(fold_of, recording.groups)
         promises = promises_by_policy(
             offered | tried.front, recording.classes, split, strange, decision.winner, len(offered)
         )
     _check_promise(order.wrong_at_most, promises.get(decision.winner))
-    comparison = compared(judge, tried.runs, tried.front, tried.lift, draft.temperatures, is_offered=is_offered)
+    comparison = _compared(judge, tried, is_offered=is_offered)
     calibration = msgspec.structs.replace(
-        _decided(draft, loaded, order, decision, comparison),
+        _decided(tried.calibration, loaded, order, decision, comparison),
+        parts={name: part for name, part in tried.calibration.parts.items() if name in offered},
         promises=promises,
         unknown_images=0 if unknown is None else len(unknown.classes),
-        expected=expected(recording, tried.runs[decision.winner], draft),
+        expected=expected(recording, tried.runs[decision.winner], unfitted),
     )
     findings = _findings(loaded, order, calibration, decision, comparison, judge, tried.runs)
     return Calibrated(calibration, findings, decision.outcomes)
+
+
+def _compared(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> Comparison:
+    """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
+    return Comparison(
+        best_single=judge.recording.best_single,
+        policies={name: judge.result(name, run) for name, run in tried.runs.items()},
+        bounds=judge.bounds(),
+        chain=None if tried.lift is None else fitted_chain(judge, tried.runs[CHAIN], tried.lift, is_offered=is_offered),
+        front={name: judge.result(name, run) for name, run in tried.front.items()},
+        reliability=reliability(judge.recording, tried.calibration.temperatures),
+    )
 
 
 def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> None:
@@ -103,27 +111,23 @@ def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> No
 
 
 def _decided(
-    draft: Calibration,
+    fitted: Calibration,
     loaded: LoadedRecording,
     order: InstallRequest,
     decision: InstallDecision,
     comparison: Comparison,
 ) -> Calibration:
-    """Return the draft with the decision, the compared figures, the energies and the machine filled in."""
-    chain, energies = comparison.chain, loaded.times.energies
-    is_withheld = chain is not None and not chain.offered
+    """Return the calibration with the decision, the compared figures, the energies and the machine filled in."""
     return msgspec.structs.replace(
-        draft,
-        parts={name: part for name, part in draft.parts.items() if not (is_withheld and name == CHAIN)},
+        fitted,
         labels_from=loaded.labels_from,
         default_policy=decision.winner,
         because=decision.verdict,
         wrong_at_most=order.wrong_at_most,
         rival=decision.rival,
         figures={name: _summary(one) for name, one in (comparison.policies | comparison.front).items()},
-        energies_half_mj={} if energies is None else dict(energies.half_width_mj),
         energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=None if chain is None else chain.chooser_mj or None,
+        chooser_energy_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
         machine=dict(order.machine),
     )
 
@@ -148,41 +152,24 @@ def _findings(
     runs: Mapping[str, PolicyReplay],
 ) -> Findings:
     """Return the findings, which the report shows."""
-    recording, names, temperatures = judge.recording, order.names, calibration.temperatures
-    promises, winner = calibration.promises.get(decision.winner), runs[decision.winner]
-    tables = () if promises is None else promises.kept
-    nearest = min(tables, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)
-    is_allowed = order.goal.keeps(decision.outcomes)
-    given = None if nearest is None else answered_under(winner, nearest)
+    recording, names, temperatures = judge.recording, loaded.class_names, calibration.temperatures
+    is_allowed, winner = order.goal.keeps(decision.outcomes), runs[decision.winner]
     is_of_table = decision.rival == f"single:{comparison.best_single}"
-    return Findings(
-        family=loaded.family,
-        created=calibration.created,
-        photographs=calibration.photographs,
-        skipped=dict(loaded.skipped),
-        left_out=[(path, reason) for path, reason in loaded.left_out[:MOST_LEFT_OUT]],
-        labels_from=loaded.labels_from,
-        objective=order.goal.objective,
+    findings = Findings(
+        calibration=calibration.facts,
+        skipped=count_reasons([reason for _, reason in loaded.left_out]),
+        left_out=list(loaded.left_out[:MOST_LEFT_OUT]),
         conditions=dict(loaded.times.conditions),
         noisy=loaded.times.noisy,
         dropped=dict(loaded.dropped),
-        costs_ms=dict(calibration.costs_ms),
-        energies_mj=dict(calibration.energies_mj),
-        energies_half_mj=dict(calibration.energies_half_mj),
-        energy_reason=calibration.energy_reason,
-        identities=dict(loaded.identities),
-        winner=decision.winner,
-        rival=decision.rival,
         installed=is_allowed and (decision.is_better or order.is_firm),
+        is_allowed=is_allowed,
         verdict=decision.verdict + ("" if is_of_table else f"; the table compares with {comparison.best_single}"),
         comparison=comparison,
         differing=differing(recording, runs, names, temperatures),
-        classes=classes_of(recording.classes, winner.answered, names, given),
-        promises=promises,
-        refused_at=None if nearest is None else nearest.wrong_at_most,
-        unknown_images=calibration.unknown_images,
         doubtful=None if loaded.labels_from is not None else doubtful(recording, names, temperatures),
         current=None if order.in_use is None else judge.result(decision.rival, decision.rival_run),
         command=order.command,
-        is_allowed=is_allowed,
     )
+    given = None if findings.shown_promise is None else answered_under(winner, findings.shown_promise)
+    return msgspec.structs.replace(findings, classes=classes_of(recording.classes, winner.answered, names, given))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,18 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import Installed
 from jetsel.base.config import Config, Power, power_folder
 from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.calibrate import record as recording
 from jetsel.calibrate.calibrating import FOLDS, Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import FoundImages, LoadedRecording
+from jetsel.calibrate.record import photographs, recorder
+from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.classes import check_family
 from jetsel.calibrate.record.conditions import gather
-from jetsel.calibrate.record.photographs import UNKNOWN
-from jetsel.calibrate.record.recorder import RecordingPlan
-from jetsel.calibrate.record.workers import Stop, Tell
-from jetsel.features import table_hash
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import UNKNOWN, FoundImages
+from jetsel.calibrate.record.recording import LoadedRecording
+from jetsel.calibrate.record.workers import Observer, Tell
 from jetsel.image import Limits
 from jetsel.policies.registry import no_such
 from jetsel.power.machine import kept, look
@@ -110,17 +109,10 @@ def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[
     return calibrations.folder / "recordings" / f"{name}.sqlite"
 
 
-def record(
-    job: RecordingJob,
-    tell: Tell,
-    stop: Stop,
-    goal: Goal | None = None,
-    announce: Callable[[RecordingPlan], None] | None = None,
-) -> LoadedRecording:
+def record(job: RecordingJob, observer: Observer, goal: Goal | None = None) -> LoadedRecording:
     """Record what the recording lacks, and return the whole recording. Raises KeyboardInterrupt if it was stopped.
 
-    announce: receives the plan before recording starts. Raises CalibrationError before recording starts if the goal
-    needs energy and no meter works.
+    Raises CalibrationError before recording starts if the goal needs energy and no meter works.
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
@@ -128,7 +120,7 @@ def record(
         raise CalibrationError(
             f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
         )
-    images = recording.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
+    images = photographs.find(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
     if goal is not None and len(images.photographs) < FOLDS:
         count = f"{len(images.photographs)} images with a label that the family knows"
         left = [one for one in images.skipped if one.reason.startswith(UNKNOWN)] or images.skipped
@@ -139,30 +131,25 @@ def record(
     with open_meter(job.config.power, power_folder(job.config.power)) as opened:
         if goal is not None and goal.needs_energy and opened.reason is not None:
             raise CalibrationError(f"the goal needs energy, but energy is unknown: {opened.reason}")
-        _record_into(job, images, opened, tell, stop, announce)
-    return recording.load(job.path, job.family, served, job.labels_from)
+        _record_into(job, images, opened, observer)
+    return load(job.path, job.family, served, job.labels_from)
 
 
 def fit(
     job: RecordingJob,
     loaded: LoadedRecording,
     order: InstallRequest,
-    progress: Callable[[str, int, int], None],
+    progress: Tell,
     unknown: LoadedRecording | None = None,
 ) -> Calibrated:
     """Compare every policy on held-out images, and fit the calibration.
 
-    order: its class names and machine are replaced by the job's. unknown: the recording of images that belong to no
-    class of the family. Raises CalibrationError, see `calibrate`.
+    order: its machine is replaced by the job's. unknown: the recording of images that belong to no class of the family.
+    Raises CalibrationError, see `calibrate`.
     """
-    family = job.family
-    machine = machine_of(job.config.power, loaded.times.conditions)
-    order = replace(order, names=tuple(family.labels.names), machine=machine)
-    identity = BoundIdentities(
-        family.name, family.labels.sha256, loaded.identities, table_hash(), family.decode_px, loaded.features_px
-    )
+    order = replace(order, machine=machine_of(job.config.power, loaded.times.conditions))
     strange = None if unknown is None else unknown.recording
-    return calibrate(loaded, identity, order, clock_of(job, loaded), progress, strange)
+    return calibrate(loaded, order, clock_of(job, loaded), progress, strange)
 
 
 def install(
@@ -179,7 +166,7 @@ def install(
 def clock_of(job: RecordingJob, loaded: LoadedRecording) -> FeatureClock:
     """Return a clock that times features on the recorded images."""
     shown = decoded(loaded.recording.paths, job.family.decode_px, job.limits)
-    return FeatureClock(shown, loaded.features_px, job.limits, loaded.times.features_ms)
+    return FeatureClock(shown, loaded.identity.features_px, job.limits, loaded.times.features_ms)
 
 
 def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
@@ -193,14 +180,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     return kept(look(power))
 
 
-def _record_into(
-    job: RecordingJob,
-    images: FoundImages,
-    opened: OpenedMeter,
-    tell: Tell,
-    stop: Stop,
-    announce: Callable[[RecordingPlan], None] | None,
-) -> None:
+def _record_into(job: RecordingJob, images: FoundImages, opened: OpenedMeter, observer: Observer) -> None:
     """Add missing results to the recording; raises KeyboardInterrupt if it was stopped."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,15 +188,15 @@ def _record_into(
         raise CalibrationError(f"{job.path.parent}: {fault.strerror}: choose a file with --recording FILE") from fault
     # Engines are for served models alone. `record` needs the whole family, whose largest input decides how it decodes.
     family = replace(job.family, models=tuple(job.served.values()))
-    with recording.loaded_models(family, job.config) as engines:
-        is_compared = announce is not None and job.labels_from is None  # only if the time can be announced
-        options = recording.RecordOptions(
+    with recorder.loaded_models(family, job.config) as engines:
+        is_compared = observer.announce is not None and job.labels_from is None  # only if the time can be announced
+        options = RecordOptions(
             limits=job.limits,
             opened=opened,
             sysfs=job.config.power.sysfs,
             kept=job.kept,
             unproven=frozenset(name for name, one in job.served.items() if is_compared and one.manifest.is_unproven),
         )
-        done = recording.record(job.path, job.family, engines, images, options, tell, stop, announce)
-    if not done.finished:
+        finished = recorder.record(job.path, job.family, engines, images, options, observer)
+    if not finished:
         raise KeyboardInterrupt

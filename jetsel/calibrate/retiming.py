@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -14,11 +14,10 @@ import numpy as np
 
 from jetsel import image
 from jetsel.artefact.calibration import ANSWERS, Calibration
-from jetsel.artefact.condensed import AnsweredModel, read_condensed, read_models
+from jetsel.artefact.condensed import read_condensed, read_models
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.features import FeatureClock
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
@@ -26,10 +25,12 @@ from jetsel.calibrate.record.cuts import WHOLE, Shown, show
 from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
+from jetsel.calibrate.record.workers import Tell
 from jetsel.engines import Engine
 from jetsel.features import table_hash
 from jetsel.policies.registry import kinds_with
 from jetsel.site.calibration_in_use import check
+from jetsel.site.configured import limits_of
 from jetsel.zoo import Family, Model
 
 SIZE_PX = (375, 500)  # height and width of the image that models are timed on, typical of ImageNet
@@ -38,55 +39,40 @@ LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # a round runs each model once
 BUDGET_S = 30.0  # no round starts after this time
 _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measure energies"
 
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Shipped:
-    """A calibration that ships with models, and its folder."""
-
-    calibration: Calibration
-    folder: Path
-
-    @property
-    def can_be_retimed(self) -> bool:
-        """Whether the answers that it was fitted on ship with it."""
-        return (self.folder / ANSWERS).is_file()
-
 
 def retime(
-    family: Family, served: Mapping[str, Model], shipped: Shipped, config: Config, limits: image.Limits, tell: Progress
+    family: Family, served: Mapping[str, Model], before: Calibration, folder: Path, config: Config, tell: Tell
 ) -> Calibration:
-    """Return the shipped calibration, fitted again with the latencies of these models on this machine.
+    """Return a shipped calibration, fitted again with the latencies of these models on this machine.
 
-    Raises CalibrationError if it is for other models or ships without its answers, EngineFailedError if a model fails.
+    folder: of the shipped calibration `before`. Raises CalibrationError if it is for other models or ships without its
+    answers, EngineFailedError if a model fails.
     """
-    if not shipped.can_be_retimed:
+    if not (folder / ANSWERS).is_file():
         raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
-    before = shipped.calibration
-    answers = read_models(shipped.folder, before)
-    models = {name: model for name, model in served.items() if _is_answered(name, model, answers)}
+    answers = read_models(folder, before)
+    # A model of the same name may be built for another backend: its answers are others.
+    known = {name: one.identity for name, one in answers.items()}
+    models = {name: model for name, model in served.items() if known.get(name) == model.manifest.identity}
     if not models:
         raise CalibrationError(f"the calibration of {family.name} was made for other models: calibrate on images")
     identities = {name: model.manifest.identity for name, model in models.items()}
     previous = msgspec.structs.replace(
         before,
+        family=family.name,
         identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
     check(previous, family.labels.sha256, identities, table_hash(), family.decode_px)
     tell("timing the models", 0, 1)
+    limits = limits_of(config)
     shown = _picture(family.decode_px, limits)
-    times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
-    recording = Recording.of_answers(read_condensed(shipped.folder, times.costs_ms), previous.decode_px)
-    loaded = LoadedRecording(recording, times, {}, [], identities, before.features_px, family.name, before.labels_from)
-    identity = BoundIdentities(
-        family.name, family.labels.sha256, identities, table_hash(), family.decode_px, before.features_px
-    )
+    costs_ms, times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
+    recording = Recording.of_answers(read_condensed(folder, costs_ms), previous.decode_px)
+    names = tuple(map(str, range(recording.logits.shape[2])))  # the places of the classes differ between images
+    loaded = LoadedRecording(recording, times, previous, names, labels_from=before.labels_from)
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
-    names = tuple(map(str, range(recording.logits.shape[2])))
-    order = InstallRequest(names, kinds=kinds_with(before.parts))
-    retimed = calibrate(loaded, identity, order, clock, tell).calibration
+    retimed = calibrate(loaded, InstallRequest(kinds=kinds_with(before.parts)), clock, tell).calibration
     return msgspec.structs.replace(
         retimed,
         temperatures={name: answers[name].temperature for name in recording.models},
@@ -97,11 +83,6 @@ def retime(
     )
 
 
-def _is_answered(name: str, model: Model, answers: Mapping[str, AnsweredModel]) -> bool:
-    """Whether the shipped answers are this model's: a model of the same name may be built for another backend."""
-    return name in answers and answers[name].identity == model.manifest.identity
-
-
 def _picture(decode_px: int, limits: image.Limits) -> Shown:
     """Return a synthetic image, decoded from JPEG: latencies depend on its size, hardly on its content."""
     y, x = np.mgrid[: SIZE_PX[0], : SIZE_PX[1]]
@@ -110,8 +91,10 @@ def _picture(decode_px: int, limits: image.Limits) -> Shown:
     return show(data, WHOLE, limits, decode_px)
 
 
-def _times(family: Family, shown: Shown, features_px: int, config: Config, limits: image.Limits) -> Times:
-    """Time each model, its preprocessing included, and the extraction of all features, in turns."""
+def _times(
+    family: Family, shown: Shown, features_px: int, config: Config, limits: image.Limits
+) -> tuple[dict[str, float], Times]:
+    """Time each model, its preprocessing included, and the extraction of all features, in turns; return both."""
     specs = {model.manifest.name: model.manifest.input for model in family.models}
 
     def run(name: str, engine: Engine) -> object:
@@ -129,4 +112,4 @@ def _times(family: Family, shown: Shown, features_px: int, config: Config, limit
     taken = {name: median(values) for name, values in durations_ms.items()}
     features_ms = taken.pop("")
     noisy = "; ".join(reason for reason in (watch.reason(), noise(durations_ms)) if reason)
-    return Times(taken, features_ms, conditions.described(), noisy or None, energy_reason=_UNKNOWN_ENERGY)
+    return taken, Times(features_ms, conditions.described(), noisy or None, energy_reason=_UNKNOWN_ENERGY)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from msgspec.structs import asdict
 
-from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, print_json
+from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from jetsel.artefact.installed import Installed
     from jetsel.calibrate.judge.findings import Findings
-    from jetsel.cli.calibration import ReloadOutcome
     from jetsel.site.site import FamilyCalibrations
 
 
@@ -27,17 +26,13 @@ IMAGES = typer.Argument(
     metavar="IMAGES", exists=True, help="Folder with one folder of images for each class, or a CSV of path,label."
 )
 LabelMap = Annotated[
-    Path | None,
-    typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels."),
+    Path | None, typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels.")
 ]
 RecordingFile = Annotated[
     Path | None,
     typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations)."),
 ]
-LabelsFrom = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="Model whose answers replace labels."),
-]
+LabelsFrom = Annotated[str | None, typer.Option(metavar="MODEL", help="Model whose answers replace labels.")]
 
 
 def calibrate(
@@ -60,13 +55,7 @@ def calibrate(
         typer.Option(min=0, max=1, help="Choose the cheapest policy that is right on at least this share, 0 to 1."),
     ] = None,
     may_lose: Annotated[
-        float,
-        typer.Option(
-            metavar="POINTS",
-            min=0,
-            max=100,
-            help="Points of accuracy that a policy may lose.",
-        ),
+        float, typer.Option(metavar="POINTS", min=0, max=100, help="Points of accuracy that a policy may lose.")
     ] = 0.5,
     unknown: Annotated[
         Path | None,
@@ -105,13 +94,11 @@ def calibrate(
     retime: Annotated[
         bool,
         typer.Option(
-            "--retime",
-            help="Fit the shipped calibration to the models' times on this machine; takes no IMAGES.",
+            "--retime", help="Fit the shipped calibration to the models' times on this machine; takes no IMAGES."
         ),
     ] = False,
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Policy to install instead of the best one."),
+        str | None, typer.Option(metavar="NAME", help="Policy to install instead of the best one.")
     ] = None,
     more: Annotated[
         Literal["multiplexer"] | None,
@@ -137,6 +124,7 @@ def calibrate(
     from jetsel.calibrate.fit.goal import Goal
     from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
     from jetsel.calibrate.judge.decision import InstallRequest
+    from jetsel.calibrate.record.workers import Observer
     from jetsel.calibrate.report import render
     from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import ProgressOutput, console
@@ -167,24 +155,32 @@ def calibrate(
     check_order(job, order)
     with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, output.step, stop, order.goal, output.plan)
+            loaded = record(job, Observer(output.step, stop, output.plan), order.goal)
             strange = None
             if unknown is not None:
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
-                strange = record(job_unknown, output.step, stop)
+                strange = record(job_unknown, Observer(output.step, stop))
         output.recorded(job, loaded)
-        findings = fit(job, loaded, order, output.step, strange)
-    page = render(findings.findings, job.limits)
-    entry = install(calibrations, loaded, findings.calibration, page) if findings.findings.installed else None
+        fitted = fit(job, loaded, order, output.step, strange)
+    findings = fitted.findings
+    page = render(findings, job.limits)
+    entry = install(calibrations, loaded, fitted.calibration, page) if findings.installed else None
     daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
     written = None if page is None else _written(page, report or path.with_suffix(".html"), entry)
-    outcome = _outcome(findings.findings, entry, daemon, written)
-    if json:
-        print_json(asdict(findings.findings) | outcome)
-        return
-    out = console()
-    for line in outcome_lines(findings.findings, outcome):
-        out.print(line, soft_wrap=isinstance(line, str))
+    outcome = {
+        "best_single": findings.comparison.best_single,
+        "installed": None if entry is None else entry.number,
+        "daemon": None if daemon is None else daemon.message,
+        "is_served": daemon is not None and daemon.is_served,
+        "report": None if written is None else str(written),
+    }
+
+    def show() -> None:
+        out = console()
+        for line in outcome_lines(findings, outcome):
+            out.print(line, soft_wrap=isinstance(line, str))
+
+    emit(asdict(findings) | outcome, json, show)
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
@@ -205,30 +201,29 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     """
     from jetsel.artefact import installed
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.retiming import Shipped, retime
+    from jetsel.calibrate.retiming import retime
     from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import ProgressOutput, milliseconds
     from jetsel.site.calibration_in_use import shipped
-    from jetsel.site.configured import limits_of
 
     family, served = calibrations.served()
     shipped_calibration = shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    source, config = Shipped(shipped_calibration.usable(), shipped_calibration.directory), calibrations.config
+    before, folder = shipped_calibration.usable(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
-        made = retime(family, served, source, config, limits_of(config), output.step)
+        made = retime(family, served, before, folder, calibrations.config, output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
-    if json:
-        facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
-        print_json(facts | {"installed": number, "daemon": daemon.message})
-        return
+    facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
     times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in made.costs_ms.items())
-    typer.echo(f"ms per image on this machine: {times}")
-    typer.echo(f"{made.default_policy} answers by default: {made.because}")
-    typer.echo(f"installed as number {number}; to undo: jetsel calibration rollback")
-    typer.echo(daemon.message)
+    lines = [
+        f"ms per image on this machine: {times}",
+        f"{made.default_policy} answers by default: {made.because}",
+        f"installed as number {number}; to undo: jetsel calibration rollback",
+        daemon.message,
+    ]
+    emit(facts | {"installed": number, "daemon": daemon.message}, json, "\n".join(lines))
 
 
 def _written(page: str, report: Path, entry: Installed | None) -> Path:
@@ -243,22 +238,9 @@ def _written(page: str, report: Path, entry: Installed | None) -> Path:
     return report
 
 
-def _outcome(
-    findings: Findings, entry: Installed | None, daemon: ReloadOutcome | None, report: Path | None
-) -> dict[str, Any]:
-    """Return the outcome for --json, which prints the findings too."""
-    return {
-        "best_single": findings.comparison.best_single,
-        "installed": None if entry is None else entry.number,
-        "daemon": None if daemon is None else daemon.message,
-        "is_served": daemon is not None and daemon.is_served,
-        "report": None if report is None else str(report),
-    }
-
-
-def _said(findings: Findings, outcome: dict[str, Any]) -> str:
+def _effect(findings: Findings, outcome: dict[str, Any]) -> str:
     """Return one sentence about the installed calibration and its effect."""
-    winner, rival = findings.winner, findings.rival
+    winner, rival = findings.winner, findings.calibration.rival
     if outcome["installed"] is not None:
         changed = f": its default policy is {winner}"
         if winner == rival:
@@ -266,12 +248,11 @@ def _said(findings: Findings, outcome: dict[str, Any]) -> str:
         elif outcome["is_served"]:
             changed = f": {winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}{changed}; to undo: jetsel calibration rollback"
+    effect = "" if winner == rival else f"--force installs {winner}, "
+    effect = f"{rival} remains in use; {effect}--policy NAME installs another"
     if not findings.is_allowed:
-        closest = f"no policy is within the limits, {winner} comes closest"
-        return f"nothing was installed: {closest}; raise the limits, or add a model"
-    if winner == rival:
-        return f"nothing was installed: {rival} remains in use; --policy NAME installs another"
-    return f"nothing was installed: {rival} remains in use; --force installs {winner}, --policy NAME installs another"
+        effect = f"no policy is within the limits, {winner} comes closest; raise the limits, or add a model"
+    return f"nothing was installed: {effect}"
 
 
 def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
@@ -282,7 +263,7 @@ def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str |
     yield from outcome_table(findings)
     yield from in_words(findings)
     yield findings.verdict
-    yield _said(findings, outcome)
+    yield _effect(findings, outcome)
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

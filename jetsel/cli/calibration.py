@@ -15,8 +15,6 @@ from jetsel.base.errors import JetselError, NoDaemonError
 from jetsel.cli.options import ConfigFile, Endpoint, FamilyName, Json, emit
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jetsel.artefact.calibration import Calibration
     from jetsel.artefact.installed import Installed
     from jetsel.site.site import FamilyCalibrations
@@ -43,13 +41,19 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 
 
 def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) -> None:
-    from jetsel.cli.terminal import console
+    from jetsel.cli.terminal import console, table
+    from jetsel.site.site import number_text
 
     out = console()
-    if entries:
-        out.print(history_table(calibrations, entries))
-    else:
-        out.print(f"family {calibrations.family} has no calibration yet")
+    shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
+    shown.title = f"family {calibrations.family}"
+    for entry in entries:
+        usable, row = entry.calibration, ("-", "-", "-", "-")
+        if usable is not None:
+            labels = f"answers of {usable.labels_from}" if usable.labels_from else "the images'"
+            row = (usable.created, usable.default_policy, str(usable.photographs), labels)
+        shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
+    out.print(shown if entries else f"family {calibrations.family} has no calibration yet")
     out.print(f"your own calibrations are in {calibrations.folder}")
 
 
@@ -195,23 +199,6 @@ def summary(entry: Installed) -> dict[str, Any]:
 def _mark(entry: Installed) -> str:
     """Return whether requests use this calibration, in words: the current one is not used if it is refused."""
     return "" if not entry.is_current else "in use" if entry.reason is None else "not used"
-
-
-def history_table(calibrations: FamilyCalibrations, entries: list[Installed]) -> Table:
-    """Return a table of the installed calibrations, the newest first."""
-    from jetsel.cli.terminal import table
-    from jetsel.site.site import number_text
-
-    shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
-    shown.title = f"family {calibrations.family}"
-    for entry in entries:
-        usable = entry.calibration
-        row = ("-", "-", "-", "-")
-        if usable is not None:
-            labels = f"answers of {usable.labels_from}" if usable.labels_from else "the images'"
-            row = (usable.created, usable.default_policy, str(usable.photographs), labels)
-        shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
-    return shown
 
 
 RELOAD_MS = 60_000.0  # a reload waits for the requests in progress

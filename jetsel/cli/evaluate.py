@@ -33,6 +33,7 @@ def evaluate(
     from jetsel.calibrate.install import clock_of, job_of, record, recording_path
     from jetsel.calibrate.judge.evaluating import evaluate as judged
     from jetsel.calibrate.judge.evaluating import requested_policies
+    from jetsel.calibrate.record.workers import Observer
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
 
@@ -45,20 +46,17 @@ def evaluate(
         names = [] if ALL in (policy or [ALL]) else policy or []
         replayed = requested_policies(tuple(job.served), calibration, names)
         with output.interruptible() as stop:
-            loaded = record(job, output.step, stop)
+            loaded = record(job, Observer(output.step, stop))
         output.recorded(job, loaded)
-        clock, reason = clock_of(job, loaded), loaded.times.energy_reason
-        evaluation = judged(loaded.recording, calibration, replayed, clock, reason)
+        evaluation = judged(loaded.recording, calibration, replayed, clock_of(job, loaded))
     photographs = len(loaded.recording.classes)
     plain = {
         "photographs": photographs,
         "default_policy": in_use.policy,
         "labels_from": loaded.labels_from,
         "noisy": loaded.times.noisy,
-        "energy_reason": reason,
-        "policies": evaluation.policies,
-        "bounds": evaluation.bounds,
-        "promises": evaluation.promises,
+        "energy_reason": loaded.times.energy_reason,
+        **evaluation._asdict(),
     }
 
     def show() -> None:

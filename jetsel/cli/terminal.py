@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from jetsel.calibrate.install import RecordingJob
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck
-    from jetsel.calibrate.record import LoadedRecording
-    from jetsel.calibrate.record.recorder import RecordingPlan
+    from jetsel.calibrate.record.recording import LoadedRecording
+    from jetsel.calibrate.record.workers import RecordingPlan
     from jetsel.calibrate.report import Listing
 
 
@@ -183,7 +183,7 @@ def outcome_table(findings: Findings) -> list[Table | str]:
     shown = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
     left = len(results) - len(shown)
     note = [f"not shown: {left} single models; they are in the report and in --json"] if left else []
-    return [*listing_lines(overview(shown, best_single, findings.labels_from, marks)), *note]
+    return [*listing_lines(overview(shown, best_single, findings.calibration.labels_from, marks)), *note]
 
 
 def listing_lines(listing: Listing) -> list[Table | str]:

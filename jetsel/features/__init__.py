@@ -5,18 +5,16 @@ family. `jetsel.features.shrink` explains how and why.
 """
 
 from jetsel.features.shrink import WORKING_PX
-from jetsel.features.table import FEATURES, KINDS, NAMES, PAPER_NAMES, PAPER_SEVEN, SIZE, Feature, extract, table_hash
+from jetsel.features.table import KINDS, NAMES, PAPER_NAMES, PAPER_SEVEN, SIZE, extract, table_hash
 from jetsel.features.view import View
 
 __all__ = [
-    "FEATURES",
     "KINDS",
     "NAMES",
     "PAPER_NAMES",
     "PAPER_SEVEN",
     "SIZE",
     "WORKING_PX",
-    "Feature",
     "View",
     "extract",
     "table_hash",

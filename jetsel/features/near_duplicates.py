@@ -38,8 +38,6 @@ def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.
 
     Hashes that differ in at most most_bits bits share a group, as do hashes connected through others.
     """
-    if len(hashes) == 0:
-        return np.zeros(0, np.int64)
     unique, place = np.unique(hashes, return_inverse=True)
     parent = list(range(len(unique)))
     bits = np.unpackbits(unique.astype(">i8").view(np.uint8).reshape(-1, 8), axis=1)
@@ -49,11 +47,9 @@ def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.
         for row, column in zip(*(side.tolist() for side in np.nonzero(close)), strict=True):
             first, second = _root(parent, top + row), _root(parent, top + column)
             parent[max(first, second)] = min(first, second)
-    roots = np.array([_root(parent, i) for i in range(len(unique))])[place.ravel()]
-    _, first_seen, numbers = np.unique(roots, return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(first_seen))
-    numbered: NDArray[np.int64] = in_order[numbers.ravel()].astype(np.int64)
-    return numbered
+    numbers: dict[int, int] = {}
+    each = [numbers.setdefault(_root(parent, one), len(numbers)) for one in place.ravel().tolist()]
+    return np.array(each, np.int64)
 
 
 def _root(parent: list[int], item: int) -> int:

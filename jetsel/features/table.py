@@ -116,9 +116,9 @@ def hue(index: int) -> Callable[[View], float]:
 FEATURES: tuple[Feature, ...] = (
     Feature("n_keypoints", "count", n_keypoints),
     Feature("avg_brightness", "grey level 0-255", lambda view: view.gray_moments.mean),
-    Feature("brightness_rms", "grey level 0-255", lambda view: view.gray_moments.rms),
+    Feature("brightness_rms", "grey level 0-255", lambda view: math.hypot(*view.gray_moments)),
     Feature("avg_perceived_brightness", "brightness 0-255", avg_perceived_brightness),
-    Feature("perceived_brightness_rms", "brightness 0-255", lambda view: view.perceived_moments.rms),
+    Feature("perceived_brightness_rms", "brightness 0-255", lambda view: math.hypot(*view.perceived_moments)),
     Feature("contrast", "grey level 0-127.5", contrast),
     *(Feature(f"edge_length{i + 1}", "share of pixels", edge_length(i)) for i in range(7)),
     *(Feature(f"edge_angle{i + 1}", "share of edge pixels", edge_angle(i)) for i in range(7)),

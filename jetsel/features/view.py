@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,11 +51,6 @@ class Moments(NamedTuple):
     mean: float
     deviation: float
 
-    @property
-    def rms(self) -> float:
-        """Root of the mean of the squares: sqrt(mean^2 + deviation^2)."""
-        return math.hypot(self.mean, self.deviation)
-
 
 def moments(plane: NDArray[np.uint8] | NDArray[np.float32]) -> Moments:
     """Return mean and deviation over all pixels of a plane: (height, width)."""
@@ -65,10 +59,7 @@ def moments(plane: NDArray[np.uint8] | NDArray[np.float32]) -> Moments:
 
 
 def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the share of pixels in each range of hues, of all pixels, (7,); uncoloured pixels are in none.
-
-    A pixel is coloured if its saturation and its value (HSV) are both at least 40 of 255.
-    """
+    """Return the share of all pixels in each range of hues, (7,), see `table.hue`."""
     hsv = cv2.cvtColor(bgr, cv2.COLOR_BGR2HSV)
     coloured = cv2.inRange(hsv, LEAST_COLOUR, MOST_COLOUR)
     counts = cv2.calcHist([hsv], [0], coloured, [HUES], [0, HUES]).ravel()
@@ -76,11 +67,7 @@ def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return (7,) shares of all pixels that lie on edges of at most 8, 16, 32, 64, 128, 256 and of more pixels.
-
-    One edge is one 8-connected group of edge pixels. Canny's edges are one pixel wide, so the number of pixels is the
-    length.
-    """
+    """Return (7,) shares of all pixels, see `table.edge_length`; Canny's edges are one pixel wide."""
     stats = cv2.connectedComponentsWithStatsWithAlgorithm(edges, 8, cv2.CV_32S, cv2.CCL_SPAGHETTI)[2]
     lengths = np.asarray(stats[1:, cv2.CC_STAT_AREA], np.intp)  # row 0 is the background
     bins = _bin_of_length.take(lengths, mode="clip")
@@ -90,17 +77,12 @@ def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
 def angle_shares(
     edges: NDArray[np.uint8], along_x: NDArray[np.int16], along_y: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Return (7,) shares of the edge pixels whose edge runs at each angle; all zeros if there are no edges.
-
-    The angle is that of the edge (across the gradient), anticlockwise from the x axis, modulo 180 degrees.
-    """
+    """Return (7,) shares of the edge pixels, see `table.edge_angle`; an edge runs across the gradient."""
     on_edge = edges.ravel().nonzero()[0]
-    if not on_edge.size:
-        return np.zeros(BINS)
     x, y = along_x.ravel()[on_edge], along_y.ravel()[on_edge]  # y points down, so (y, x) runs along the edge
     angles = np.degrees(np.arctan2(x, y, dtype=np.float32))
     bins = ((angles - ANGLE_START_DEGREES) % 180.0 / ANGLE_BIN_DEGREES).astype(np.intp)
-    return np.bincount(bins % BINS, minlength=BINS) / on_edge.size  # rounding may give 180.0, which is 0
+    return np.bincount(bins % BINS, minlength=BINS) / max(1, on_edge.size)  # rounding may give 180.0, which is 0
 
 
 class MainObject(NamedTuple):

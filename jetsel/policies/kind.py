@@ -72,10 +72,19 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class TriedPoint:
-    """An operating point on n held-out images: whether each answer is right (n,), and which models ran (n, m)."""
+    """An operating point on n held-out images: whether each answer is right (n,), and which models ran (n, m).
+
+    Several points may share one object: the second axis of both arrays is then that of the points.
+    """
 
     correct: NDArray[np.bool_]
     ran: NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, parts: Sequence[TriedPoint], order: NDArray[np.int64]) -> TriedPoint:
+        """Return the same point of all folds on all images. order: (n,), rows of the concatenated folds."""
+        correct = np.concatenate([part.correct for part in parts])
+        return cls(correct[order], np.concatenate([part.ran for part in parts])[order])
 
 
 class Kind(ABC):

@@ -40,7 +40,10 @@ def test_calibrate_fits_a_multiplexer_and_a_daemon_serves_it(
         "calibrate", tmp_path / "photos", *options, "--policy", "multiplexer", "--with", "multiplexer", "--json"
     )
     assert done.returncode == 0, done.stderr
-    assert (json.loads(done.stdout)["winner"], json.loads(done.stdout)["installed"]) == ("multiplexer", 1)
+    assert (json.loads(done.stdout)["calibration"]["default_policy"], json.loads(done.stdout)["installed"]) == (
+        "multiplexer",
+        1,
+    )
     entry = current(tmp_path / "calibrations", "cats")
     made = entry.usable()
     assert made.figures["multiplexer"]["runs"].keys() == {"s", "m", "l"}

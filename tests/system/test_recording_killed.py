@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.calibrate.record import database, loaded_models, record
-from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put
+from jetsel.calibrate.record import database
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.workers import Observer
+from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put, run
 
 KILLS = 8
 PHOTOGRAPHS = 60
@@ -45,14 +47,14 @@ def test_killed_recordings_end_as_one_that_was_not(
 
     both = family("xs", "s")
     with loaded_models(both) as engines:
-        record(path, both, engines, found(photographs), TEN_TIMED, leave)
+        record(path, both, engines, found(photographs), TEN_TIMED, Observer(leave))
         whole = content(path)
         assert (len(whole["photographs"]), len(whole["predictions"]), len(whole["timed"])) == (59, 118, 20)
         assert len(whole["skipped"]) == 5
         resumed = []
         for killed in left[:: len(left) // KILLS]:
-            done = record(killed, both, engines, found(photographs), TEN_TIMED)
+            done = run(killed, both, engines, found(photographs), TEN_TIMED)
             assert done.finished
             assert content(killed) == whole
-            resumed.append(done.recorded)
+            resumed.append(done.due)
     assert any(0 < recorded < 59 for recorded in resumed), "some were killed while photographs were recorded"

@@ -13,8 +13,11 @@ import pytest
 from skimage import data
 
 from jetsel.base.config import Config, Models
-from jetsel.calibrate import record
-from jetsel.calibrate.record.photographs import Labelled
+from jetsel.calibrate.record import load as reading
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.photographs import FoundImages, Labelled
+from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Recording
 from jetsel.daemon.admission import Load
 from jetsel.daemon.deciding import policy_for
@@ -59,12 +62,12 @@ def recorded(folder: Path, family: str, work: Path) -> Recording:
     paths = [work / f"{number:02d}" for number in range(len(PHOTOGRAPHS))]
     for path, file in zip(paths, PHOTOGRAPHS.values(), strict=True):
         path.write_bytes(file)
-    shown = record.FoundImages(work, tuple(Labelled(path, 0, "any") for path in paths), ())
-    plan = record.TimingPlan(images=1, repeats=2)
-    options = record.RecordOptions(plan=plan, features_px=FEATURES_PX[family])
-    with record.loaded_models(found) as engines:
-        record.record(work / "recording.sqlite", found, engines, shown, options)
-    return record.load(work / "recording.sqlite", found).recording
+    shown = FoundImages(work, tuple(Labelled(path, 0, "any") for path in paths), ())
+    plan = TimingPlan(images=1, repeats=2)
+    options = RecordOptions(plan=plan, features_px=FEATURES_PX[family])
+    with loaded_models(found) as engines:
+        record(work / "recording.sqlite", found, engines, shown, options)
+    return reading.load(work / "recording.sqlite", found).recording
 
 
 def serving(folder: Path) -> Snapshot:

@@ -21,7 +21,7 @@ from calibration.owners.halves import Labelled, halves, listed
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.judge.metrics import mean_interval, share_interval
-from jetsel.calibrate.record import loaded_models
+from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.image import decode, model_input, read_file
 from jetsel.zoo import scan
 from jetsel.zoo.pretrained import INT8

@@ -27,7 +27,7 @@ from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
 from jetsel.artefact.condensed import RecordedAnswers
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.metrics import mean_interval
-from jetsel.calibrate.record import load
+from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import Fitted, Outputs, judge, log_softmax, tried_cascades
 from jetsel.zoo import STARTER, Family, scan

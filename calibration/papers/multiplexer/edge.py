@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.fit.assemble import LearnedParts, learn
+from jetsel.calibrate.fit.cross_validation import Learned, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
-from jetsel.policies.kind import Kind
+from jetsel.policies.kind import Kind, Table
 from jetsel.policies.multiplexer import NAME as MULTIPLEXER
 from jetsel.policies.multiplexer import Readout
 from jetsel.policies.policy import Decision, Evidence, OutOfTime, Prediction, Run, Steps, run_or_fall_back
@@ -97,18 +97,20 @@ def _answer_here(seen: Prediction, model: str, because: str) -> Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class Taught(LearnedParts):
-    """What a recording taught, with it and the temperatures of its models."""
+class Taught:
+    """What a recording taught, by policy, with it, its table and the temperatures of its models."""
 
     train: Recording
     temperatures: Mapping[str, float]
+    table: Table
+    policies: Learned
 
 
 def taught(train: Recording, kinds: Sequence[Kind]) -> Taught:
     """Learn policies of these kinds from a recording."""
     temperatures = fit_temperatures(train)
-    found = learn(train.table(temperatures), kinds)
-    return Taught(kinds, found.table, found.policies, train, temperatures)
+    table = train.table(temperatures)
+    return Taught(train, temperatures, table, learn(table, kinds))
 
 
 def fitted(learned: Taught) -> MultiplexerEdge:

@@ -9,11 +9,9 @@ from benchmarks.live import bootstrap
 from calibration.imagenet.reproduce import mixed
 from calibration.papers.multiplexer.edge import Taught
 from calibration.papers.multiplexer.local import chances_of
-from jetsel.calibrate.fit.assemble import try_out
-from jetsel.calibrate.fit.cross_validation import outcomes_of
-from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Outcomes
 from jetsel.policies.multiplexer import NAME, after_the_cheapest
 from jetsel.policies.registry import KIND
 from jetsel.premodel import is_right, worthiest
@@ -67,8 +65,8 @@ def break_even(learned: Taught) -> list[str]:
     fit, lines = learned.train, []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        tried = try_out(KIND[BESIDE], learned, learned.table)
-        place = _place([outcomes_of(fit, one.correct, one.ran) for one in tried], budget_ms)
+        tried = KIND[BESIDE].tried(learned.policies[BESIDE], learned.table)
+        place = _place([Outcomes.of(fit, one.correct, one.ran) for one in tried], budget_ms)
         if place is None:
             continue
         fitted = learned.policies[BESIDE].cascades[place]
@@ -92,8 +90,8 @@ def _tried(name: str, learned: Taught, recording: Recording) -> list[Outcomes]:
         return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
     if name == NAME and own:
         return [_priced(recording, held_out, price) for price in learned.policies[NAME].prices]
-    tried = try_out(KIND[name], learned, recording.table(learned.temperatures))
-    return [outcomes_of(recording, one.correct, one.ran) for one in tried]
+    tried = KIND[name].tried(learned.policies[name], recording.table(learned.temperatures))
+    return [Outcomes.of(recording, one.correct, one.ran) for one in tried]
 
 
 def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:

@@ -28,8 +28,8 @@ from calibration.papers.taylor.trials import Trial, as_accurate, at_price, withi
 from calibration.papers.taylor.ways import PRICES, cascade
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.fit.goal import Outcomes
-from jetsel.calibrate.record import loaded_models
+from jetsel.calibrate.record.recorder import loaded_models
+from jetsel.calibrate.record.replay import Outcomes
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN
 from jetsel.premodel import worthiest
 from jetsel.zoo import Family

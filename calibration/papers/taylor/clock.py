@@ -14,7 +14,7 @@ import numpy as np
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
 from jetsel.calibrate.fit.features import decoded
-from jetsel.calibrate.record import loaded_models
+from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_NAMES, WORKING_PX
 from jetsel.zoo import Family

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from calibration.papers.tables import table, written
 from calibration.papers.taylor.paper_chain import NAME as VOTES
 from calibration.papers.taylor.paper_chain import PaperChainKind
-from calibration.starter.calibrate import LIMITS, fitted
+from calibration.starter.calibrate import LIMITS, fitted, of_models
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.features import FeatureClock, decoded
 from jetsel.calibrate.fit.goal import difference
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import premodel_in_words
-from jetsel.calibrate.record import LoadedRecording, load
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import KINDS, USUAL, catalogue
 from jetsel.premodel.cascades import judge as judge_cascade
@@ -65,7 +65,7 @@ def judged(text: str, name: str, calibration: Calibration, judge: Judge) -> Way:
     policy = catalogue(recording.models, calibration, (*KINDS, PaperChainKind()))[name]
     rows = range(len(recording.classes))
     run = replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
-    return Way(f"{text}: {name}", run.answered == recording.classes, judge.time_ms(run))
+    return Way(f"{text}: {name}", run.answered == recording.classes, judge.outcomes(run).time_ms)
 
 
 def best_within(calibration: Calibration, prefix: str, most_ms: float) -> str:
@@ -133,9 +133,9 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
     calibration, figures = found.calibration, found.calibration.figures
     clock = FeatureClock(
-        decoded(fit.recording.paths, family.decode_px, LIMITS), fit.features_px, LIMITS, fit.times.features_ms
+        decoded(fit.recording.paths, family.decode_px, LIMITS), fit.identity.features_px, LIMITS, fit.times.features_ms
     )
-    judge = Judge(replace(test, costs_ms=fit.recording.costs_ms).of_models(fit.recording.models), clock)
+    judge = Judge(of_models(replace(test, costs_ms=fit.recording.costs_ms), fit.recording.models), clock)
     top = best_within(calibration, "cascade", np.inf)
     singles = {name: one for name, one in figures.items() if name.startswith("single:")}
     best = max(singles, key=lambda name: singles[name]["top1"])

@@ -16,7 +16,7 @@ from calibration.papers.taylor.shown import Shown
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Wish, as_accurate, within
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record import loaded_models
+from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.premodel import is_right
 from jetsel.premodel.cascades import log_softmax
 from jetsel.zoo import Family

@@ -17,10 +17,11 @@ from calibration.papers.taylor.clock import Clock
 from calibration.papers.taylor.paper_chain import ChainPlan
 from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
-from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS, of_the_day
+from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS, of_models, of_the_day
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.record import LoadedRecording, TimingPlan, load
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.zoo import Family, scan
 
@@ -52,7 +53,7 @@ class Study:
         costs_ms = clock.models_ms()
         self.family, self.clock, self.kinds = family, clock, np.array(kinds)
         self.recording, self.test = (
-            replace(one, costs_ms=costs_ms).of_models(costs_ms) for one in (fit.recording, test)
+            of_models(replace(one, costs_ms=costs_ms), costs_ms) for one in (fit.recording, test)
         )
         self.loaded = replace(fit, recording=self.recording)
         groups = self.recording.groups

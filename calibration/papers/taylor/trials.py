@@ -12,10 +12,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.cross_validation import best_single
-from jetsel.calibrate.fit.goal import Outcomes
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.replay import Outcomes
 from jetsel.premodel import is_right
 
 
@@ -145,7 +144,7 @@ class Trial:
     def __init__(self, way: Way, fit: Recording, folds: Folds, test: Recording) -> None:
         self.way, self._fit, self._folds, self._test = way, fit, folds, test
         self._right, self._costs_ms = fit.right, fit.costs("time")
-        best = fit.models.index(best_single(fit))
+        best = fit.models.index(fit.best_single)
         self._rival = Outcomes(self._right[:, best], np.full(len(self._right), self._costs_ms[best]))
 
     def held_out(self, wish: Wish) -> Seen:
@@ -165,7 +164,7 @@ class Trial:
         return self._seen(point, self._test, (point.words,))
 
     def _chosen(self, wish: Wish, rows: NDArray[np.bool_]) -> int:
-        return wish.chosen([one.of(rows) for one in self._outcomes], self._rival.of(rows))
+        return wish.chosen([one.take(rows) for one in self._outcomes], self._rival.take(rows))
 
     def _seen(self, point: Point, recording: Recording, words: tuple[str, ...]) -> Seen:
         logs = said(point.ran, log_odds_of(recording, self._fit))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.fit.goal import standard_error
-from jetsel.calibrate.record.replay import TimeFeatures
 from jetsel.features import KINDS, PAPER_SEVEN, SIZE
 from jetsel.policies.chain import LearnedPaths
-from jetsel.policies.kind import Table
+from jetsel.policies.kind import Table, TriedPoint
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, means_near
 
@@ -23,23 +21,16 @@ LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nea
 SURE = 0.05  # probability of offering a chain that adds nothing
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """The features that measure nearness, and the number of neighbours k; the default averages over all images."""
 
     features: tuple[str, ...] = ()
     k: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class TriedReading:
-    """Results on n held-out images at each of PRICES. right: (n, prices). ran: which models ran, (n, prices, m)."""
-
-    right: NDArray[np.bool_]
-    ran: NDArray[np.bool_]
-
-
-def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedReading]:
-    """Return the results of each reading on held-out images."""
+def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint]:
+    """Return the results of each reading on held-out images, at each of PRICES."""
     train_table, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
     cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
     everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
@@ -63,11 +54,11 @@ def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
 
 def _at_prices(
     paths: PathTable, right: NDArray[np.floating], cost: NDArray[np.floating], prices: NDArray[np.float64]
-) -> TriedReading:
+) -> TriedPoint:
     """Return the results of the most worthwhile path at each price. right, cost: (n, P), or (1, P) for all images."""
     rows = np.arange(len(paths.right))
     chosen = [np.broadcast_to(worthiest(right, cost, price), rows.shape) for price in prices]
-    return TriedReading(
+    return TriedPoint(
         np.stack([paths.right[rows, one] for one in chosen], axis=1),
         np.stack([paths.ran[rows, one] for one in chosen], axis=1),
     )
@@ -89,7 +80,7 @@ class Lift:
 
 
 def choose_reading(
-    tried: Mapping[Reading, TriedReading],
+    tried: Mapping[Reading, TriedPoint],
     costs: NDArray[np.float64],
     features_cost: Mapping[Reading, float],
     groups: NDArray[np.int64] | None = None,
@@ -108,7 +99,7 @@ def choose_reading(
     for reading, one in tried.items():
         if not reading.k:
             continue
-        gain = one.right[:, at].astype(float) - base.right[:, at]
+        gain = one.correct[:, at].astype(float) - base.correct[:, at]
         gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
         each = gain.mean(axis=1)
         error = max(standard_error(each, groups), 1 / len(each))
@@ -118,25 +109,3 @@ def choose_reading(
     best, error, reading = max(lifts, key=lambda one: one[0])
     sure = NormalDist().inv_cdf(1 - SURE / len(lifts))
     return Lift(reading, 100 * best, 100 * error, best > sure * error)
-
-
-def join_folds(
-    parts: Sequence[Mapping[Reading, TriedReading]], order: NDArray[np.int64]
-) -> dict[Reading, TriedReading]:
-    """Return the results of the readings that every fold has, for all images in the order of the recording.
-
-    parts: one for each fold. order: (n,), for each image its row in the concatenated results of all folds.
-    """
-    shared = [reading for reading in parts[0] if all(reading in part for part in parts)]
-    return {
-        reading: TriedReading(
-            np.concatenate([part[reading].right for part in parts])[order],
-            np.concatenate([part[reading].ran for part in parts])[order],
-        )
-        for reading in shared
-    }
-
-
-def features_costs(readings: Sequence[Reading], features_ms: TimeFeatures, per_ms: float) -> dict[Reading, float]:
-    """Return the cost of each reading's features. per_ms: 1 for time, or the energy of one millisecond."""
-    return {reading: per_ms * (features_ms(reading.features) if reading.features else 0.0) for reading in readings}

@@ -1,28 +1,70 @@
-"""Cross-validation: fit every policy on all folds but one, and replay it on the fold held out."""
+"""Fit every policy on all folds but one, replay it on the fold held out, and fit it on all images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.assemble import BoundIdentities, Chosen, LearnedParts, assemble, learn, try_out
-from jetsel.calibrate.fit.chain import Lift, TriedReading, choose_reading, features_costs, join_folds, try_readings
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.artefact.calibration import BoundIdentities, Calibration, Confidence, ExpectedStatistics, bins_of
+from jetsel.calibrate.fit.chain import Lift, choose_reading, try_readings
+from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import PolicyReplay, Scores, TimeFeatures, replay_all
+from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures, replay_each
+from jetsel.calibrate.record.workers import Tell
 from jetsel.policies.cascade import NAME as CASCADE
 from jetsel.policies.cascade import ChosenPoints
 from jetsel.policies.chain import NAME as CHAIN
 from jetsel.policies.chain import ChosenReading
-from jetsel.policies.kind import Kind, Table
+from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.registry import USUAL, catalogue
+from jetsel.premodel.cascades import log_softmax
+
+Learned = Mapping[str, Any]
+"""Policy -> what it learned from one set of images, in its own form; None for nothing."""
+Chosen = Mapping[str, Any]
+"""Policy -> what is chosen on held-out images, such as the index of its operating point."""
+
+
+def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
+    """Fit each kind of policy to a set of images; operating points are chosen later, on held-out images."""
+    return {kind.name: kind.learn(table) for kind in kinds}
+
+
+def draft(identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]) -> Calibration:
+    """Return a calibration without policies. identity: a calibration may stand for its identities.
+
+    default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
+    """
+    bound = {name: getattr(identity, name) for name in BoundIdentities.__struct_fields__}
+    bound["identities"] = {model: identity.identities[model] for model in recording.models}
+    return Calibration(
+        **bound,
+        temperatures=dict(temperatures),
+        costs_ms=dict(recording.costs_ms),
+        energies_mj={} if recording.energies is None else dict(recording.energies.mean_mj),
+        energies_half_mj={} if recording.energies is None else dict(recording.energies.half_width_mj),
+        objective=recording.objective,
+        default_policy="cascade",
+        because="not compared yet",
+        figures={},
+        created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        photographs=len(recording.classes),
+    )
+
+
+def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
+    """Return the calibration with the learned parts. unfitted: see `draft`."""
+    able = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
+    return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in able})
+
 
 Points = dict[str, list[Outcomes]]  # policy -> results of its operating points on held-out images
-Progress = Callable[[str, int, int], None]  # name of the phase, steps done, steps in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,122 +72,90 @@ class CrossValidated:
     """The held-out results of every policy.
 
     runs: policy -> its replay on all images, each held out from fitting. front: the replays of the offered operating
-    points. points: results of every operating point. chosen: what is chosen on held-out images for each policy. lift:
-    gain of the chain's neighbours, None if there are too few images or models.
+    points. points: results of every operating point. lift: gain of the chain's neighbours, None if there are too few
+    images or models. calibration: fitted on all images, with what was chosen on held-out ones.
     """
 
     runs: dict[str, PolicyReplay]
     front: dict[str, PolicyReplay]
     points: Points
-    chosen: Chosen
     lift: Lift | None
+    calibration: Calibration
 
 
 def cross_validate(
     recording: Recording,
-    table: Table,
+    unfitted: Calibration,
     fold_of: NDArray[np.int64],
     goal: Goal,
-    identity: BoundIdentities,
     features_ms: TimeFeatures,
-    progress: Progress,
+    progress: Tell,
     kinds: Sequence[Kind] = USUAL,
 ) -> CrossValidated:
     """Return the results of each kind of policy on images that it was not fitted on.
 
-    table: of the recording. Only the temperatures, one number for each model, were fitted on all images.
+    unfitted: the calibration without policies. Only its temperatures, one number for each model, were fitted on all
+    images. fold_of: (n,), from 0.
     """
-    rows_of = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
-    order = np.argsort(np.concatenate(rows_of))  # index of each image in the concatenated folds
-    learned: list[LearnedParts] = []
+    table = recording.table(unfitted.temperatures)
+    rows_of = [np.flatnonzero(fold_of == fold) for fold in range(int(fold_of.max()) + 1)]
+    learned: list[Learned] = []
     for rows in rows_of:
-        progress("learning", len(learned), 2 * len(rows_of))
+        progress("learning", len(learned), len(rows_of))
         learned.append(learn(table.take(np.setdiff1d(np.arange(len(fold_of)), rows)), kinds))
-    held = [table.take(rows) for rows in rows_of]
-    points = _points(recording, learned, held, order)
-    lift, chain_points = _read(recording, learned, held, order, features_ms)
-    chosen = _choose(recording, kinds, points | chain_points, goal, lift)
-    runs: dict[str, list[PolicyReplay]] = {}
-    for done, (rows, one) in enumerate(zip(rows_of, learned, strict=True)):
-        progress("replaying", len(rows_of) + done, 2 * len(rows_of))
-        calibration = assemble(identity, recording, one, chosen)
-        for policy in catalogue(recording.models, calibration, one.kinds).values():
-            run = replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
-            runs.setdefault(policy.name, []).append(run)
-    progress("replaying", 2 * len(rows_of), 2 * len(rows_of))
-    whole = {name: joined_runs(parts, order) for name, parts in runs.items()}
-    front = {name: whole.pop(name) for name in list(whole) if name.startswith((f"{CASCADE}:", f"{CHAIN}:"))}
-    return CrossValidated(whole, front, points | chain_points, chosen, lift)
+    held = _HeldOut(recording, rows_of, [table.take(rows) for rows in rows_of])
+    points = {kind.name: tried for kind in kinds if (tried := held.points(kind, learned))}
+    lift, chain_points = held.read(learned, features_ms)
+    points |= chain_points
+    chosen = _choose(recording, kinds, points, goal, lift)
+    policies = [catalogue(recording.models, assemble(unfitted, one, chosen, kinds), kinds) for one in learned]
+    runs: dict[str, PolicyReplay] = {}
+    for name in policies[0]:
+        progress("replaying", len(runs), len(policies[0]))
+        each = [policies[fold][name] for fold in fold_of]
+        runs[name] = replay_each(each, recording, range(len(each)), unfitted.temperatures, recording.models[-1])
+    front = {name: runs.pop(name) for name in list(runs) if name.startswith((f"{CASCADE}:", f"{CHAIN}:"))}
+    progress("fitting on all images", 0, 1)
+    return CrossValidated(runs, front, points, lift, assemble(unfitted, learn(table, kinds), chosen, kinds))
 
 
-def best_single(recording: Recording) -> str:
-    """Return the most accurate model; the cheapest wins a tie."""
-    return recording.models[int(np.lexsort((recording.costs(), -recording.right.mean(axis=0)))[0])]
+class _HeldOut:
+    """Judges what the other folds taught on the images of each fold."""
 
+    def __init__(self, recording: Recording, rows_of: Sequence[NDArray[np.int64]], tables: Sequence[Table]) -> None:
+        self._recording, self._tables = recording, tables
+        self._order = np.argsort(np.concatenate(rows_of))  # index of each image in the concatenated folds
 
-def _points(
-    recording: Recording, learned: Sequence[LearnedParts], held: Sequence[Table], order: NDArray[np.int64]
-) -> Points:
-    """Return the results of each policy that has several operating points, in the recording's order of images."""
-    points: Points = {}
-    for kind in learned[0].kinds:
-        tried = [try_out(kind, one, images) for one, images in zip(learned, held, strict=True)]
-        if all(tried):
-            points[kind.name] = [
-                outcomes_of(
-                    recording,
-                    np.concatenate([part.correct for part in parts])[order],
-                    np.concatenate([part.ran for part in parts])[order],
-                )
-                for parts in zip(*tried, strict=True)
-            ]
-    return points
+    def points(self, kind: Kind, learned: Sequence[Learned]) -> list[Outcomes]:
+        """Return the results of a policy's operating points on all images; none if it has one."""
+        pairs = [(one[kind.name], table) for one, table in zip(learned, self._tables, strict=True)]
+        tried = [[] if taught is None else kind.tried(taught, table) for taught, table in pairs]
+        joined = [TriedPoint.joined(parts, self._order) for parts in zip(*tried, strict=False)]
+        return [Outcomes.of(self._recording, point.correct, point.ran) for point in joined]
 
-
-def outcomes_of(
-    recording: Recording, correct: NDArray[np.bool_], ran: NDArray[np.bool_], chooser_ms: float = 0.0
-) -> Outcomes:
-    """Return the outcomes with the time and energy of models and choice. correct: (n,); ran: (n, m)."""
-    energy_mj = None
-    if recording.knows_energy:
-        energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
-    return Outcomes(correct, ran @ recording.costs("time") + chooser_ms, energy_mj, recording.groups, recording.sizes)
-
-
-def _read(
-    recording: Recording,
-    learned: Sequence[LearnedParts],
-    held: Sequence[Table],
-    order: NDArray[np.int64],
-    features_ms: TimeFeatures,
-) -> tuple[Lift | None, Points]:
-    """Return the gain of the best reading of neighbours, and the results of its operating points."""
-    taught = [taught for one in learned if (taught := one.policies.get(CHAIN)) is not None]
-    if len(taught) < len(learned):
-        return None, {}
-    tried = join_folds([try_readings(one, images) for one, images in zip(taught, held, strict=True)], order)
-    per_ms = recording.chooser_mj(1.0) if recording.objective == "energy" else 1.0
-    costs = features_costs(list(tried), features_ms, per_ms)
-    lift = choose_reading(tried, recording.costs(), costs, recording.groups)
-    if lift is None:
-        return None, {}
-    outcome: TriedReading = tried[lift.reading]
-    chooser_ms = features_ms(lift.reading.features)
-    columns = range(outcome.right.shape[1])
-    return lift, {
-        CHAIN: [outcomes_of(recording, outcome.right[:, one], outcome.ran[:, one], chooser_ms) for one in columns]
-    }
+    def read(self, learned: Sequence[Learned], features_ms: TimeFeatures) -> tuple[Lift | None, Points]:
+        """Return the gain of the best reading of neighbours, and the results of its operating points."""
+        recording = self._recording
+        if any(one.get(CHAIN) is None for one in learned):
+            return None, {}
+        tried = [try_readings(one[CHAIN], table) for one, table in zip(learned, self._tables, strict=True)]
+        shared = [reading for reading in tried[0] if all(reading in part for part in tried)]
+        results = {reading: TriedPoint.joined([part[reading] for part in tried], self._order) for reading in shared}
+        per_ms = recording.chooser_mj(1.0) if recording.objective == "energy" else 1.0
+        features_cost = {reading: per_ms * features_ms(reading.features) for reading in shared if reading.features}
+        lift = choose_reading(results, recording.costs(), features_cost, recording.groups)
+        if lift is None:
+            return None, {}
+        points, chooser_ms = results[lift.reading], features_ms(lift.reading.features)
+        each = zip(points.correct.T, points.ran.swapaxes(0, 1), strict=True)
+        return lift, {CHAIN: [Outcomes.of(recording, correct, ran, chooser_ms) for correct, ran in each]}
 
 
 def _choose(
     recording: Recording, kinds: Sequence[Kind], points: Points, goal: Goal, lift: Lift | None
 ) -> dict[str, Any]:
     """Return what is chosen for each policy on held-out images: operating points and the chain's reading."""
-    eye = np.eye(len(recording.models), dtype=bool)
-    singles = [
-        outcomes_of(recording, recording.right[:, column], np.broadcast_to(eye[column], recording.right.shape))
-        for column in range(len(recording.models))
-    ]
+    singles = [Outcomes.of_model(recording, column) for column in range(len(recording.models))]
     reference = singles[goal.reference(singles)]
     chosen: dict[str, Any] = {kind.name: None for kind in kinds if kind.name != CHAIN}
     chosen |= {name: goal.choose_point(tried, reference) for name, tried in points.items()}
@@ -173,10 +183,14 @@ def front_places(points: Sequence[Outcomes], objective: Objective) -> list[int]:
     return places[::-1]
 
 
-def joined_runs(parts: Sequence[PolicyReplay], order: NDArray[np.int64]) -> PolicyReplay:
-    """Return the replays of all folds as one, sorted by `order`."""
-    names = ("answered", "is_top5", "models_ms", "ran", "in_doubt")
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
-    choice_ms = float(np.median([part.choice_ms for part in parts]))
-    scores = Scores.joined([part.scores for part in parts if part.scores is not None], order)
-    return PolicyReplay(**arrays, choice_ms=choice_ms, features=parts[0].features, scores=scores)
+def expected(recording: Recording, run: PolicyReplay, calibration: Calibration) -> ExpectedStatistics:
+    """Return the expected distributions of features and confidences. run: the default policy's, on the recording."""
+    confidences = {}
+    for place, model in enumerate(recording.models):
+        reached = run.ran[:, place]
+        if reached.any():
+            logits = recording.logits[place][reached].astype(np.float32)
+            sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
+            confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
+    columns = zip(recording.feature_names, recording.features.T, strict=True)
+    return ExpectedStatistics({name: bins_of(values) for name, values in columns}, confidences)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -50,14 +51,10 @@ class FeatureClock:
 def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
     """Decode up to TIMED of the paths, evenly spread; raises CalibrationError if none can be read any more."""
     chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
-    images = [shown for path in chosen if (shown := _decoded(path, decode_px, limits)) is not None]
+    images = []
+    for path in chosen:
+        with suppress(OSError, BadImageError, ImageTooLargeError):
+            images.append(show(image.read_file(Path(path), limits), WHOLE, limits, decode_px))
     if not images:
         raise CalibrationError(f"{paths[0]}: cannot be read any more: put the images back, or record again")
     return images
-
-
-def _decoded(path: str, decode_px: int, limits: image.Limits) -> Shown | None:
-    try:
-        return show(image.read_file(Path(path), limits), WHOLE, limits, decode_px)
-    except (OSError, BadImageError, ImageTooLargeError):
-        return None

@@ -10,65 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.calibrate.record.recording import Objective
+from jetsel.calibrate.record.replay import Outcomes
 
 MAY_LOSE_POINTS = 0.5  # of accuracy
 SURELY_LOST = 2.0  # times MAY_LOSE_POINTS: largest loss at the lower end of the confidence interval
 LEAST_SAVING = 0.05  # of time or energy: with noisy clocks and meters, a policy seems to save a little over itself
 SURE = 1.645  # standard errors: 95 % one-sided
-LEAST_OF_A_KIND = 100  # images: a kind with fewer is not tested for its own loss of accuracy
 SPARE = 0.5  # standard errors: a limit kept by this margin is kept on other images with odds of two to one
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Results of one policy or operating point on n images.
-
-    correct: (n,) bool. time_ms, energy_mj: (n,) float64; energy_mj is None if it was not measured. groups: (n,), images
-    with the same number count as one cluster in standard errors; None: all images are independent. sizes: (n,), see
-    Recording; None: all images are of one kind.
-    """
-
-    correct: NDArray[np.bool_]
-    time_ms: NDArray[np.float64]
-    energy_mj: NDArray[np.float64] | None = None
-    groups: NDArray[np.int64] | None = None
-    sizes: NDArray[np.int64] | None = None
-
-    def of(self, rows: NDArray[np.bool_]) -> Outcomes:
-        """Return the outcomes of some of the images. rows: (n,) bool."""
-        return Outcomes(
-            self.correct[rows],
-            self.time_ms[rows],
-            None if self.energy_mj is None else self.energy_mj[rows],
-            None if self.groups is None else self.groups[rows],
-            None if self.sizes is None else self.sizes[rows],
-        )
-
-    def kinds(self) -> list[NDArray[np.bool_]]:
-        """Return one mask, (n,), for each kind of size that has at least LEAST_OF_A_KIND images."""
-        if self.sizes is None:
-            return []
-        parts = [self.sizes == kind for kind in np.unique(self.sizes)]
-        return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
-
-    def cost(self, objective: Objective) -> NDArray[np.float64]:
-        """Return time or energy of each image, (n,). `calibrate` ensures that energy was measured if it is needed."""
-        if objective == "time":
-            return self.time_ms
-        assert self.energy_mj is not None
-        return self.energy_mj
-
-    def excess(self, goal: Goal, errors: float = 0.0) -> float:
-        """Return the mean cost divided by the goal's limit, the larger ratio of time and energy; 0 without limits.
-
-        errors: number of standard errors that are added to the mean.
-        """
-        limits: tuple[tuple[Objective, float | None], ...] = ("time", goal.max_time_ms), ("energy", goal.max_energy_mj)
-        shares = []
-        for cost, most in ((self.cost(what), most) for what, most in limits if most is not None):
-            spare = errors * standard_error(cost, self.groups) if errors else 0.0
-            shares.append((float(cost.mean()) + spare) / most)
-        return max(shares, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -96,10 +44,22 @@ class Goal:
         """Whether mean time or energy is limited: accuracy is then optimized, unless min_accuracy is set too."""
         return self.max_time_ms is not None or self.max_energy_mj is not None
 
+    def excess(self, outcomes: Outcomes, errors: float = 0.0) -> float:
+        """Return the mean cost divided by its limit, the larger ratio of time and energy; 0 without limits.
+
+        errors: number of standard errors that are added to the mean.
+        """
+        limits: tuple[tuple[Objective, float | None], ...] = ("time", self.max_time_ms), ("energy", self.max_energy_mj)
+        shares = []
+        for cost, most in ((outcomes.cost(what), most) for what, most in limits if most is not None):
+            spare = errors * standard_error(cost, outcomes.groups) if errors else 0.0
+            shares.append((float(cost.mean()) + spare) / most)
+        return max(shares, default=0.0)
+
     def keeps(self, outcomes: Outcomes) -> bool:
         """Whether the outcomes are within every limit."""
         accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
-        return accurate and outcomes.excess(self) <= 1
+        return accurate and self.excess(outcomes) <= 1
 
     def choose_point(self, points: Sequence[Outcomes], reference: Outcomes) -> int:
         """Return the index of the operating point that serves the goal best. points: see `cheapest_as_accurate`.
@@ -126,7 +86,7 @@ class Goal:
         accuracy, cost = self._figures(points)
         keeps = self._as_accurate(points, reference)
         for kind in reference.kinds():
-            keeps &= self._as_accurate([point.of(kind) for point in points], reference.of(kind))
+            keeps &= self._as_accurate([point.take(kind) for point in points], reference.take(kind))
         saves = cost <= (1 - LEAST_SAVING) * reference.cost(self.objective).mean()
         return _first_best(keeps & saves, -cost, accuracy) if (keeps & saves).any() else None
 
@@ -148,10 +108,10 @@ class Goal:
         it on every second set of other images.
         """
         accuracy, cost = self._figures(points)
-        excess = np.array([point.excess(self) for point in points])
+        excess = np.array([self.excess(point) for point in points])
         if not (excess <= 1).any():
             return int(excess.argmin())
-        sure = np.array([point.excess(self, SPARE) <= 1 for point in points])
+        sure = np.array([self.excess(point, SPARE) <= 1 for point in points])
         allowed = sure if sure.any() else excess <= 1
         if self.min_accuracy is None:
             return _first_best(allowed, accuracy, -cost)
@@ -193,27 +153,32 @@ class Goal:
                 return False, f"{comparison}; a saving below {100 * LEAST_SAVING:.0f} % may be measurement noise"
             if self.min_accuracy is not None:
                 return True, comparison
-            if 100 * gain < -self.may_lose_points:
-                return False, f"{comparison}; it may lose {self.may_lose_points:g} points (--may-lose)"
-            margin = self.may_lose_points / 100
-            for kind in rival.kinds():
-                loss, error_of_kind = _gain(rival.of(kind), candidate.of(kind))
-                if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
-                    which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
-                    return False, f"{comparison}; on {which} it may lose more than that: {100 * loss:.2f} points"
-            spare = gain + SURELY_LOST * margin
-            if spare >= SURE * error:
-                return True, comparison
-            lost = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
-            too_few = f"{len(rival.correct):,} images are not enough to rule out {lost}"
-            return (
-                False,
-                f"{comparison}; {too_few}{_more(rival, spare, error)}, or accept a larger loss with --may-lose",
-            )
+            lost = self._lost(candidate, rival, gain, error)
+            return (True, comparison) if lost is None else (False, f"{comparison}; {lost}")
         if is_right_more:  # more accurate and more expensive, both significantly: more images would not help
             limit = "--max-time-ms" if self.objective == "time" else "--max-energy-mj"
             return False, f"{comparison}; set --min-accuracy or {limit} to choose between the two"
         return False, f"{comparison}, which may be chance{_more(rival, gain, error)}"
+
+    def _lost(self, candidate: Outcomes, rival: Outcomes, gain: float, error: float) -> str | None:
+        """Return, in words, what accuracy the candidate may lose beyond `may_lose_points`; None if it is not inferior.
+
+        gain, error: of its accuracy.
+        """
+        margin = self.may_lose_points / 100
+        if 100 * gain < -self.may_lose_points:
+            return f"it may lose {self.may_lose_points:g} points (--may-lose)"
+        for kind in rival.kinds():
+            loss, error_of_kind = _gain(rival.take(kind), candidate.take(kind))
+            if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
+                which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
+                return f"on {which} it may lose more than that: {100 * loss:.2f} points"
+        spare = gain + SURELY_LOST * margin
+        if spare >= SURE * error:
+            return None
+        too_much = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
+        too_few = f"{len(rival.correct):,} images are not enough to rule out {too_much}{_more(rival, spare, error)}"
+        return f"{too_few}, or accept a larger loss with --may-lose"
 
     def reference(self, models: Sequence[Outcomes]) -> int:
         """Return the index of the single model that policies are compared with.

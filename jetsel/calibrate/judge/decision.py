@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import LoadedRecording
-from jetsel.calibrate.record.replay import PolicyReplay, replay_all
+from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, replay_all
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL, catalogue, no_such
 from jetsel.site.site import Incumbent
@@ -23,14 +23,13 @@ Points = Mapping[str, Sequence[Outcomes]]
 class InstallRequest:
     """The owner's request for a calibration.
 
-    names: of the classes, for the report. in_use: the default policy today. policy: the one to install, None for the
-    best. choice_factor: how much slower the board makes a choice than this machine. machine: facts of the machine that
-    was measured, empty if unknown. wrong_at_most: default error rate of the family's requests, None for none. kinds:
-    the policies to fit. force: install a policy even if it may lose too much accuracy; limits still apply. command: the
-    command line, for the report.
+    in_use: the default policy today. policy: the one to install, None for the best. choice_factor: how much slower the
+    board makes a choice than this machine. machine: facts of the machine that was measured, empty if unknown.
+    wrong_at_most: default error rate of the family's requests, None for none. kinds: the policies to fit. force:
+    install a policy even if it may lose too much accuracy; limits still apply. command: the command line, for the
+    report.
     """
 
-    names: tuple[str, ...] = ()
     goal: Goal = field(default_factory=Goal)
     in_use: Incumbent | None = None
     policy: str | None = None
@@ -69,19 +68,18 @@ def decide(order: InstallRequest, loaded: LoadedRecording, runs: Runs, points: P
     runs: the policies to choose from. points: results of the operating points of policies that have several. Raises
     CalibrationError if the owner asks for a policy that is not in `runs`.
     """
-    in_use = None if order.in_use is None else _run_of(order.in_use, judge, runs)
+    is_chosen = order.in_use is not None and order.in_use.is_chosen
     winner, reference, nearest = _winner(runs, points, judge, order.goal)
     if order.policy is not None:
         if order.policy not in runs:
             raise CalibrationError(f"--policy: the family has {no_such(order.policy, runs)}")
         winner, nearest = order.policy, None
     outcomes = judge.outcomes(runs[winner])
-    rival, rival_run = in_use or (reference, runs[reference])
+    rival, rival_run = (reference, runs[reference]) if order.in_use is None else _run_of(order.in_use, judge, runs)
     if winner == rival:
         is_better, reason = False, "" if nearest is None else f". The nearest is {nearest}"
     else:
         is_better, reason = order.goal.compare(outcomes, judge.outcomes(rival_run))
-    is_chosen = order.in_use is not None and order.in_use.is_chosen
     verdict = _verdict(order, winner, rival, reason, is_better=is_better, is_chosen=is_chosen)
     return InstallDecision(
         winner, outcomes, rival, rival_run, is_better or not is_chosen, f"{verdict} ({_images_in_words(loaded)})"
@@ -130,8 +128,7 @@ def _run_of(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyRep
         return name, runs[name]
     recording = judge.recording
     policy = catalogue(recording.models, calibration)[name]
-    rows = range(len(recording.classes))
-    run = replay_all(policy, recording, rows, calibration.temperatures, recording.models[-1])
+    run = replay_all(policy, recording, range(len(recording.classes)), calibration.temperatures, recording.models[-1])
     return f"the {name} of {calibration.created}", run
 
 
@@ -153,7 +150,6 @@ def _images_in_words(loaded: LoadedRecording) -> str:
     """Return, in words, which images policies were compared on, and what "right" means if there are no labels."""
     under = "on held-out images"
     if loaded.learned:
-        trained = f"on images of which {loaded.learned_share} were used to train the models"
         effect = "all accuracies are too high" if loaded.learned >= 0.01 else "accuracies are a little too high"
-        under = f"{trained}: {effect}"
+        under = f"on images of which {loaded.learned_share} were used to train the models: {effect}"
     return under if loaded.labels_from is None else f"{under}; right means agreement with {loaded.labels_from}"

@@ -64,9 +64,8 @@ def _near(recording: Recording, vectors: NDArray[np.float32], names: Sequence[st
     nearest: dict[tuple[int, int], float] = {}
     for likeness, row, other_row in sorted(pairs, reverse=True):
         nearest.setdefault((min(row, other_row), max(row, other_row)), likeness)
-    paths = recording.paths
     why = {
-        one: f"nearly the same as {paths[other_row] if paths else other_row}, labelled {names[classes[other_row]]}"
+        one: f"nearly the same as {recording.path(other_row)}, labelled {names[classes[other_row]]}"
         for one, other_row in list(nearest)[:MOST_SHOWN]
     }
     return _sample(recording, names, len(nearest), why)
@@ -99,9 +98,6 @@ def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _sample(recording: Recording, names: Sequence[str], total: int, why: Mapping[int, str]) -> ImageSample:
     """Return the sample with these images. why: row -> reason."""
-    paths = recording.paths
-    images = [
-        ImageFinding(paths[row] if paths else f"image {row}", names[recording.classes[row]], why=reason)
-        for row, reason in why.items()
-    ]
+    pairs = why.items()
+    images = [ImageFinding(recording.path(row), names[recording.classes[row]], why=reason) for row, reason in pairs]
     return ImageSample(total, images)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import UnknownPolicyError
-from jetsel.calibrate.judge.findings import Interval, PromiseCheck, Result
+from jetsel.calibrate.judge.findings import PromiseCheck, Result
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.judge.promises import answered_under
 from jetsel.calibrate.judge.results import Judge
@@ -35,20 +35,18 @@ def evaluate(
     calibration: Calibration | None,
     policies: Mapping[str, Policy],
     features_ms: TimeFeatures,
-    energy_reason: str | None = None,
 ) -> Evaluation:
     """Replay policies on a recording, and return their results.
 
-    A model without a calibration has temperature 1, as in the daemon. energy_reason: why energy is unknown, if it is.
+    A model without a calibration has temperature 1, as in the daemon.
     """
-    objective = calibration.objective if calibration is not None and recording.knows_energy else "time"
+    objective = calibration.objective if calibration is not None and recording.energies is not None else "time"
     recording = replace(recording, objective=objective)
     rows = range(len(recording.classes))
-    judge = Judge(recording, features_ms, energy_reason=energy_reason)
+    judge = Judge(recording, features_ms)
     model_temperatures = {} if calibration is None else calibration.temperatures
     temperatures = {model: model_temperatures.get(model, 1.0) for model in recording.models}
     promises = {} if calibration is None else calibration.promises
-    promises = {name: one for name, one in promises.items() if name in policies}
     results, checks = {}, []
     for name, policy in policies.items():
         run = replay_all(policy, recording, rows, temperatures, recording.models[-1])
@@ -68,25 +66,22 @@ def check_promises(
     checks = []
     for promise in promises.kept:
         given = answered_under(run, promise)
-        is_any = bool(given.any())
-        ends = share_interval(wrong[given], None if groups is None else groups[given]) if is_any else None
+        ends = share = None
+        if given.any():
+            share = float(wrong[given].mean())
+            ends = share_interval(wrong[given], None if groups is None else groups[given])
+        is_above = ends is not None and ends.low > promise.wrong_at_most
         checks.append(
             PromiseCheck(
                 policy=policy,
                 wrong_at_most=promise.wrong_at_most,
                 answered=float(given.mean()),
-                wrong=float(wrong[given].mean()) if is_any else None,
+                wrong=share,
                 wrong_interval=ends,
-                is_kept=_is_kept(float(wrong[given].mean()) if is_any else 0.0, ends, promise.wrong_at_most),
+                is_kept=True if (share or 0.0) <= promise.wrong_at_most else False if is_above else None,
             )
         )
     return checks
-
-
-def _is_kept(wrong: float, interval: Interval | None, level: float) -> bool | None:
-    if wrong <= level:
-        return True
-    return False if interval is not None and interval.low > level else None
 
 
 def requested_policies(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from jetsel.artefact.promise import Promises
+from jetsel.artefact.calibration import CalibrationFacts
+from jetsel.artefact.promise import Promise, Promises
+from jetsel.calibrate.fit.chain import Lift
+
+SHOWN_LEVEL = 0.05
 
 
 class Interval(Struct, frozen=True):
@@ -30,12 +34,19 @@ class PolicyDifference(Struct, frozen=True):
     energy_ratio: float | None = None
 
 
+class MacroAverages(Struct, frozen=True):
+    """Means over the classes (Taylor et al., section 4.2)."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """One policy on held-out images. Shares are from 0 to 1; times include the choice.
 
-    precision, recall, f1: macro averages over the classes (Taylor et al., section 4.2). coin: accuracy of the best
-    random mix of two single models in the same mean time, None if no model is as fast. A policy that does not beat it
-    learns nothing from the images.
+    coin: accuracy of the best random mix of two single models in the same mean time, None if no model is as fast. A
+    policy that does not beat it learns nothing from the images.
     """
 
     name: str
@@ -43,13 +54,10 @@ class Result(Struct, frozen=True, kw_only=True):
     top5: float
     top1_interval: Interval
     top5_interval: Interval
-    precision: float
-    recall: float
-    f1: float
+    macro: MacroAverages
     time_ms: Spread
     time_interval: Interval  # of the mean
     energy_mj: Spread | None = None
-    energy_reason: str | None = None
     runs: dict[str, float]  # model -> share of the images that it ran on
     in_doubt: float
     always: str | None = None  # the model, if the policy runs this one alone on every image
@@ -78,15 +86,11 @@ class ImageKind(Struct, frozen=True):
 class FittedChain(Struct, frozen=True):
     """The fitted chain: its neighbours, gain and cost.
 
-    features, k: the features that measure nearness, and the number of neighbours. points, error_points: see `Lift`.
     offered: whether the calibration has the chain. chooser_ms, chooser_mj: of features and choice, the energy above
     idle power. kinds: the kinds of images that the neighbours distinguish.
     """
 
-    features: list[str]
-    k: int
-    points: float
-    error_points: float
+    lift: Lift
     offered: bool
     chooser_ms: float
     chooser_mj: float | None = None
@@ -137,7 +141,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 class ClassFinding(Struct, frozen=True):
     """One class: number of images, accuracy from 0 to 1, and the most frequent wrong answers with their counts.
 
-    refused: the share that is refused under the promise of `Findings.refused_at`, None without a promise.
+    refused: the share that is refused under `Findings.shown_promise`, None without a promise.
     """
 
     name: str
@@ -177,32 +181,34 @@ class DoubtfulFindings(Struct, frozen=True):
 class Findings(Struct, frozen=True, kw_only=True):
     """The content of one calibration's report."""
 
-    family: str
-    created: str  # ISO date
-    photographs: int
+    calibration: CalibrationFacts
     skipped: dict[str, int]  # reason -> number of skipped files
     left_out: list[tuple[str, str]]  # the first skipped files: path and reason
-    labels_from: str | None  # the model whose answers replace labels: right then means agreement with this model
-    objective: str  # time or energy
     conditions: dict[str, str]
     noisy: str | None  # why the times are unreliable, or None
     dropped: dict[str, str] = {}  # model -> why its recording was stopped
-    costs_ms: dict[str, float]
-    energies_mj: dict[str, float] = {}  # of one run above idle power; empty if not measured
-    energies_half_mj: dict[str, float] = {}  # half of each energy's 95 % interval
-    energy_reason: str | None = None
-    identities: dict[str, str]
-    winner: str  # the policy for requests that name none
-    rival: str
     installed: bool  # whether the calibration is or will be installed
+    is_allowed: bool = True  # whether the winner keeps every limit; otherwise it is never installed
     verdict: str  # why it was installed or not, one sentence
     comparison: Comparison
     differing: ImageSample  # images to which the policies give different answers
     classes: list[ClassFinding] = []  # of the winner, the worst first
-    promises: Promises | None = None  # of the winner; None without labels
-    refused_at: float | None = None  # the promised level nearest to 5 %
-    unknown_images: int = 0  # images of no class of the family, which tested the promises too
     doubtful: DoubtfulFindings | None = None  # None if a model's answers replace labels
     current: Result | None = None  # of the policy in use, on the same images; None if there is none
     command: str = "jetsel calibrate IMAGES"  # the command line, quoted for a shell
-    is_allowed: bool = True  # whether the winner keeps every limit; otherwise it is never installed
+
+    @property
+    def winner(self) -> str:
+        """The policy for requests that name none."""
+        return self.calibration.default_policy
+
+    @property
+    def promises(self) -> Promises | None:
+        """The winner's; None without labels."""
+        return self.calibration.promises.get(self.winner)
+
+    @property
+    def shown_promise(self) -> Promise | None:
+        """The winner's promise of the level nearest to 5 %, by which the report shows each class's refusals."""
+        kept = () if self.promises is None else self.promises.kept
+        return min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)

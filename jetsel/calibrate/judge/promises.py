@@ -79,7 +79,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
         models=recording.models,
         logits=unknown.logits[rows],
         costs_ms=recording.costs_ms,
-        energies_mj=recording.energies_mj,
+        energies=recording.energies,
         groups=None,
         embeddings=unknown.embeddings if has_same else None,
     )
@@ -132,7 +132,11 @@ def promises_of(
     tables, missing = [], []
     for level in LEVELS:
         early = _early_refusal(run, wrong, split, unknown, level)
-        tests = _tests(run, wrong, split, unknown, early)
+        tests = [(scores_of(run, early)[split.testing], wrong[split.testing])]
+        strange = None
+        if unknown is not None:
+            strange = scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))]
+            tests.append(_with_unknown(*tests[0], strange))
         thresholds = [safe_threshold(scores, is_wrong, level, delta) for scores, is_wrong in tests]
         passed = [threshold for threshold in thresholds if threshold is not None]
         if len(passed) < len(tests):
@@ -148,20 +152,10 @@ def promises_of(
                 answered=float(given.mean()),
                 wrong=float(is_wrong[given].mean()),
                 saved=saved_by(run, early),
-                unknown_refused=None if unknown is None else _refused_share(unknown, early, threshold),
+                unknown_refused=None if strange is None else float(1 - (strange >= threshold).mean()),
             )
         )
     return Promises(tuple(tables), tuple(missing), split.recorded)
-
-
-def _tests(
-    run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, early: Sequence[float | None]
-) -> list[tuple[Floats, Bools]]:
-    """Return scores and wrong answers of each test: on known images, and on known and unknown ones if there are any."""
-    testing = scores_of(run, early)[split.testing], wrong[split.testing]
-    if unknown is None:
-        return [testing]
-    return [testing, _with_unknown(*testing, scores_of(unknown, early)[~aiming_unknown(len(unknown.answered))])]
 
 
 def _with_unknown(scores: Floats, wrong: Bools, strange: Floats) -> tuple[Floats, Bools]:
@@ -222,9 +216,3 @@ def saved_by(run: PolicyReplay, early: Sequence[float | None]) -> float:
         if limit is not None:
             spent_ms = np.where(scores.first < limit, scores.first_ms, spent_ms)
     return float(1 - spent_ms.mean() / run.models_ms.mean())
-
-
-def _refused_share(unknown: PolicyReplay, early: Sequence[float | None], threshold: float) -> float:
-    """Return the share of the testing unknown images that is refused."""
-    given = scores_of(unknown, early) >= threshold
-    return float(1 - given[~aiming_unknown(len(given))].mean())

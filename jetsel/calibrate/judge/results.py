@@ -1,4 +1,4 @@
-"""Compute the results of policies and bounds with their intervals, and list where policies err or differ."""
+"""Compare policies and bounds with each other, with intervals, and list where policies err or differ."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.cross_validation import best_single
-from jetsel.calibrate.fit.goal import Outcomes
+from jetsel.calibrate.fit.chain import Lift
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
+    FittedChain,
     Guess,
     ImageFinding,
     ImageSample,
+    MacroAverages,
     PolicyDifference,
+    Reliability,
     Result,
     Spread,
 )
+from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures
+from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
 
 RANDOM_SEED = 2018
 
@@ -33,68 +36,42 @@ class Judge:
     """Computes results on one recording.
 
     features_ms: names of features -> time to extract them. choice_factor: time of a choice on the recording's machine
-    divided by the time here. energy_reason: why energies are unknown, if they are.
+    divided by the time here.
     """
 
     recording: Recording
     features_ms: TimeFeatures
     choice_factor: float = 1.0
-    energy_reason: str | None = None
-
-    @cached_property
-    def right(self) -> NDArray[np.bool_]:
-        """Which model is right on which image, (n, m)."""
-        return self.recording.right
 
     def outcomes(self, run: PolicyReplay) -> Outcomes:
         """Return the outcomes of a replay; time and energy include models, choice and features."""
         recording = self.recording
-        return Outcomes(self._correct(run), self.time_ms(run), self.energy_mj(run), recording.groups, recording.sizes)
-
-    def time_ms(self, run: PolicyReplay) -> NDArray[np.float64]:
-        """Return the time of each image, (n,): models, choice and features."""
-        return run.models_ms + self.chooser_ms(run)
-
-    def energy_mj(self, run: PolicyReplay) -> NDArray[np.float64] | None:
-        """Return the energy of each image above idle power, (n,); None if it was not measured."""
-        if not self.recording.knows_energy:
-            return None
-        models_mj: NDArray[np.float64] = run.ran @ self.recording.costs("energy")
-        return models_mj + self.chooser_mj(run)
+        return Outcomes.of(recording, run.answered == recording.classes, run.ran, self.chooser_ms(run))
 
     def chooser_ms(self, run: PolicyReplay) -> float:
         """Return the time of choosing for one image, features included."""
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
-    def chooser_mj(self, run: PolicyReplay) -> float:
-        """Return the energy of choosing for one image; raises CalibrationError if it was not measured."""
-        return self.recording.chooser_mj(self.chooser_ms(run))
-
     def result(self, name: str, run: PolicyReplay) -> Result:
         """Return the metrics of one policy. name: of the policy."""
-        top1 = self._correct(run)
-        groups, time_ms = self.recording.groups, self.time_ms(run)
-        precision, recall, f1 = macro(self.recording.classes, run.answered)
-        energy_mj = self.energy_mj(run)
+        outcomes, groups = self.outcomes(run), self.recording.groups
+        top1, time_ms, energy_mj = outcomes.correct, outcomes.time_ms, outcomes.energy_mj
         return Result(
             name=name,
             top1=float(top1.mean()),
             top5=float(run.is_top5.mean()),
             top1_interval=share_interval(top1, groups),
             top5_interval=share_interval(run.is_top5, groups),
-            precision=precision,
-            recall=recall,
-            f1=f1,
+            macro=MacroAverages(*macro(self.recording.classes, run.answered)),
             time_ms=_spread(time_ms),
             time_interval=mean_interval(time_ms),
             energy_mj=None if energy_mj is None else _spread(energy_mj),
-            energy_reason=self.energy_reason if energy_mj is None else None,
             runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
             in_doubt=float(run.in_doubt.mean()),
             always=self.always(run),
-            coin=best_mix(self.recording.costs("time"), self.right.mean(axis=0), float(time_ms.mean())),
-            vs_best_single=self._against(run, self._single),
-            vs_oracle=self._against(run, self._oracle),
+            coin=best_mix(self.recording.costs("time"), self.recording.right.mean(axis=0), float(time_ms.mean())),
+            vs_best_single=_difference(outcomes, self.outcomes(self._single)),
+            vs_oracle=_difference(outcomes, self.outcomes(self._oracle)),
         )
 
     def bounds(self) -> dict[str, Result]:
@@ -121,44 +98,72 @@ class Judge:
         return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
 
     @cached_property
-    def best_single(self) -> str:
-        """The most accurate model on these images; the cheapest wins a tie."""
-        return best_single(self.recording)
-
-    @cached_property
     def _single(self) -> PolicyReplay:
-        return self.single(self.best_single)
+        return self.single(self.recording.best_single)
 
     @cached_property
     def _oracle(self) -> PolicyReplay:
         """The cheapest model that is right, or the cheapest of all, chosen at no cost (Taylor et al., section 3.3)."""
-        priced = np.where(self.right, self.recording.costs(), np.inf)
-        return self._of_columns(np.where(self.right.any(axis=1), priced.argmin(axis=1), 0))
+        right = self.recording.right
+        priced = np.where(right, self.recording.costs(), np.inf)
+        return self._of_columns(np.where(right.any(axis=1), priced.argmin(axis=1), 0))
 
     def _of_columns(self, columns: NDArray[np.int64]) -> PolicyReplay:
-        logits = self.recording.logits[columns, np.arange(len(columns))]
-        top5 = self.recording.among(5)[np.arange(len(columns)), columns]
-        costs = self.recording.costs("time")
-        ran = np.zeros((len(columns), len(costs)), bool)
-        ran[np.arange(len(columns)), columns] = True
-        doubt = np.zeros(len(columns), bool)
-        return PolicyReplay(logits.argmax(axis=1), top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
+        rows, costs = np.arange(len(columns)), self.recording.costs("time")
+        answered = self.recording.logits[columns, rows].argmax(axis=1)
+        top5, ran = self.recording.among(5)[rows, columns], np.eye(len(costs), dtype=bool)[columns]
+        doubt = np.zeros(len(rows), bool)
+        return PolicyReplay(answered, top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
 
-    def _correct(self, run: PolicyReplay) -> NDArray[np.bool_]:
-        correct: NDArray[np.bool_] = run.answered == self.recording.classes
-        return correct
 
-    def _against(self, run: PolicyReplay, rival: PolicyReplay) -> PolicyDifference:
-        points = 100 * float(self._correct(run).mean() - self._correct(rival).mean())
-        ratio = float(self.time_ms(run).mean() / self.time_ms(rival).mean())
-        ours, theirs = self.energy_mj(run), self.energy_mj(rival)
-        of_energy = None if ours is None or theirs is None else float(ours.mean() / theirs.mean())
-        return PolicyDifference(points, ratio, of_energy)
+def _difference(ours: Outcomes, theirs: Outcomes) -> PolicyDifference:
+    ratio = float(ours.time_ms.mean() / theirs.time_ms.mean())
+    of_energy = None
+    if ours.energy_mj is not None and theirs.energy_mj is not None:
+        of_energy = float(ours.energy_mj.mean() / theirs.energy_mj.mean())
+    return PolicyDifference(100 * float(ours.correct.mean() - theirs.correct.mean()), ratio, of_energy)
 
 
 def _spread(values: NDArray[np.float64]) -> Spread:
     p50, p95 = np.quantile(values, [0.5, 0.95])
     return Spread(float(values.mean()), float(p50), float(p95))
+
+
+def fitted_chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
+    """Return the chain's features, neighbours, gain and cost for the report."""
+    chooser_ms = judge.chooser_ms(run)
+    return FittedChain(
+        lift,
+        offered=is_offered,
+        chooser_ms=chooser_ms,
+        chooser_mj=None if judge.recording.energies is None else judge.recording.chooser_mj(chooser_ms),
+        kinds=kinds_found(judge.recording, run) if is_offered else [],
+    )
+
+
+BINS = 15
+
+
+def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list[Reliability]:
+    """Return the calibration error of each model's confidences, before and after temperature scaling."""
+    right = recording.right
+    before = recording.confidences(dict.fromkeys(recording.models, 1.0))
+    after = recording.confidences(temperatures)
+    rows = []
+    for i, model in enumerate(recording.models):
+        errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]
+        rows.append(Reliability(model, temperatures[model], *errors))
+    return rows
+
+
+def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:
+    """Return the expected calibration error: the mean gap of confidence and accuracy in equal bins (Guo et al., eq. 3).
+
+    confidences, right: (n,).
+    """
+    which = np.minimum((confidences * bins).astype(int), bins - 1)
+    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times its number of images
+    return float(np.abs(gaps).sum() / len(right))
 
 
 REFUSED = "refused"
@@ -206,6 +211,5 @@ def differing(
         }
         given = {name: int(run.answered[row]) for name, run in choosing.items()}
         answers = {name: names[number] if number >= 0 else REFUSED for name, number in given.items()}
-        path = recording.paths[row] if recording.paths else f"image {row}"
-        images.append(ImageFinding(path, names[recording.classes[row]], guesses, answers))
+        images.append(ImageFinding(recording.path(row), names[recording.classes[row]], guesses, answers))
     return ImageSample(len(rows), images)

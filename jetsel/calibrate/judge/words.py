@@ -114,10 +114,11 @@ def promises_in_words(policy: str, promises: Promises) -> str:
 def premodel_in_words(chain: FittedChain) -> str:
     """Return sentences about the chain's gain, its cost and the kinds of images that it distinguishes."""
     energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
+    lift, reading = chain.lift, chain.lift.reading
     adds = (
-        f"choosing a path by {chain.k} neighbours in {len(chain.features)} features adds {signed(chain.points)} points"
-        f", compared with one path for all images at equal cost (standard error {chain.error_points:.1f}); features "
-        f"and choice take {significant(chain.chooser_ms)} ms{energy}"
+        f"choosing a path by {reading.k} neighbours in {len(reading.features)} features adds {signed(lift.points)} "
+        f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
+        f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
     chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
     install = "" if chain.offered else "; --policy chain installs it all the same"

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.record.conditions import NoiseMonitor
 from jetsel.calibrate.record.contents import drawn_order
-from jetsel.calibrate.record.cuts import read_shown
+from jetsel.calibrate.record.cuts import Shown, read_shown
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.durations import NOISY_SHARE, TimingPlan, noise
-from jetsel.calibrate.record.workers import Stop, Tell
+from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine, Output
 from jetsel.features import WORKING_PX
 from jetsel.power.integration import NO_METER
 from jetsel.power.meter import OpenedMeter
 from jetsel.zoo import Family
-
-# 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
-_T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
-    *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Return half the 95 % confidence interval of the mean (Student 1908); infinite for fewer than two values."""
-    count = len(values)
-    return t_quantile(count - 1) * statistics.stdev(values) / math.sqrt(count) if count > 1 else math.inf
-
-
-def is_settled(values: Sequence[float], least: int, share: float) -> bool:
-    """Whether there are at least `least` values, and half their confidence interval is below `share` of the mean."""
-    return len(values) >= least and half_width(values) < share * statistics.fmean(values)
-
-
-def t_quantile(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t for `freedom` >= 1 degrees of freedom, accurate to 0.001."""
-    return _T_975[freedom - 1] if freedom <= len(_T_975) else 1.960 + 2.45 / freedom
-
 
 _WARM_UPS = 3  # the first runs allocate memory
 _UNSETTLED_SHARE = 0.1
@@ -93,20 +64,6 @@ class RecordOptions:
     unproven: frozenset[str] = frozenset()
 
 
-class RecordedCut(NamedTuple):
-    """The path of a recorded image, and the part of it that models got: see `Cut.text`."""
-
-    path: str
-    cut: str
-
-
-class ShownImage(NamedTuple):
-    """An image as models get it, and a function that extracts all its features as for a request."""
-
-    photograph: image.Photograph
-    extract: Callable[[], NDArray[np.float32]]
-
-
 @dataclass(frozen=True)
 class Bench:
     """Runs models on recorded images to time or meter them. conditions: their id in the recording."""
@@ -117,45 +74,45 @@ class Bench:
     options: RecordOptions
     conditions: int
     watch: NoiseMonitor
-    tell: Tell | None
-    stop: Stop
+    observer: Observer
 
-    def photographs(self, count: int) -> list[tuple[int, RecordedCut]]:
+    def photographs(self, count: int) -> list[tuple[int, str, str]]:
         """Return id, path and cut of up to `count` random images of this run that every model has answered.
 
         The order is `drawn_order`, so most of the images stay the same when images are added.
         """
         rows = self.store.connection.execute(
-            "SELECT id, path, sha256, cut FROM photographs JOIN chosen USING (sha256)"
+            "SELECT id, path, cut, sha256 FROM photographs JOIN chosen USING (sha256)"
             " WHERE (SELECT COUNT(*) FROM predictions WHERE photograph = id"
             " AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
         ).fetchall()
-        rows.sort(key=lambda row: drawn_order(row[2]))
-        return [(photograph, RecordedCut(path, cut)) for photograph, path, _, cut in rows[:count]]
+        return [row[:3] for row in sorted(rows, key=lambda row: drawn_order(row[3]))[:count]]
 
-    def shown(
-        self, chosen: Sequence[tuple[int, RecordedCut, Missing]]
-    ) -> Iterator[tuple[int, ShownImage, Missing, bool]]:
+    def shown(self, chosen: Sequence[tuple[int, str, str, Missing]]) -> Iterator[tuple[int, Shown, Missing, bool]]:
         """Yield the images that can still be read, after warming up all models, and whether a model runs on a GPU.
 
-        Files that are gone or damaged are skipped; a later run tries them again.
+        chosen: id, path, cut, and what is missing. Files that are gone or damaged are skipped; a later run tries them
+        again.
         """
         on_gpu: bool | None = None
-        for photograph, where, missing in chosen:
+        for photograph, path, cut, missing in chosen:
             try:
-                shown = read_shown(*where, self.options.limits, self.family.decode_px)
+                shown = read_shown(path, cut, self.options.limits, self.family.decode_px)
             except (OSError, BadImageError, ImageTooLargeError):
                 continue
             if on_gpu is None:  # only engines on a GPU report device_ms
-                outputs = [self.run(name, shown.photograph) for name in self.engines for _ in range(_WARM_UPS)]
+                outputs = [self.run(name, shown) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
-            features = partial(shown.extract, self.options.limits, self.options.features_px)
-            yield photograph, ShownImage(shown.photograph, features), missing, on_gpu
+            yield photograph, shown, missing, on_gpu
 
-    def run(self, name: str, photograph: image.Photograph) -> Output:
+    def run(self, name: str, shown: Shown) -> Output:
         """Preprocess the image and run one model, as a request does, and return the output."""
         spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
-        return self.engines[name].infer(image.model_input(photograph, spec))
+        return self.engines[name].infer(image.model_input(shown.photograph, spec))
+
+    def extract(self, shown: Shown) -> object:
+        """Extract all features as for a request."""
+        return shown.extract(self.options.limits, self.options.features_px)
 
     def look(self, on_gpu: bool) -> None:
         """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""

@@ -32,13 +32,9 @@ class Conditions(Struct, frozen=True, kw_only=True):
     started: str
 
     @property
-    def machine(self) -> tuple[str, ...]:
+    def machine(self) -> tuple[object, ...]:
         """Board, power mode and versions: times are comparable only if these are equal."""
-        return (
-            str(self.board),
-            str(self.power_mode),
-            *(f"{name} {fact}" for name, fact in sorted(self.versions.items())),
-        )
+        return self.board, self.power_mode, self.versions
 
     def described(self) -> dict[str, str]:
         """Return all conditions in words, by name."""

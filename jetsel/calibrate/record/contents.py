@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from jetsel.base.files import sha256_of
 from jetsel.calibrate.record.database import Store
@@ -21,18 +20,11 @@ Content = tuple[int, int, str]
 """A hashed file: size in bytes, time of its last change in ns, SHA-256 in hexadecimal."""
 
 
-class ImagePart(NamedTuple):
-    """A file or a part of one. key: its identifier, see `Cut.key`. sha256: of the file."""
-
-    key: str
-    sha256: str
-
-
 @dataclass(frozen=True)
 class Task:
     """An image that lacks predictions. number: its id if it is recorded already. missing: names of models.
 
-    sha256: of the file. key: see ImagePart.
+    sha256: of the file. key: identifier of the part of the file, see `Cut.key`.
     """
 
     photograph: Labelled
@@ -48,7 +40,7 @@ def claim(store: Store, images: FoundImages, workers: Workers) -> list[Task] | N
     Files with equal content count once, under the first path, or not at all if their labels differ. Each run replaces
     the list of skipped files, and updates the labels of images that are recorded already.
     """
-    copies: dict[ImagePart, list[Labelled]] = defaultdict(list)
+    copies: dict[tuple[str, str], list[Labelled]] = defaultdict(list)  # by key and hash of the file
     unreadable: list[tuple[Path, str]] = []
     before = {path: tuple(content) for path, *content in store.connection.execute("SELECT * FROM files")}
     of_path: dict[Path, list[Labelled]] = defaultdict(list)
@@ -61,18 +53,22 @@ def claim(store: Store, images: FoundImages, workers: Workers) -> list[Task] | N
                 unreadable.append((path, content))
                 continue
             for photograph in of_path[path]:
-                copies[ImagePart(photograph.cut.key(content[2]), content[2])].append(photograph)
+                copies[photograph.cut.key(content[2]), content[2]].append(photograph)
             if content != label:
                 row = (str(path), *content)
                 store.connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
-    if workers.stop.is_set():
+    if workers.observer.stop.is_set():
         return None
     store.connection.execute("DELETE FROM skipped")
     store.skip((skipped.path, skipped.reason) for skipped in images.skipped)
     store.skip(unreadable)
     chosen = _choose(store, copies)
-    drawn = sorted(chosen, key=lambda one: drawn_order(one[0].key))
-    return [task for part, photograph in drawn if (task := _task(store, photograph, part)).missing]
+    tasks = []
+    for key, sha256 in sorted(chosen, key=lambda one: drawn_order(one[0])):
+        row = store.connection.execute("SELECT id FROM photographs WHERE sha256 = ?", (key,)).fetchone()
+        number = None if row is None else row[0]
+        tasks.append(Task(chosen[key, sha256], sha256, key, number, store.missing("predictions", number)))
+    return [task for task in tasks if task.missing]
 
 
 def drawn_order(sha256: str, seed: int = SEED) -> bytes:
@@ -96,35 +92,29 @@ def _content(item: tuple[Path, Content | None]) -> Content | str:
     return status.st_size, status.st_mtime_ns, sha256
 
 
-def _choose(store: Store, copies: Mapping[ImagePart, list[Labelled]]) -> list[tuple[ImagePart, Labelled]]:
-    """Return each distinct image with its first path; list duplicates and contradictory files as skipped.
+def _choose(store: Store, copies: Mapping[tuple[str, str], list[Labelled]]) -> dict[tuple[str, str], Labelled]:
+    """Return each distinct image at its first path; list duplicates and contradictory files as skipped.
 
     Images that are recorded already get their current path and label.
     """
     execute = store.connection.execute
     execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")
-    chosen = []
-    for part, photographs in copies.items():
+    chosen = {}
+    for (key, sha256), photographs in copies.items():
         first, *others = photographs
         labels = {photograph.class_number: photograph.label or "" for photograph in photographs}
         if len(labels) > 1:
             one, other = min(labels.values()), max(labels.values())
             reason = f"contradictory: the same file is labelled {one} and {other}; keep one"
             store.skip((photograph.path, reason) for photograph in photographs)
-            execute("DELETE FROM photographs WHERE sha256 = ?", (part.key,))
+            execute("DELETE FROM photographs WHERE sha256 = ?", (key,))
         else:
             store.skip((other.path, f"duplicate: the same file as {first.path}") for other in others)
-            chosen.append((part, first))
-            execute("INSERT INTO chosen VALUES (?)", (part.key,))
+            chosen[key, sha256] = first
+            execute("INSERT INTO chosen VALUES (?)", (key,))
             execute(
                 "UPDATE photographs SET path = ?, class = COALESCE(?, class), label = COALESCE(?, label)"
                 " WHERE sha256 = ?",
-                (str(first.path), first.class_number, first.label, part.key),
+                (str(first.path), first.class_number, first.label, key),
             )
     return chosen
-
-
-def _task(store: Store, photograph: Labelled, part: ImagePart) -> Task:
-    execute = store.connection.execute
-    (number,) = execute("SELECT id FROM photographs WHERE sha256 = ?", (part.key,)).fetchone() or (None,)
-    return Task(photograph, part.sha256, part.key, number, store.missing("predictions", number))

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.binomial import most_likely_share
+from jetsel.calibrate.binomial import tail
 from jetsel.calibrate.record.database import Store
 
 LEAST_IMAGES = 300
 MOST_SHARE = 0.01  # largest share of images on which only the dominated model is right
+RISK = 0.05  # that the true share is larger (one-sided; Clopper and Pearson, Biometrika 26, 1934)
 CHEAPER = 0.9  # largest ratio of times: of two equally fast models, both are kept
 
 
@@ -32,7 +33,7 @@ def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, flo
             if times_ms[other] > CHEAPER * times_ms[model]:
                 break
             alone = int((right[model] & ~right[other]).sum())
-            if most_likely_share(alone, len(right[model])) < MOST_SHARE:
+            if tail(alone, len(right[model]), MOST_SHARE) < RISK:
                 dominated_models.append(Dominated(model, other))
                 left.remove(model)
                 break

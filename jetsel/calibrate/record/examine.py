@@ -41,9 +41,7 @@ class Examiner:
     """Examines images from any number of threads; each engine runs at most `engine.concurrency` calls at a time."""
 
     def __init__(self, family: Family, engines: Mapping[str, Engine], options: RecordOptions) -> None:
-        self._family = family
-        self._engines = engines
-        self._limits, self._features_px = options.limits, options.features_px
+        self._family, self._engines, self._options = family, engines, options
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self.dropped: set[str] = set()  # models that run no more
         self.taken_ms: dict[str, list[float]] = {name: [] for name in engines}  # by model, while other threads run too
@@ -52,9 +50,9 @@ class Examiner:
     def __call__(self, task: Task) -> Examined | str:
         """Return the image's new results, or why the file cannot be used. Raises EngineFailedError."""
         try:
-            data = image.read_file(task.photograph.path, self._limits)
+            data = image.read_file(task.photograph.path, self._options.limits)
             began = time.thread_time()
-            shown = show(data, task.photograph.cut, self._limits, self._family.decode_px)
+            shown = show(data, task.photograph.cut, self._options.limits, self._family.decode_px)
             decode_ms = (time.thread_time() - began) * 1e3
         except OSError as fault:
             return f"unreadable: {fault.strerror}"
@@ -75,7 +73,7 @@ class Examiner:
 
     def _facts(self, shown: Shown, decode_ms: float) -> dict[str, object]:
         began = time.thread_time()
-        features = shown.extract(self._limits, self._features_px)
+        features = shown.extract(self._options.limits, self._options.features_px)
         return {
             "features": features.astype("<f4").tobytes(),
             "features_ms": (time.thread_time() - began) * 1e3,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import BoundIdentities
 from jetsel.base.errors import CalibrationError
-from jetsel.base.names import count_reasons
 from jetsel.base.weights import HASH_BYTES, learned_images
 from jetsel.calibrate.record.conditions import Conditions
 from jetsel.calibrate.record.database import opened_to_read
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times, kinds_of_size
-from jetsel.features import NAMES
+from jetsel.features import NAMES, table_hash
 from jetsel.features.near_duplicates import groups
 from jetsel.zoo import Family, Model
 
@@ -35,47 +35,64 @@ def load(
     if the file is refused, if a model was not recorded or has new weights, or if no image is complete, labelled and
     timed.
     """
-    identities_here = {model.manifest.name: model.manifest.identity for model in family.models}
-    chosen_identities = {
-        name: identity for name, identity in identities_here.items() if models is None or name in models
-    }
+    wanted = {one.manifest.name: one.manifest.identity for one in family.models}
+    wanted = {name: identity for name, identity in wanted.items() if models is None or name in models}
     with opened_to_read(path, family) as file:
-        _refuse_others(file, path, chosen_identities)
+        _refuse_others(file, path, wanted)
         dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
         notes = dict(file.execute("SELECT identity, value FROM meta JOIN models ON key = 'preprocessing ' || identity"))
-        doubts = {name: notes[identity] for name, identity in chosen_identities.items() if notes.get(identity)}
-        chosen_identities = {name: identity for name, identity in chosen_identities.items() if name not in dropped}
-        times = _times(file, path, tuple(chosen_identities))
-        names = tuple(times.costs_ms)
-        rows = _complete(file, path, names, labels_from is None)
-        logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
-        classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
-        if labels_from is not None:
-            classes = logits[names.index(labels_from)].argmax(axis=1)
-        features = np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES))
-        recording = Recording(
-            models=names,
-            logits=logits,
-            classes=classes,
-            features=features,
-            sizes=kinds_of_size(features, family.decode_px),
-            costs_ms=times.costs_ms,
-            **_of_energy(times.energies),
-            embeddings=embeddings,
-            groups=groups(np.array([row[3] for row in rows], np.int64)),
-            paths=tuple(row[1] for row in rows),
-        )
+        doubts = {name: notes[identity] for name, identity in wanted.items() if notes.get(identity)}
+        costs_ms, times = _times(file, path, tuple(name for name in wanted if name not in dropped))
+        rows = _complete(file, path, tuple(costs_ms), labels_from is None)
+        recording = _recording(file, family, costs_ms, rows, labels_from)
+        energies = read_energies(file, recording.models)
         (pixels,) = file.execute("SELECT value FROM meta WHERE key = 'features_px'").fetchone()
         left_out = file.execute("SELECT path, reason FROM skipped ORDER BY path").fetchall()
-        hashes = dict(file.execute("SELECT id, source FROM photographs"))
-    learned = learned_share(
-        [model for model in family.models if model.manifest.name in names], [hashes[r[0]] for r in rows]
+    identity = BoundIdentities(
+        family=family.name,
+        labels_sha256=family.labels.sha256,
+        identities={name: wanted[name] for name in costs_ms},
+        feature_table=table_hash(),
+        decode_px=family.decode_px,
+        features_px=int(pixels),
     )
-    skipped = count_reasons([reason for _, reason in left_out])
-    identities = {name: chosen_identities[name] for name in names}
-    return LoadedRecording(
-        recording, times, skipped, left_out, identities, int(pixels), family.name, labels_from, learned, dropped, doubts
+    learned = learned_share([one for one in family.models if one.manifest.name in costs_ms], [row[5] for row in rows])
+    if isinstance(energies, str):
+        times = replace(times, energy_reason=energies)
+    else:
+        recording = replace(recording, energies=energies)
+    names = family.labels.names
+    return LoadedRecording(recording, times, identity, names, left_out, labels_from, learned, dropped, doubts)
+
+
+def _recording(
+    file: sqlite3.Connection,
+    family: Family,
+    costs_ms: Mapping[str, float],
+    rows: Sequence[_ImageRow],
+    labels_from: str | None,
+) -> Recording:
+    """Return the outputs and features of these images. rows: see `_complete`."""
+    names = tuple(costs_ms)
+    logits, embeddings = _said(file, names, [row[0] for row in rows], len(family.labels.wnids))
+    classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
+    if labels_from is not None:
+        classes = logits[names.index(labels_from)].argmax(axis=1)
+    features = np.stack([np.frombuffer(row[4], "<f4") for row in rows]).reshape(len(rows), len(NAMES))
+    return Recording(
+        models=names,
+        logits=logits,
+        classes=classes,
+        features=features,
+        sizes=kinds_of_size(features, family.decode_px),
+        costs_ms=costs_ms,
+        embeddings=embeddings,
+        groups=groups(np.array([row[3] for row in rows], np.int64)),
+        paths=tuple(row[1] for row in rows),
     )
+
+
+_ImageRow = tuple[int, str, int, int, bytes, str]  # id, path, class, near_hash, features, hash of the file
 
 
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
@@ -94,13 +111,12 @@ def _refuse_others(file: sqlite3.Connection, path: Path, models: Mapping[str, st
             raise CalibrationError(f"{path}: {name} {what}; record into it again, only that model will run")
 
 
-def _complete(
-    file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool
-) -> list[tuple[int, str, int, int, bytes]]:
-    """Return (id, path, class, near_hash, features) of the images that every model has answered."""
+def _complete(file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool) -> list[_ImageRow]:
+    """Return the images that every model has answered, in the order of their paths."""
     marks = ", ".join("?" * len(models))
     rows = file.execute(
-        "SELECT id, path, class, near_hash, features FROM photographs WHERE (SELECT COUNT(*) FROM predictions WHERE"
+        "SELECT id, path, class, near_hash, features, source FROM photographs WHERE"
+        " (SELECT COUNT(*) FROM predictions WHERE"
         f" photograph = photographs.id AND model IN (SELECT id FROM models WHERE name IN ({marks}))) = ?"
         + (" AND class IS NOT NULL" if labelled else "")
         + " ORDER BY path, sha256",
@@ -136,8 +152,8 @@ def _said(
     return logits, np.stack([embeddings[row] for row in range(len(photographs))]) if whole else None
 
 
-def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Times:
-    """Return the median times over the images on which every model was timed; costs_ms: cheapest first.
+def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> tuple[dict[str, float], Times]:
+    """Return the models' median times over the images on which every model was timed, cheapest first, and the rest.
 
     These medians replace the family's own order, which comes from one run when each model was added.
     """
@@ -156,17 +172,7 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> Tim
     costs_ms = dict(sorted(times_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
     noisy, conditions = _conditions(file, sorted({row[2] for row in timed_here}))
-    energies = read_energies(file, models)
-    energies_mj, reason = (None, energies) if isinstance(energies, str) else (energies, None)
-    return Times(costs_ms, float(np.median(features)), conditions, noisy, energies_mj, reason)
-
-
-def _of_energy(energies: Energies | None) -> dict[str, Any]:
-    """Return the energies as keyword arguments for Recording."""
-    return {
-        "energies_mj": None if energies is None else energies.mean_mj,
-        "chooser_w": None if energies is None else energies.chooser_w,
-    }
+    return costs_ms, Times(float(np.median(features)), conditions, noisy, None)
 
 
 def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:

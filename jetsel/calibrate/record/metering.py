@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import fmean
 
-from jetsel.calibrate.record.bench import Bench, EnergyPlan, half_width, is_settled
+from jetsel.calibrate.record.bench import Bench, EnergyPlan
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.durations import NOISY_SHARE
-from jetsel.calibrate.record.workers import Stop, progress
+from jetsel.calibrate.record.workers import Stop
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter
+
+T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""97.5 % quantiles of Student's t distribution for 1 to 9 degrees of freedom; the last one serves for more."""
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Return half the 95 % confidence interval of the mean (Student 1908); infinite for fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return math.inf
+    return T_975[min(count - 1, len(T_975)) - 1] * statistics.stdev(values) / math.sqrt(count)
+
 
 FEATURES = None  # stands for a model's name when the extraction of all features is metered
 SPARE = 1.5  # a longer window aims at this multiple of the sensor values that it needs
@@ -60,26 +73,24 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
     """
     plan = bench.options.energy
     bench.store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
-    chosen = [
-        (photograph, path, missing)
-        for photograph, path in bench.photographs(plan.photographs)
-        if (missing := _missing(bench.store, photograph))
-    ]
-    reach = progress("metering", sum(len(missing) for *_, missing in chosen), bench.tell)
-    done = 0
-    windows = Windows(meter, plan, NOISY_SHARE)
+    images = bench.photographs(plan.photographs)
+    chosen = [(*one, missing) for one in images if (missing := _missing(bench.store, one[0]))]
+    done, total = 0, sum(len(missing) for *_, missing in chosen)
+    bench.observer.tell("metering", 0, total)
+    windows = Windows(meter, plan)
     for photograph, shown, missing, on_gpu in bench.shown(chosen):
         runs: dict[str | None, Callable[[], object]] = {
-            name: shown.extract if name is FEATURES else partial(bench.run, name, shown.photograph) for name in missing
+            name: partial(bench.extract, shown) if name is FEATURES else partial(bench.run, name, shown)
+            for name in missing
         }
-        for name, series in windows.by_turns(runs, bench.stop):
+        for name, series in windows.by_turns(runs, bench.observer.stop):
             _write(bench, photograph, name, series)
             bench.look(on_gpu)
             done += 1
-            reach(done)
+            bench.observer.tell("metering", done, total)
             if series.unknown is not None:
                 return True
-        if bench.stop.is_set():
+        if bench.observer.stop.is_set():
             return False
     return True
 
@@ -87,14 +98,8 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
 class Windows:
     """Meters windows of repeated runs, and lengthens them if the sensor needs it."""
 
-    def __init__(
-        self, meter: Meter, plan: EnergyPlan, half_width: float, now: Callable[[], float] = time.perf_counter
-    ) -> None:
-        """half_width: half the 95 % interval at which a mean has settled, as a share of the mean."""
-        self._meter = meter
-        self._plan = plan
-        self._half_width = half_width
-        self._now = now
+    def __init__(self, meter: Meter, plan: EnergyPlan, now: Callable[[], float] = time.perf_counter) -> None:
+        self._meter, self._plan, self._now = meter, plan, now
         self._window_s = plan.window_s
 
     def by_turns(
@@ -117,7 +122,8 @@ class Windows:
         plan, energies_mj = self._plan, series.energies_mj
         if series.failures >= plan.most_failures or len(energies_mj) >= plan.most_windows:
             return True
-        return is_settled(energies_mj, plan.least_windows, self._half_width)
+        is_enough = len(energies_mj) >= plan.least_windows
+        return is_enough and half_width(energies_mj) < NOISY_SHARE * statistics.fmean(energies_mj)
 
     def _one(self, run_once: Callable[[], object], series: Series) -> None:
         """Meter one window. If the sensor gives too few new values, drop the window and lengthen the next."""
@@ -153,8 +159,8 @@ def _write(bench: Bench, photograph: int, name: str | None, series: Series) -> N
     scatter_mj comes from the windows' scatter, idle_mj from the error of the idle power, which all windows share.
     """
     energies_mj, reason = series.energies_mj, series.unknown
-    mean_mj, scatter_mj = (fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
-    mean_ms = fmean(series.durations_ms or [0.0])
+    mean_mj, scatter_mj = (statistics.fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
+    mean_ms = statistics.fmean(series.durations_ms or [0.0])
     idle_mj = bench.options.opened.idle_half_w * mean_ms
     bench.store.connection.execute(
         "INSERT INTO energies VALUES (?, (SELECT id FROM wanted WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)",

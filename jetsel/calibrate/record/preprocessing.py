@@ -150,7 +150,7 @@ def check_models(
         answer = partial(right_in, infer=partial(examiner.infer, manifest.name), ways=tried, limits=limits)
         with closing(workers.work("comparing", answer, shown)) as outcomes:
             comparison = WaysCompared.of(outcomes, tried)
-        if workers.stop.is_set() or not comparison.is_enough:
+        if workers.observer.stop.is_set() or not comparison.is_enough:
             return
         better, doubt = comparison.better, ""
         if better is not None:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import statistics
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import cv2
 
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.base.names import count_reasons
-from jetsel.calibrate.record.bench import Bench, RecordOptions, ShownImage
+from jetsel.calibrate.record.bench import Bench, RecordOptions
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather
 from jetsel.calibrate.record.contents import Task, claim
+from jetsel.calibrate.record.cuts import Shown
 from jetsel.calibrate.record.database import Store, faults
 from jetsel.calibrate.record.dominated import LEAST_IMAGES, MOST_SHARE, dominated, right_of
 from jetsel.calibrate.record.durations import run_by_turns
@@ -30,7 +27,7 @@ from jetsel.calibrate.record.examine import Examined, Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
 from jetsel.calibrate.record.preprocessing import MOST_IMAGES, MOST_WAYS, check_models
-from jetsel.calibrate.record.workers import Stop, Tell, Workers, progress
+from jetsel.calibrate.record.workers import Observer, RecordingPlan, Workers
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.zoo import Family, verify
 
@@ -42,27 +39,27 @@ def time_models(bench: Bench, budget_s: float) -> bool:
     """
     plan, stop_s = bench.options.plan, time.monotonic() + budget_s
     images = bench.photographs(plan.images)
-    chosen = [(number, path, missing) for number, path in images if (missing := bench.store.missing("timings", number))]
+    chosen = [(*one, missing) for one in images if (missing := bench.store.missing("timings", one[0]))]
     timed = len(images) - len(chosen)
     if not chosen or (timed >= plan.least and budget_s <= 0):
         return True
-    reach = progress("timing", len(chosen), bench.tell)
+    bench.observer.tell("timing", 0, len(chosen))
     for done, (number, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
         _time(bench, number, shown, missing)
         bench.look(on_gpu)
-        reach(done)
-        if bench.stop.is_set():
+        bench.observer.tell("timing", done, len(chosen))
+        if bench.observer.stop.is_set():
             return False
         if timed + done >= plan.least and time.monotonic() >= stop_s:
             break
     return True
 
 
-def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...]) -> None:
+def _time(bench: Bench, number: int, shown: Shown, models: tuple[str, ...]) -> None:
     """Time models and features on one image; the features' time replaces the one taken while recording."""
     execute = bench.store.connection.execute
-    runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, shown.photograph) for name in models}
-    taken = run_by_turns({"": shown.extract, **runs}, bench.options.plan.repeats)
+    runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, shown) for name in models}
+    taken = run_by_turns({"": partial(bench.extract, shown), **runs}, bench.options.plan.repeats)
     features_ms = statistics.median(taken.pop(""))
     execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (features_ms, number))
     for name, durations_ms in taken.items():
@@ -74,27 +71,6 @@ def _time(bench: Bench, number: int, shown: ShownImage, models: tuple[str, ...])
 
 DEFAULTS = Config()
 ESTIMATED_BY = 3  # images per thread that estimate how long the recording takes
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """The result of a run. photographs: images in the recording. recorded: images that were new or had new models.
-
-    skipped: kind of reason -> number of files. finished: False if stopped.
-    """
-
-    photographs: int
-    recorded: int
-    skipped: Mapping[str, int]
-    finished: bool
-
-
-class RecordingPlan(NamedTuple):
-    """The work of a run: numbers of images and models that lack predictions. estimated_s: of recording and timing."""
-
-    images: int
-    models: int
-    estimated_s: float
 
 
 @contextmanager
@@ -129,52 +105,54 @@ def record(
     engines: Mapping[str, Engine],
     images: FoundImages,
     options: RecordOptions | None = None,
-    tell: Tell | None = None,
-    stop: Stop | None = None,
-    announce: Callable[[RecordingPlan], None] | None = None,
-) -> Recorded:
+    observer: Observer | None = None,
+) -> bool:
     """Run the models in `engines` on the images, record their outputs, then time and meter the models.
 
-    Results that the file at `path` has are not repeated; a kill loses at most a second of work. Unreadable files are
-    skipped. Memory holds a few images at a time, and the path of every file. announce: receives the plan before the
-    work starts.
+    Return False if the observer stopped it. Results that the file at `path` has are not repeated; a kill loses at most
+    a second of work. Unreadable files are skipped. Memory holds a few images at a time, and the path of every file.
 
     Raises CalibrationError if the file is refused or no image can be used, EngineFailedError if a model fails; the work
     done until then is kept.
     """
     cv2.setNumThreads(1)  # images are processed in parallel, as in the daemon, so each one uses one core
-    halt, options = stop or threading.Event(), options or RecordOptions()
+    observer, options = observer or Observer(), options or RecordOptions()
     opened, conditions = options.opened, gather(options.sysfs)
     with faults(path), Store(path, family, options.features_px) as store:
         served = [model for model in family.models if model.manifest.name in engines]
         store.set_models(served, family.models[0], options.kept)
         number = store.begin(conditions)
-        workers = Workers(store, options.workers, tell, halt)
+        workers = Workers(store, options.workers, observer)
         tasks = claim(store, images, workers)
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
-            first = {} if announce is None or not tasks else _examine_first(tasks, examiner, options, announce)
+            first = _examine_first(tasks, examiner, options, observer)
             unproven = [model for model in served if model.manifest.name in options.unproven]
             check_models(unproven, images.photographs, examiner, options.limits, workers)
             recorded = _examine_all(store, tasks, first, examiner, workers, options.kept)
-            finished = not halt.is_set()
+            finished = not observer.stop.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
             _refuse_none(store, images)
-            bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), tell, halt)
+            bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), observer)
             finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
                 store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
             elif finished:
                 finished = meter_models(bench, opened.meter)
-        return _summary(store, recorded, finished)
+        return finished
 
 
 def _examine_first(
-    tasks: list[Task], examiner: Examiner, options: RecordOptions, announce: Callable[[RecordingPlan], None]
+    tasks: list[Task], examiner: Examiner, options: RecordOptions, observer: Observer
 ) -> dict[str, Examined | str]:
-    """Examine a few images, announce how long all will take, and return the results of the few, by key."""
+    """Examine a few images, announce how long all will take, and return the results of the few, by key.
+
+    Without a function that receives the plan, nothing is examined.
+    """
+    if observer.announce is None or not tasks:
+        return {}
     threads = options.workers
     began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
@@ -184,7 +162,9 @@ def _examine_first(
     models = {name for task in tasks for name in task.missing}
     compared_ms = sum(median(ms) for name, ms in examiner.taken_ms.items() if name in options.unproven and ms)
     comparing_s = compared_ms / 1e3 * MOST_IMAGES * MOST_WAYS / threads
-    announce(RecordingPlan(len(tasks), len(models), 2 * recording_s + comparing_s))  # timing takes as long as recording
+    observer.announce(
+        RecordingPlan(len(tasks), len(models), 2 * recording_s + comparing_s)
+    )  # timing takes as long as recording
     return {task.key: one for task, one in zip(first, first_examined, strict=True)}
 
 
@@ -244,10 +224,3 @@ def _refuse_none(store: Store, images: FoundImages) -> None:
             f"{images.source}: none of {len(images.photographs)} images can be used, the last: {path}: {reason}; "
             "name a folder with whole JPEG, PNG or WebP files"
         )
-
-
-def _summary(store: Store, recorded: int, finished: bool) -> Recorded:
-    execute = store.connection.execute
-    (photographs,) = execute("SELECT COUNT(*) FROM photographs").fetchone()
-    reasons = [reason for (reason,) in execute("SELECT reason FROM skipped")]
-    return Recorded(photographs, recorded, count_reasons(reasons), finished)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jetsel.artefact.calibration import BoundIdentities
 from jetsel.artefact.condensed import RecordedAnswers, condense
 from jetsel.base.errors import CalibrationError
 from jetsel.features import NAMES
@@ -18,6 +19,7 @@ from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
 from jetsel.power.integration import NO_METER
 from jetsel.premodel import is_right
+from jetsel.premodel.cascades import log_softmax
 from jetsel.runtime.model_queue import predict
 
 Objective = Literal["time", "energy"]
@@ -39,6 +41,19 @@ def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.i
 CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and record again"
 
 
+@dataclass(frozen=True)
+class Energies:
+    """Energies of one run above idle power: means over the images on which every model and the features were metered.
+
+    mean_mj: model -> mean. half_width_mj: model -> half of the mean's 95 % interval. chooser_w: mean watts above idle
+    while features were extracted.
+    """
+
+    mean_mj: Mapping[str, float]
+    half_width_mj: Mapping[str, float]
+    chooser_w: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """Outputs and costs of m models, cheapest first, on n images of c classes with f features.
@@ -46,10 +61,9 @@ class Recording:
     logits: (m, n, c) float16 or float32. classes: (n,) true class numbers. features: (n, f) float32, in the order of
     feature_names. costs_ms: model -> latency of one decoded image, preprocessing included. embeddings: (n, width)
     float16 of the cheapest model, None if it has none. groups: (n,), near-duplicates share a number and are held out
-    together; None: all images are independent. paths: of the images. energies_mj: model -> energy of the same run above
-    idle power, None if unknown. chooser_w: watts above idle while features are extracted, None if unknown. objective:
-    the cost that counts. is_scaled: whether logits are divided by temperatures already. sizes: (n,), see
-    `kinds_of_size`; None: kinds are not distinguished.
+    together; None: all images are independent. paths: of the images. energies: None if unknown. objective: the cost
+    that counts. is_scaled: whether logits are divided by temperatures already. sizes: (n,), see `kinds_of_size`; None:
+    kinds are not distinguished.
     """
 
     models: tuple[str, ...]
@@ -61,8 +75,7 @@ class Recording:
     groups: NDArray[np.int64] | None = None
     paths: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = NAMES
-    energies_mj: Mapping[str, float] | None = None
-    chooser_w: float | None = None
+    energies: Energies | None = None
     objective: Objective = "time"
     is_scaled: bool = False
     sizes: NDArray[np.int64] | None = None
@@ -88,19 +101,12 @@ class Recording:
         logits = dict(zip(self.models, self.logits, strict=True))
         return condense(logits, self.classes, self.features, self.groups, temperatures, identities)
 
-    @property
-    def knows_energy(self) -> bool:
-        """Whether the energy of models and of the choice was measured."""
-        return self.energies_mj is not None and self.chooser_w is not None
-
     def costs(self, objective: Objective | None = None) -> NDArray[np.float64]:
         """Return each model's cost, (m,), in ms or mJ. objective: None for the recording's own.
 
         Raises CalibrationError if energy is requested but was not measured.
         """
-        costs = self.costs_ms if (objective or self.objective) == "time" else self.energies_mj
-        if costs is None:
-            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
+        costs = self.costs_ms if (objective or self.objective) == "time" else self._measured().mean_mj
         return np.array([costs[model] for model in self.models])
 
     def chooser_mj(self, chooser_ms: float) -> float:
@@ -108,13 +114,25 @@ class Recording:
 
         A choice is assumed to draw the metered power of extracting features: both keep one core busy.
         """
-        if self.chooser_w is None:
+        return chooser_ms * self._measured().chooser_w
+
+    def _measured(self) -> Energies:
+        if self.energies is None:
             raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
-        return chooser_ms * self.chooser_w
+        return self.energies
+
+    @property
+    def best_single(self) -> str:
+        """The most accurate model; the cheapest wins a tie."""
+        return self.models[int(np.lexsort((self.costs(), -self.right.mean(axis=0)))[0])]
 
     def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
         """Return the named features of one image, (len(names),) float32, in the order of the names."""
         return self.features[photograph, [self.feature_names.index(name) for name in names]]
+
+    def path(self, photograph: int) -> str:
+        """Return the path of an image, or its number if paths are unknown."""
+        return self.paths[photograph] if self.paths else f"image {photograph}"
 
     def feature(self, name: str) -> NDArray[np.float32]:
         """Return one feature of every image, (n,)."""
@@ -134,12 +152,10 @@ class Recording:
 
     def confidences(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Return each model's confidence on each image, (n, m) float32, by the same formula as the daemon's."""
-        columns = []
-        for model, logits in zip(self.models, self.logits, strict=True):
-            scaled = logits.astype(np.float32) / np.float32(temperatures[model])
-            odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-            columns.append(odds.max(axis=1) / odds.sum(axis=1))
-        return np.stack(columns, axis=1)
+        pairs = zip(self.models, self.logits, strict=True)
+        columns = [log_softmax(logits, temperatures[model]).max(axis=1) for model, logits in pairs]
+        confidences: NDArray[np.float32] = np.exp(np.stack(columns, axis=1))
+        return confidences
 
     def prediction(self, model: str, photograph: int, temperature: float) -> Prediction:
         """Return the model's prediction for one image, as the daemon passes it to a policy."""
@@ -163,14 +179,6 @@ class Recording:
             groups=self.groups,
         )
 
-    def of_models(self, names: Iterable[str]) -> Recording:
-        """Return the recording of some models, cheapest first, without embeddings."""
-        chosen = sorted(names, key=lambda name: (self.costs_ms[name], name))
-        columns = [self.models.index(name) for name in chosen]
-        costs_ms = {name: self.costs_ms[name] for name in chosen}
-        logits = self.logits[columns]
-        return replace(self, models=tuple(chosen), logits=logits, costs_ms=costs_ms, embeddings=None)
-
     def take(self, rows: NDArray[np.int64]) -> Recording:
         """Return the recording of some images, in the order of `rows`."""
         return replace(
@@ -186,31 +194,16 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Energies:
-    """Energies of one run above idle power: means over the images on which every model and the features were metered.
-
-    mean_mj: model -> mean. half_width_mj: model -> half of the mean's 95 % interval. chooser_w: mean watts above idle
-    while features were extracted.
-    """
-
-    mean_mj: Mapping[str, float]
-    half_width_mj: Mapping[str, float]
-    chooser_w: float
-
-
-@dataclass(frozen=True)
 class Times:
-    """Median times over the images on which every model was timed, and the conditions and energies.
+    """What is known of times and energies beside those of the models.
 
-    costs_ms: model -> latency, preprocessing included. features_ms: of all features. conditions: of the last run that
-    timed, in words. noisy: why the times are unreliable, if they are. energies: None for energy_reason.
+    features_ms: of all features, the median over images. conditions: of the last run that timed, in words. noisy: why
+    the times are unreliable, if they are. energy_reason: why the energies are unknown, if they are.
     """
 
-    costs_ms: Mapping[str, float]
     features_ms: float
     conditions: Mapping[str, str]
     noisy: str | None
-    energies: Energies | None = None
     energy_reason: str | None = NO_METER
 
 
@@ -218,20 +211,18 @@ class Times:
 class LoadedRecording:
     """The recording of all complete images, in the order of their paths, and the facts about it.
 
-    skipped: kind of reason -> number of skipped files. left_out: path and whole reason of each skipped file.
-    features_px: largest number of pixels that features read. labels_from: the model whose answers are the classes, None
-    for the owner's labels. learned: share of the images that heads were trained on. dropped: model -> why its recording
-    was stopped. doubts: model -> why its preprocessing is wrong, with the repair.
+    left_out: path and whole reason of each skipped file. class_names: names of all classes, for reports. labels_from:
+    the model whose answers are the classes, None for the owner's labels. learned: share of the images that heads were
+    trained on. dropped: model -> why its recording was stopped. doubts: model -> why its preprocessing is wrong, with
+    the repair.
     """
 
     recording: Recording
     times: Times
-    skipped: Mapping[str, int]
-    left_out: Sequence[tuple[str, str]]
-    identities: Mapping[str, str]
-    features_px: int
-    family: str
-    labels_from: str | None
+    identity: BoundIdentities
+    class_names: Sequence[str] = ()
+    left_out: Sequence[tuple[str, str]] = ()
+    labels_from: str | None = None
     learned: float = 0.0
     dropped: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.promise import log_odds
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
+
+LEAST_OF_A_KIND = 100  # images: a kind with fewer is not tested for its own loss of accuracy
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
 """Names of features -> milliseconds to extract them from one image; repeated calls return the same value."""
@@ -96,12 +98,6 @@ class Scores:
         final = np.array([np.nan if one.score is None else one.score for one in replayed])
         return cls(final, np.array([first for first, _ in firsts]), np.array([spent_ms for _, spent_ms in firsts]))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Scores], order: NDArray[np.int64]) -> Scores:
-        """Return the concatenated scores of several sets of images, sorted by `order`."""
-        names = ("final", "first", "first_ms")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
-
 
 @dataclass(frozen=True, eq=False)
 class PolicyReplay:
@@ -122,6 +118,62 @@ class PolicyReplay:
     scores: Scores | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Results of one policy or operating point on n images.
+
+    correct: (n,) bool. time_ms, energy_mj: (n,) float64; energy_mj is None if it was not measured. groups: (n,), images
+    with the same number count as one cluster in standard errors; None: all images are independent. sizes: (n,), see
+    Recording; None: all images are of one kind.
+    """
+
+    correct: NDArray[np.bool_]
+    time_ms: NDArray[np.float64]
+    energy_mj: NDArray[np.float64] | None = None
+    groups: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(
+        cls, recording: Recording, correct: NDArray[np.bool_], ran: NDArray[np.bool_], chooser_ms: float = 0.0
+    ) -> Outcomes:
+        """Return the outcomes with the time and energy of models and choice. correct: (n,); ran: (n, m)."""
+        energy_mj = None
+        if recording.energies is not None:
+            energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
+        return cls(correct, ran @ recording.costs("time") + chooser_ms, energy_mj, recording.groups, recording.sizes)
+
+    @classmethod
+    def of_model(cls, recording: Recording, column: int) -> Outcomes:
+        """Return the outcomes of always running one model. column: its place among the models."""
+        ran = np.arange(len(recording.models)) == column
+        return cls.of(recording, recording.right[:, column], np.broadcast_to(ran, recording.right.shape))
+
+    def take(self, rows: NDArray[np.bool_]) -> Outcomes:
+        """Return the outcomes of some of the images. rows: (n,) bool."""
+        return Outcomes(
+            self.correct[rows],
+            self.time_ms[rows],
+            None if self.energy_mj is None else self.energy_mj[rows],
+            None if self.groups is None else self.groups[rows],
+            None if self.sizes is None else self.sizes[rows],
+        )
+
+    def kinds(self) -> list[NDArray[np.bool_]]:
+        """Return one mask, (n,), for each kind of size that has at least LEAST_OF_A_KIND images."""
+        if self.sizes is None:
+            return []
+        parts = [self.sizes == kind for kind in np.unique(self.sizes)]
+        return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
+
+    def cost(self, objective: Objective) -> NDArray[np.float64]:
+        """Return time or energy of each image, (n,). `calibrate` ensures that energy was measured if it is needed."""
+        if objective == "time":
+            return self.time_ms
+        assert self.energy_mj is not None
+        return self.energy_mj
+
+
 def replay_all(
     policy: Policy,
     recording: Recording,
@@ -131,22 +183,33 @@ def replay_all(
 ) -> PolicyReplay:
     """Replay the policy on these images, in their order."""
     rows = list(photographs)
-    column = {model: i for i, model in enumerate(recording.models)}
+    return replay_each([policy] * len(rows), recording, rows, temperatures, fallback)
+
+
+def replay_each(
+    policies: Sequence[Policy],
+    recording: Recording,
+    rows: Sequence[int],
+    temperatures: Mapping[str, float],
+    fallback: str | None,
+) -> PolicyReplay:
+    """Replay one policy as it was fitted for each image. policies: one for each of the rows."""
+    pairs = zip(policies, rows, strict=True)
+    replayed = [replay(policy, recording, row, temperatures, fallback) for policy, row in pairs]
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
-    models_ms, choice_ms = np.zeros(len(rows)), np.zeros(len(rows))
-    ran = np.zeros((len(rows), len(column)), bool)
-    replayed = []
-    for place, photograph in enumerate(rows):
-        one = replay(policy, recording, photograph, temperatures, fallback)
-        replayed.append(one)
-        models_ms[place], choice_ms[place] = one.models_ms, one.choice_ms
-        ran[place, [column[model] for model in one.ran]] = True
+    for place, (one, row) in enumerate(zip(replayed, rows, strict=True)):
         if one.decision is not None:
-            odds, true = one.decision.prediction.probabilities, int(recording.classes[photograph])
+            odds, true = one.decision.prediction.probabilities, int(recording.classes[row])
             answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
             above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
             is_top5[place] = above < 5
-    spent_ms = float(np.median(choice_ms))
     return PolicyReplay(
-        answered, is_top5, models_ms, ran, in_doubt, spent_ms, tuple(policy.features), Scores.of(replayed)
+        answered,
+        is_top5,
+        models_ms=np.array([one.models_ms for one in replayed]),
+        ran=np.array([[model in one.ran for model in recording.models] for one in replayed]),
+        in_doubt=in_doubt,
+        choice_ms=float(np.median([one.choice_ms for one in replayed])),
+        features=tuple(policies[0].features),
+        scores=Scores.of(replayed),
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 from jetsel.calibrate.record.database import Store
-
-Phase = Literal["reading", "comparing", "recording", "timing", "metering"]
 
 Tell = Callable[[str, int, int], None]
 """Receives the phase, the number of items done, and their total."""
@@ -18,15 +16,21 @@ Stop = threading.Event
 """Set to end the work at the next image."""
 
 
-def progress(phase: Phase, total: int, tell: Tell | None) -> Callable[[int], None]:
-    """Report that nothing is done yet, and return a function that reports how many items are."""
+class RecordingPlan(NamedTuple):
+    """The work of a run: numbers of images and models that lack predictions. estimated_s: of recording and timing."""
 
-    def reach(done: int) -> None:
-        if tell is not None:
-            tell(phase, done, total)
+    images: int
+    models: int
+    estimated_s: float
 
-    reach(0)
-    return reach
+
+@dataclass(frozen=True)
+class Observer:
+    """Follows a recording, and may stop it. announce: receives the plan before the work starts; None for no plan."""
+
+    tell: Tell = lambda *_: None
+    stop: Stop = field(default_factory=Stop)
+    announce: Callable[[RecordingPlan], None] | None = None
 
 
 Item = TypeVar("Item")
@@ -41,17 +45,16 @@ class Workers:
 
     store: Store
     threads: int
-    tell: Tell | None
-    stop: Stop
+    observer: Observer
 
     def work(
-        self, phase: Phase, work: Callable[[Item], Outcome], items: Sequence[Item]
+        self, phase: str, work: Callable[[Item], Outcome], items: Sequence[Item]
     ) -> Generator[tuple[Item, Outcome], None, None]:
         """Yield each item with its outcome, in the order of the items, until stopped; at most PAGE wait in memory.
 
         An exception of `work` is raised here. Closing the generator waits for running items and drops the others.
         """
-        reach = progress(phase, len(items), self.tell)
+        self.observer.tell(phase, 0, len(items))
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")
         try:
             for start in range(0, len(items), PAGE):
@@ -59,8 +62,8 @@ class Workers:
                 for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
                     yield outcome
                     self.store.commit_when_due()
-                    reach(done)
-                    if self.stop.is_set():
+                    self.observer.tell(phase, done, len(items))
+                    if self.observer.stop.is_set():
                         return
         finally:
             pool.shutdown(cancel_futures=True)

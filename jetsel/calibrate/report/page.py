@@ -6,6 +6,7 @@ import base64
 import os
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from jetsel import __version__, image
 from jetsel.artefact.promise import Promise, Promises
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.judge import words
-from jetsel.calibrate.judge.findings import DoubtfulFindings, Findings, ImageFinding, ImageSample
+from jetsel.calibrate.judge.findings import Findings, ImageFinding, ImageSample
 from jetsel.calibrate.judge.words import level, percent, short, why_missing
 from jetsel.calibrate.report import Listing, Section
 from jetsel.calibrate.report.drawing import draw
@@ -66,26 +67,22 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
 
 
-def _doubtful(doubtful: DoubtfulFindings, limits: image.Limits) -> dict[str, list[PageImage]]:
-    """Return the doubtful images with small copies, by kind."""
-    return {kind: shown(getattr(doubtful, kind), limits) for kind in ("contradicted", "near", "far")}
-
-
 def page(findings: Findings, limits: Limits) -> str:
     """Return the HTML text of a calibration's report. limits: for reading its images."""
     results, best_single = compared_results(findings), findings.comparison.best_single
     return rendered(
         "page.html",
         findings=findings,
+        facts=findings.calibration,
         say=words,
         cards=cards(findings),
-        overview=overview(results, best_single, findings.labels_from, statuses(findings)),
+        overview=overview(results, best_single, findings.calibration.labels_from, statuses(findings)),
         trade_off=trade_off(findings),
         promises_heading=promises_heading,
         promised_levels=promised_levels,
         next_steps=_next_steps(findings),
         differing=shown(findings.differing, limits),
-        doubtful=None if findings.doubtful is None else _doubtful(findings.doubtful, limits),
+        shown=partial(shown, limits=limits),
         classes=_classes(findings),
     )
 
@@ -94,7 +91,7 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
     """Return what the owner can do next, each with its command."""
     command = findings.command
     if findings.installed:
-        return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.family)}")]
+        return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.calibration.family)}")]
     if not findings.is_allowed:
         return [("No policy is within the limits. Raise them or add a model, and run this again:", command)]
     if findings.current is not None and findings.current.name == findings.winner:
@@ -133,8 +130,8 @@ def _written(value: Any) -> Any:
 def _classes(findings: Findings) -> Listing | None:
     """Return the table of the winner's classes, the least accurate first; None if there are none."""
     columns = ["Class", "Images", "Right, %", "Most frequent wrong answers"]
-    refused_at = findings.refused_at
-    columns += [] if refused_at is None else [f"Refused, % (at most {words.level(refused_at)} wrong)"]
+    promise = findings.shown_promise
+    columns += [] if promise is None else [f"Refused, % (at most {words.level(promise.wrong_at_most)} wrong)"]
     rows = []
     for one in findings.classes:
         instead = ", ".join(f"{short(name)} ({count})" for name, count in one.instead.items())
@@ -146,12 +143,11 @@ def _classes(findings: Findings) -> Listing | None:
 NOTHING = "\u2013"  # the cell of an unknown share
 
 
-def promises_heading(promises: Promises, shown: float | None) -> str:
-    """Return the heading of the promises. shown: the level that it names, None if none is promised."""
-    for one in promises.kept:
-        if one.wrong_at_most == shown:
-            return f"Promises: at most {level(shown)} wrong, {percent(one.answered)} % of the images answered"
-    return "Promises: none can be made"
+def promises_heading(shown: Promise | None) -> str:
+    """Return the heading of the promises, which names one of them."""
+    if shown is None:
+        return "Promises: none can be made"
+    return f"Promises: at most {level(shown.wrong_at_most)} wrong, {percent(shown.answered)} % of the images answered"
 
 
 def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Listing:
@@ -164,11 +160,8 @@ def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Lis
         most = missing.wrong_at_most
         rows[most] = [level(most), *[NOTHING] * cells, f"no: {why_missing(missing)}"]
     for one in promises.kept:
-        rows[one.wrong_at_most] = [level(one.wrong_at_most), *_shares(one)[:cells], "yes"]
+        shares = (one.answered, one.wrong, one.saved, one.unknown_refused)[:cells]
+        texts = [NOTHING if share is None else percent(share) for share in shares]
+        rows[one.wrong_at_most] = [level(one.wrong_at_most), *texts, "yes"]
     caption = f"Promised shares of wrong answers of {policy}"
     return Listing(caption, [*columns, "Promised"], [rows[key] for key in sorted(rows)], (len(columns),))
-
-
-def _shares(one: Promise) -> list[str]:
-    shares = (one.answered, one.wrong, one.saved, one.unknown_refused)
-    return [NOTHING if share is None else percent(share) for share in shares]

@@ -13,7 +13,7 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 
 if TYPE_CHECKING:
     from jetsel.base.config import Config
-    from jetsel.calibrate.record import FoundImages
+    from jetsel.calibrate.record.photographs import FoundImages
     from jetsel.zoo import Family, Model, Zoo
     from jetsel.zoo.labels import Labels
     from jetsel.zoo.placing import NewFamily
@@ -67,7 +67,8 @@ def train_head(
     from jetsel.calibrate.judge.metrics import share_interval
     from jetsel.calibrate.judge.words import half_width
     from jetsel.calibrate.listing import left_out_lines
-    from jetsel.calibrate.record import find, loaded_models
+    from jetsel.calibrate.record.photographs import find
+    from jetsel.calibrate.record.recorder import loaded_models
     from jetsel.cli.models.placed import notes_of
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site

@@ -1,12 +1,28 @@
 """Recordings small enough to work their numbers out by hand, and larger ones drawn by a seed."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from jetsel.calibrate.record.recording import Recording
+from jetsel.artefact.calibration import BoundIdentities
+from jetsel.calibrate.record.recording import Energies, Recording
+from jetsel.features import table_hash
 
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
-ENERGIES_MJ = {"s": 12.0, "m": 6.0, "l": 30.0}  # the fastest is not the most frugal
-CHOOSER_W = 4.0
+ENERGIES = Energies({"s": 12.0, "m": 6.0, "l": 30.0}, dict.fromkeys("sml", 1.0), 4.0)
+"""The fastest is not the most frugal."""
+
+
+def bound(hashes: Mapping[str, str]) -> BoundIdentities:
+    """The identities of a drawn family with these models."""
+    return BoundIdentities(
+        family="drawn",
+        labels_sha256="d" * 64,
+        identities=dict(hashes),
+        feature_table=table_hash(),
+        decode_px=64,
+        features_px=4096,
+    )
 
 
 def drawn(seed: int, photographs: int = 30, classes: int = 7) -> Recording:

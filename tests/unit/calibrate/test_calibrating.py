@@ -9,24 +9,22 @@ import pytest
 from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.assemble import BoundIdentities
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record import Energies, LoadedRecording, Times
-from jetsel.calibrate.record.recording import Recording
+from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.features import table_hash
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.site.calibration_in_use import check
 from jetsel.site.site import Incumbent
+from tests.unit.calibrate.recorded import bound
 
 NAMES = ALL_NAMES[:4]  # few, so that choosing among them takes no time
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
 HASHES = {"s": "a" * 64, "m": "b" * 64, "l": "c" * 64}
 CLASSES = 7
-IDENTITY = BoundIdentities("drawn", "d" * 64, HASHES, table_hash(), 64, 4096)
-ORDER = InstallRequest(names=tuple(f"class {number}" for number in range(CLASSES)))
+ORDER = InstallRequest()
 FEATURES_MS = 0.01  # each
 LEFT_OUT = [("1.jpg", "unreadable: empty"), ("2.jpg", "unreadable: cut off")]
 
@@ -50,12 +48,12 @@ def drawn(photographs: int = 500) -> LoadedRecording:
     features[:, 0] = easy + 0.2 * draw.random(photographs)
     embeddings = np.stack([easy, draw.random(photographs)], axis=1).astype(np.float16)
     recording = Recording(tuple(COSTS_MS), logits, true, features, COSTS_MS, embeddings, feature_names=NAMES)
-    times = Times(COSTS_MS, of_features(NAMES), {"board": "drawn"}, "a fan stood")
-    return LoadedRecording(recording, times, {"unreadable": 2}, LEFT_OUT, HASHES, 4096, "drawn", None)
+    times = Times(of_features(NAMES), {"board": "drawn"}, "a fan stood")
+    return LoadedRecording(recording, times, bound(HASHES), [f"class {number}" for number in range(CLASSES)], LEFT_OUT)
 
 
 def calibrated(loaded: LoadedRecording, order: InstallRequest = ORDER) -> Calibrated:
-    return calibrate(loaded, IDENTITY, order, of_features, lambda *_: None)
+    return calibrate(loaded, order, of_features, lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +63,7 @@ def found() -> Calibrated:
 
 def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(found: Calibrated) -> None:
     findings = found.findings
-    assert findings.rival == "single:l"
+    assert findings.calibration.rival == "single:l"
     assert findings.installed
     assert findings.verdict.startswith(f"{findings.winner} is the best choice. Compared with single:l, it takes ")
     winner = findings.comparison.policies[findings.winner]
@@ -75,9 +73,9 @@ def test_the_cascade_of_an_easy_half_is_found_and_beats_the_best_single_model(fo
 
 def test_what_was_found_is_complete(found: Calibrated) -> None:
     findings = found.findings
-    assert (findings.photographs, findings.skipped, findings.noisy) == (500, {"unreadable": 2}, "a fan stood")
+    assert (findings.skipped, findings.noisy) == ({"unreadable": 2}, "a fan stood")
+    assert (findings.calibration.photographs, findings.calibration.costs_ms) == (500, COSTS_MS)
     assert findings.left_out == LEFT_OUT
-    assert findings.costs_ms == COSTS_MS
     assert findings.conditions == {"board": "drawn"}
     comparison = findings.comparison
     others = {kind.name for kind in USUAL}
@@ -104,7 +102,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
     assert (found_again.because, found_again.rival) == (found.findings.verdict, "single:l")
     chain = found.findings.comparison.chain
     assert chain is not None
-    assert found_again.parts["chain"].arrays["points"].shape == (500, len(chain.features))
+    assert found_again.parts["chain"].arrays["points"].shape == (500, len(chain.lift.reading.features))
     chosen = found_again.figures[found.findings.winner]
     assert chosen["mean_ms"] == found.findings.comparison.policies[found.findings.winner].time_ms.mean
 
@@ -113,7 +111,7 @@ def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibr
 def test_what_is_in_use_is_the_rival_and_is_not_better_than_itself(found: Calibrated) -> None:
     winner = found.findings.winner
     again = calibrated(drawn(), dataclasses.replace(ORDER, in_use=Incumbent(winner, found.calibration)))
-    assert again.findings.rival == f"the {winner} of {found.calibration.created}"
+    assert again.calibration.rival == f"the {winner} of {found.calibration.created}"
     assert again.findings.winner == winner
     assert not again.findings.installed
 
@@ -124,7 +122,7 @@ def test_a_model_in_use_that_is_no_better_is_replaced_and_named() -> None:
     equal = dataclasses.replace(loaded.recording, logits=loaded.recording.logits[[0, 0, 0]])
     order = dataclasses.replace(ORDER, in_use=Incumbent("single:l"))
     found = calibrated(dataclasses.replace(loaded, recording=equal), order)
-    assert (found.findings.winner, found.findings.rival, found.findings.installed) == ("single:s", "single:l", True)
+    assert (found.findings.winner, found.calibration.rival, found.findings.installed) == ("single:s", "single:l", True)
     assert found.findings.current == found.findings.comparison.policies["single:l"]
     assert found.findings.verdict.startswith(
         "single:s is a better choice than single:l, the policy in use: it takes 90 % less time"
@@ -151,12 +149,12 @@ def test_answers_of_a_model_in_place_of_labels_are_said_so_everywhere() -> None:
     answers = loaded.recording.logits[0].argmax(axis=1)
     recording = dataclasses.replace(loaded.recording, classes=answers)
     one = calibrated(dataclasses.replace(loaded, recording=recording, labels_from="s"))
-    assert one.findings.winner == one.findings.rival == "single:s"
+    assert one.findings.winner == one.calibration.rival == "single:s"
     assert one.findings.verdict.startswith(
         "no policy is proven to be a better choice yet, so single:s goes on answering"
     )
     assert "right means agreement with s" in one.findings.verdict
-    assert (one.findings.labels_from, one.calibration.labels_from) == ("s", "s")
+    assert one.findings.calibration.labels_from == one.calibration.labels_from == "s"
 
 
 def test_a_chain_is_offered_if_its_features_tell_what_is_easy_and_keeps_the_accuracy_in_less_time() -> None:
@@ -214,8 +212,8 @@ def test_a_limit_is_kept_by_what_wins_and_by_what_is_asked_for() -> None:
 def metered(loaded: LoadedRecording) -> LoadedRecording:
     """On this board the slower m takes least energy, and features take 5 W."""
     energies = Energies({"s": 40.0, "m": 4.0, "l": 50.0}, {"s": 1.0, "m": 0.1, "l": 2.0}, 5.0)
-    recording = dataclasses.replace(loaded.recording, energies_mj=energies.mean_mj, chooser_w=energies.chooser_w)
-    times = dataclasses.replace(loaded.times, energies=energies, energy_reason=None)
+    recording = dataclasses.replace(loaded.recording, energies=energies)
+    times = dataclasses.replace(loaded.times, energy_reason=None)
     return dataclasses.replace(loaded, recording=recording, times=times)
 
 

@@ -1,22 +1,21 @@
 """A calibration that came with its models is fitted to this machine's models and times."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from jetsel import image
-from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.artefact.coding import read
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.retiming import Shipped, retime
+from jetsel.calibrate.retiming import retime
 from jetsel.zoo import STARTER, Family, Model, scan
 from tests.unit.calibrate.answered import answered
 
-LIMITS = image.Limits(1_000_000, 1_000_000)
+Shipped = tuple[Calibration, Path]
+"""A calibration that came with its models, and its folder."""
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def shipped(tmp_path: Path) -> Shipped:
     found = read(tmp_path / "calibration")
     recording = answered(tuple(found.identities))
     (tmp_path / "calibration" / ANSWERS).write_bytes(recording.condensed(found.temperatures))
-    return Shipped(found, tmp_path / "calibration")
+    return found, tmp_path / "calibration"
 
 
 def served(*names: str) -> tuple[Family, dict[str, Model]]:
@@ -36,8 +35,8 @@ def served(*names: str) -> tuple[Family, dict[str, Model]]:
 
 def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(shipped: Shipped) -> None:
     family, models = served("xs", "s")
-    made = retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
-    before = shipped.calibration
+    made = retime(family, models, *shipped, Config(), lambda *_: None)
+    before, _ = shipped
     assert list(made.identities) == ["xs", "s"]
     assert made.identities == {name: before.identities[name] for name in models}
     assert made.temperatures == {name: before.temperatures[name] for name in models}
@@ -49,27 +48,28 @@ def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(sh
 
 def test_promises_are_tested_again_and_those_that_unknown_images_secured_are_dropped(shipped: Shipped) -> None:
     family, models = served("xs", "s")
-    with_unknown = replace(shipped, calibration=structs.replace(shipped.calibration, unknown_images=100))
+    before, folder = shipped
     kept, dropped = (
-        retime(family, models, one, Config(), LIMITS, lambda *_: None).promises for one in (shipped, with_unknown)
+        retime(family, models, one, folder, Config(), lambda *_: None).promises
+        for one in (before, structs.replace(before, unknown_images=100))
     )
     assert kept
     assert dropped == {}
 
 
 def test_models_that_only_its_answers_know_take_the_place_of_its_own(shipped: Shipped, tmp_path: Path) -> None:
-    before = shipped.calibration
+    before, folder = shipped
     recording = answered(tuple(before.identities))
     others = {name: before.identities[name] for name in ("xs", "s")}
-    (shipped.folder / ANSWERS).write_bytes(recording.condensed(before.temperatures, others))
+    (folder / ANSWERS).write_bytes(recording.condensed(before.temperatures, others))
     identities = {name: identity for name, identity in before.identities.items() if name not in others}
-    known = replace(shipped, calibration=structs.replace(before, identities=identities))
+    known = structs.replace(before, identities=identities)
     family, models = served("xs", "s")
-    made = retime(family, models, known, Config(), LIMITS, lambda *_: None)
+    made = retime(family, models, known, folder, Config(), lambda *_: None)
     assert made.identities == others
     assert made.temperatures == pytest.approx({name: before.temperatures[name] for name in others})
     strange = {**models, "m": models["s"]}
-    made = retime(family, strange, known, Config(), LIMITS, lambda *_: None)
+    made = retime(family, strange, known, folder, Config(), lambda *_: None)
     assert made.identities == others, "one that the answers do not know is left out"
 
 
@@ -77,7 +77,7 @@ def test_without_its_answers_or_for_other_models_it_is_refused(shipped: Shipped,
     family, models = served("xs")
     other = {"xs": next(iter(served("s")[1].values()))}
     with pytest.raises(CalibrationError, match="was made for other models"):
-        retime(family, other, shipped, Config(), LIMITS, lambda *_: None)
-    (shipped.folder / ANSWERS).unlink()
+        retime(family, other, *shipped, Config(), lambda *_: None)
+    (shipped[1] / ANSWERS).unlink()
     with pytest.raises(CalibrationError, match="ships without recorded answers: calibrate on images"):
-        retime(family, models, shipped, Config(), LIMITS, lambda *_: None)
+        retime(family, models, *shipped, Config(), lambda *_: None)

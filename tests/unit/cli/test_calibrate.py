@@ -1,5 +1,7 @@
 """What `jetsel calibrate` prints at its end: the report as text, with or without the page."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -57,7 +59,9 @@ def test_the_table_of_twelve_models_fits_fifteen_lines_of_a_hundred_columns() ->
     ],
 )
 def test_one_sentence_names_what_is_installed_and_what_that_changes(
-    changes: dict[str, object], done: dict[str, object], said: str
+    changes: dict[str, Any], done: dict[str, object], said: str
 ) -> None:
-    findings = replace(sample.findings(), winner="chain", **changes)  # type: ignore[arg-type]
+    allowed = changes.pop("is_allowed", True)
+    findings = replace(sample.findings(), is_allowed=allowed)
+    findings = sample.with_facts(findings, default_policy="chain", **changes)
     assert any(str(line).startswith(said) for line in outcome_lines(findings, OUTCOME | done))

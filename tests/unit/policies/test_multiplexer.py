@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.papers.area import area_under_curve
-from jetsel.base.errors import CalibrationError
+from jetsel.base.errors import CalibrationError, ModelUnavailableError
 from jetsel.policies.multiplexer import (
     FOLDS,
     STATISTICS,
@@ -21,7 +21,7 @@ from jetsel.policies.multiplexer import (
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.policies.registry import KIND, USUAL, catalogue, kinds_with, no_such
 from tests.unit.policies.animals import animals, multiplexer
-from tests.unit.policies.stepping import ended
+from tests.unit.policies.stepping import ended, said
 
 PHOTO = Evidence(None, "m")
 
@@ -112,3 +112,58 @@ def test_a_few_images_are_enough_to_fit_and_arrays_that_do_not_fit_are_refused()
     assert np.isfinite(held_out).all()
     with pytest.raises(ValueError, match="do not match the width"):
         Readout({**readout.weights, "mean": np.zeros(3, np.float32)})
+
+
+WITH_FALLBACK = Evidence(features=None, fallback="l")
+GONE = ModelUnavailableError("gone")
+
+
+def unsure(embedding: float | None = None) -> Prediction:
+    """What the cheapest model says."""
+    features = None if embedding is None else np.array([embedding], np.float32)
+    return msgspec.structs.replace(said("s", 0.5), embedding=features)
+
+
+def cheapest_first(price: float) -> CheapestFirst:
+    def chances(seen: Prediction) -> NDArray[np.float64]:
+        if seen.embedding is None:
+            raise ValueError("it gave no embedding")
+        return np.array([float(seen.embedding[0]), 0.7, 0.9])
+
+    return CheapestFirst("multiplexer", ("s", "m", "l"), chances, np.array([0.0, 2.0, 10.0]), price)
+
+
+@pytest.mark.parametrize(
+    ("price", "seen", "then"),
+    [
+        (0.0, 0.6, "l"),  # time costs nothing: 0.9 is the best chance
+        (0.0, 0.95, None),
+        (0.04, 0.6, "m"),  # 0.6, 0.7 - 0.08, 0.9 - 0.4
+        (0.06, 0.6, None),  # 0.6, 0.58, 0.3
+    ],
+)
+def test_the_cheapest_goes_on_to_what_is_worth_its_time(price: float, seen: float, then: str | None) -> None:
+    steps = cheapest_first(price)(WITH_FALLBACK)
+    assert next(steps).models == ("s",)
+    first = unsure(seen)
+    if then is None:
+        assert ended(steps, first).prediction.model == "s"
+    else:
+        assert steps.send((first,)).models == (then,)
+        assert ended(steps, said(then, 1.0)).prediction.model == then
+
+
+def test_an_embedding_that_is_missing_or_leads_nowhere_leaves_the_cheapest_model_s_answer() -> None:
+    steps = cheapest_first(0.0)(WITH_FALLBACK)
+    next(steps)
+    assert "no embedding" in ended(steps, unsure()).because
+    steps = cheapest_first(0.0)(WITH_FALLBACK)
+    next(steps)
+    steps.send((unsure(0.1),))
+    with pytest.raises(StopIteration) as stop:
+        steps.throw(GONE)
+    assert stop.value.value.prediction.model == "s"
+    steps = cheapest_first(0.0)(WITH_FALLBACK)
+    next(steps)
+    assert steps.throw(GONE).models == ("l",), "where the cheapest is unavailable, the best stands in"
+    assert ended(steps, said("l", 0.5)).prediction.model == "l"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from jetsel.addons.fleet.agent.installing import CALIBRATION, SHIPPED
 from jetsel.artefact import installed
+from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import ARRAYS, MANIFEST, save
 from jetsel.base.config import Config
 from jetsel.base.errors import RepositoryError
 from jetsel.base.process import resident_mb, settle
-from jetsel.calibrate.retiming import Shipped, retime
+from jetsel.calibrate.retiming import retime
 from jetsel.engines import Backends, warm_up
-from jetsel.site.configured import limits_of
 from jetsel.zoo import Family, scan, verify
 
 
@@ -37,10 +37,9 @@ def _prove(family: Family, config: Config) -> dict[str, float | None]:
     if shipped is None:
         return memory_mb
     calibration = shipped.usable()
-    before = Shipped(calibration, folder / SHIPPED)
-    if before.can_be_retimed:
+    if (folder / SHIPPED / ANSWERS).is_file():
         served = {model.manifest.name: model for model in family.models}
-        save(retime(family, served, before, config, limits_of(config), lambda *_: None), folder / CALIBRATION)
+        save(retime(family, served, calibration, folder / SHIPPED, config, lambda *_: None), folder / CALIBRATION)
     elif calibration.identities.keys() <= {model.manifest.name for model in family.models}:
         (folder / CALIBRATION).mkdir(exist_ok=True)
         for name in (MANIFEST, ARRAYS):

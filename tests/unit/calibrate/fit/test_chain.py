@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.chain import choose_reading, features_costs, join_folds, try_readings
+from jetsel.calibrate.fit.chain import choose_reading, try_readings
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.chain import ChainKind
-from jetsel.policies.kind import Table
+from jetsel.policies.kind import Table, TriedPoint
 
 NAMES = ("avg_perceived_brightness", "contrast", "hue1")
 COSTS_MS = {"s": 1.0, "m": 3.0, "l": 10.0}
@@ -41,8 +41,9 @@ def adds(table: Table) -> bool:
         learned = ChainKind().learn(table.take(np.setdiff1d(np.arange(images), rows)))
         assert learned is not None
         tried.append(try_readings(learned, table.take(rows)))
-    readings = join_folds(tried, np.argsort(np.concatenate(rows_of)))
-    lift = choose_reading(readings, table.costs, features_costs(list(readings), lambda _: FEATURES_MS, 1.0))
+    order = np.argsort(np.concatenate(rows_of))
+    readings = {reading: TriedPoint.joined([part[reading] for part in tried], order) for reading in tried[0]}
+    lift = choose_reading(readings, table.costs, dict.fromkeys(readings, FEATURES_MS))
     assert lift is not None
     return lift.adds
 

@@ -7,24 +7,22 @@ import numpy as np
 import pytest
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.fit.assemble import BoundIdentities, LearnedParts, assemble, learn, try_out
 from jetsel.calibrate.fit.chain import try_readings
-from jetsel.calibrate.fit.cross_validation import CrossValidated, best_single, cross_validate, outcomes_of
-from jetsel.calibrate.fit.goal import Goal, Outcomes
+from jetsel.calibrate.fit.cross_validation import CrossValidated, Learned, assemble, cross_validate, draft, learn
+from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import replay_all
+from jetsel.calibrate.record.replay import Outcomes, replay_all
 from jetsel.features.near_duplicates import assign_folds
 from jetsel.policies.cascade import ChosenPoints
 from jetsel.policies.chain import ChosenReading
 from jetsel.policies.kind import Table
 from jetsel.policies.registry import KIND, KINDS, catalogue
 from tests.unit.calibrate.answered import answered
-from tests.unit.calibrate.recorded import CHOOSER_W, COSTS_MS, ENERGIES_MJ, drawn
+from tests.unit.calibrate.recorded import COSTS_MS, ENERGIES, bound, drawn
 
 FOLDS = 4
 HASHES = {model: letter * 64 for model, letter in zip(COSTS_MS, "abc", strict=True)}
-IDENTITY = BoundIdentities("drawn", "d" * 64, HASHES, "t", 64, 4096)
 FEATURES_MS = 0.5
 
 
@@ -40,30 +38,31 @@ def recorded(photographs: int = 240) -> Recording:
     )
 
 
-def parted(recording: Recording) -> tuple[LearnedParts, Recording, Table]:
+def parted(recording: Recording) -> tuple[Learned, Recording, Table]:
     """What three quarters taught, and the fourth that it has not seen."""
     table, rows = recording.table(fit_temperatures(recording)), np.arange(len(recording.classes))
     held = rows[rows % 4 == 0]
     return learn(table.take(rows[rows % 4 > 0]), KINDS), recording.take(held), table.take(held)
 
 
-def put_together(recording: Recording, learned: LearnedParts, **chosen: Any) -> Calibration:
-    return assemble(IDENTITY, recording, learned, {"cascade": ChosenPoints(0, (0,)), "multiplexer": 0} | chosen)
+def put_together(recording: Recording, learned: Learned, **chosen: Any) -> Calibration:
+    unfitted = draft(bound(HASHES), recording, fit_temperatures(recording))
+    return assemble(unfitted, learned, {"cascade": ChosenPoints(0, (0,)), "multiplexer": 0} | chosen, KINDS)
 
 
 def replayed(calibration: Calibration, name: str, held: Recording) -> Outcomes:
     """What the policy gives, its features included and the choice left out."""
     run = replay_all(catalogue([], calibration)[name], held, range(len(held.classes)), calibration.temperatures, "l")
-    return outcomes_of(held, run.answered == held.classes, run.ran, FEATURES_MS * bool(run.features))
+    return Outcomes.of(held, run.answered == held.classes, run.ran, FEATURES_MS * bool(run.features))
 
 
 @pytest.mark.parametrize(("way", "objective"), [("cascade", "time"), ("multiplexer", "energy")])
 def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it_has_not_seen(
     way: str, objective: Objective
 ) -> None:
-    metered = dataclasses.replace(recorded(), energies_mj=ENERGIES_MJ, chooser_w=CHOOSER_W, objective=objective)
+    metered = dataclasses.replace(recorded(), energies=ENERGIES, objective=objective)
     learned, held, table = parted(metered)
-    points = [outcomes_of(held, one.correct, one.ran) for one in try_out(KIND[way], learned, table)]
+    points = [Outcomes.of(held, one.correct, one.ran) for one in KIND[way].tried(learned[way], table)]
     assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
     for place in range(0, len(points), max(1, len(points) // 7)):
         chosen = ChosenPoints(place, ()) if way == "cascade" else place
@@ -78,20 +77,20 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
 def test_a_reading_at_a_price_is_what_the_assembled_chain_gives_on_images_that_it_has_not_seen() -> None:
     whole = recorded()
     learned, held, table = parted(whole)
-    tried = try_readings(learned.policies["chain"], table)
+    tried = try_readings(learned["chain"], table)
     for reading, one in tried.items():
         if not reading.k:
             continue
         for place in (3, 10, 17):
             chosen = ChosenReading(reading.features, reading.k, place, (0,))
             given = replayed(put_together(whole, learned, chain=chosen), "chain", held)
-            np.testing.assert_array_equal(given.correct, one.right[:, place])
+            np.testing.assert_array_equal(given.correct, one.correct[:, place])
             np.testing.assert_allclose(given.time_ms - FEATURES_MS, one.ran[:, place] @ held.costs())
 
 
 def cross_validated(recording: Recording, fold_of: np.ndarray) -> CrossValidated:
-    table = recording.table(dict.fromkeys(COSTS_MS, 1.0))
-    return cross_validate(recording, table, fold_of, Goal(), IDENTITY, lambda _: FEATURES_MS, lambda *_: None, KINDS)
+    unfitted = draft(bound(HASHES), recording, dict.fromkeys(COSTS_MS, 1.0))
+    return cross_validate(recording, unfitted, fold_of, Goal(), lambda _: FEATURES_MS, lambda *_: None, KINDS)
 
 
 def test_a_fold_is_judged_by_what_the_others_taught() -> None:
@@ -118,4 +117,4 @@ def test_a_fold_is_judged_by_what_the_others_taught() -> None:
 def test_the_best_single_model_is_the_cheapest_of_the_most_accurate() -> None:
     recording = recorded(40)
     same = dataclasses.replace(recording, logits=np.stack([recording.logits[0], *2 * [recording.logits[2]]]))
-    assert best_single(same) == "m"
+    assert same.best_single == "m"

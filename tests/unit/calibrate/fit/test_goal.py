@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.goal import Goal, Outcomes, difference, standard_error
+from jetsel.calibrate.fit.goal import Goal, difference, standard_error
+from jetsel.calibrate.record.replay import Outcomes
 
 
 def of(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import FittedChain, ImageKind
 from jetsel.calibrate.judge.kinds import kinds_found
 from jetsel.calibrate.judge.words import premodel_in_words
@@ -43,7 +44,8 @@ def test_images_that_no_feature_tells_and_all_and_few_are_no_kind(night: np.ndar
 
 
 def test_the_report_says_which_kinds_were_found() -> None:
-    chain = FittedChain(["noise"], 101, 4.8, 0.3, True, 0.2, kinds=[ImageKind("m-night", 0.12, "dark")])
+    lift = Lift(Reading(("noise",), 101), 4.8, 0.3, adds=True)
+    chain = FittedChain(lift, True, 0.2, kinds=[ImageKind("m-night", 0.12, "dark")])
     assert premodel_in_words(chain).endswith(
         " 12 % of the images are dark: these go to m-night first. The other 88 % go to other models first; no single "
         "feature describes them."

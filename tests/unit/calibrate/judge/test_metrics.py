@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from jetsel.calibrate.judge.comparing import calibration_error, reliability
 from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval, undominated
+from jetsel.calibrate.judge.results import calibration_error, reliability
 from tests.unit.calibrate.recorded import margin, of_two_classes
 
 

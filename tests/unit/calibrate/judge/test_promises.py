@@ -12,7 +12,7 @@ from jetsel.calibrate.judge.promises import aligned, answered_under
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import catalogue
-from tests.unit.calibrate.test_calibrating import CLASSES, COSTS_MS, IDENTITY, ORDER, drawn, of_features
+from tests.unit.calibrate.test_calibrating import CLASSES, COSTS_MS, ORDER, drawn, of_features
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def strange(images: int = 200) -> Recording:
 
 @pytest.fixture(scope="module")
 def found() -> Calibrated:
-    return calibrate(drawn(600), IDENTITY, ORDER, of_features, lambda *_: None, strange())
+    return calibrate(drawn(600), ORDER, of_features, lambda *_: None, strange())
 
 
 def test_each_policy_promises_what_new_images_keep(found: Calibrated) -> None:
@@ -64,7 +64,7 @@ def _new(images: int) -> Recording:
 
 def test_unknown_images_are_refused(found: Calibrated) -> None:
     assert found.findings.promises is not None
-    assert found.findings.unknown_images == 200
+    assert found.calibration.unknown_images == 200
     promises = found.calibration.promises["cascade"]
     for promise in promises.kept:
         assert promise.unknown_refused is not None
@@ -73,9 +73,9 @@ def test_unknown_images_are_refused(found: Calibrated) -> None:
 
 
 def test_without_unknown_images_nothing_is_said_of_them_and_the_promises_are_stored(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    found = calibrate(drawn(150), IDENTITY, ORDER, of_features, lambda *_: None)
+    found = calibrate(drawn(150), ORDER, of_features, lambda *_: None)
     assert found.findings.promises is not None
-    assert found.findings.unknown_images == 0
+    assert found.calibration.unknown_images == 0
     assert all(one.unknown_refused is None for one in found.calibration.promises["single:l"].kept)
     save(found.calibration, tmp_path)
     assert read(tmp_path).promises == found.calibration.promises
@@ -84,7 +84,7 @@ def test_without_unknown_images_nothing_is_said_of_them_and_the_promises_are_sto
 def test_what_a_family_is_to_promise_must_be_possible() -> None:
     order = replace(ORDER, wrong_at_most=0.01)
     with pytest.raises(CalibrationError, match=r"--wrong-at-most: wrong_at_most 0.01 cannot be promised"):
-        calibrate(drawn(100), IDENTITY, order, of_features, lambda *_: None)
+        calibrate(drawn(100), order, of_features, lambda *_: None)
 
 
 def test_unknown_images_follow_the_order_of_the_models() -> None:
@@ -95,11 +95,11 @@ def test_unknown_images_follow_the_order_of_the_models() -> None:
     twice = replace(strange(4), groups=np.array([0, 1, 1, 0]))
     assert len(aligned(twice, known).classes) == 2, "of near-duplicates the first"
     with pytest.raises(CalibrationError, match="m did not run on these images"):
-        aligned(turned.of_models(["s", "l"]), known)
+        aligned(replace(turned, models=("l", "s"), logits=turned.logits[:2]), known)
 
 
 def test_without_labels_nothing_is_promised() -> None:
     unlabelled = replace(drawn(100), labels_from="l")
-    assert calibrate(unlabelled, IDENTITY, ORDER, of_features, lambda *_: None).calibration.promises == {}
+    assert calibrate(unlabelled, ORDER, of_features, lambda *_: None).calibration.promises == {}
     with pytest.raises(CalibrationError, match="without labels nothing is known of wrong answers"):
-        calibrate(unlabelled, IDENTITY, replace(ORDER, wrong_at_most=0.1), of_features, lambda *_: None)
+        calibrate(unlabelled, replace(ORDER, wrong_at_most=0.1), of_features, lambda *_: None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jetsel.calibrate.record import loaded_models
+from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.engines import Engine
 from tests.unit.calibrate.record.making import family
 

@@ -2,14 +2,21 @@
 
 import dataclasses
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 
-from jetsel.calibrate.record import FoundImages, RecordOptions, TimingPlan, find
+from jetsel.base.names import count_reasons
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer
+from jetsel.engines import Engine
 from jetsel.zoo import STARTER, Family, scan
 
 STARTER_FAMILY = scan([STARTER]).families["starter"]
@@ -56,6 +63,25 @@ def shown(family: Family, folder: Path) -> FoundImages:
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{number}.jpg").write_bytes(jpeg(number))
     return find(folder, family.labels, None, need_labels=True)
+
+
+class Run(NamedTuple):
+    """A call of `record`, and the file after it. due: images that lacked predictions. photographs: all recorded."""
+
+    finished: bool
+    due: int
+    photographs: int
+    skipped: Mapping[str, int]
+
+
+def run(path: Path, of: Family, engines: Mapping[str, Engine], images: FoundImages, options: RecordOptions) -> Run:
+    """Record the images, and return what that was."""
+    totals: dict[str, int] = {}
+    observer = Observer(lambda phase, _, total: totals.__setitem__(phase, total))
+    finished = record(path, of, engines, images, options, observer)
+    ((photographs,),) = rows(path, "SELECT COUNT(*) FROM photographs")
+    skipped = count_reasons(reason for (reason,) in rows(path, "SELECT reason FROM skipped"))
+    return Run(finished, totals["recording"], photographs, skipped)
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:

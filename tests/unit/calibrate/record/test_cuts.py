@@ -10,11 +10,13 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record import TimingPlan, find, load, record
-from jetsel.calibrate.record.photographs import FoundImages
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.recorder import record
 from jetsel.engines import Engine
 from jetsel.features import SIZE, extract
-from tests.unit.calibrate.record.making import LABELS, QUICK, family, jpeg, put, rows
+from tests.unit.calibrate.record.making import LABELS, QUICK, family, jpeg, put, rows, run
 
 BOTH = family("xs", "s")
 OPTIONS = dataclasses.replace(QUICK, plan=TimingPlan(images=6, repeats=1))
@@ -22,7 +24,7 @@ ROSE, DAISY = LABELS.wnids[0], LABELS.wnids[1]
 
 
 def recorded(found: FoundImages, path: Path, engines: Mapping[str, Engine]) -> Path:
-    assert record(path, BOTH, engines, found, OPTIONS).finished
+    assert record(path, BOTH, engines, found, OPTIONS)
     return path
 
 
@@ -73,7 +75,7 @@ def test_a_detectors_boxes_are_cut_as_the_daemon_cuts_them(tmp_path: Path, engin
 def test_the_same_call_again_records_nothing(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
     found = find(put(tmp_path / "photos", 3), LABELS, None, True, sizes=(48,))
     path = recorded(found, tmp_path / "recording.db", engines)
-    assert record(path, BOTH, engines, found, OPTIONS).recorded == 0
+    assert run(path, BOTH, engines, found, OPTIONS).due == 0
 
 
 @pytest.mark.parametrize(

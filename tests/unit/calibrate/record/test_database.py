@@ -1,7 +1,6 @@
 """Which files are taken for a recording, and the workers that fill one."""
 
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -111,7 +110,7 @@ def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
         return item * item
 
     with Store(tmp_path / "recording.db", family("xs"), 4096) as store:
-        outcomes = workers.Workers(store, 3, None, threading.Event()).work("recording", work, range(20))
+        outcomes = workers.Workers(store, 3, workers.Observer()).work("recording", work, range(20))
         assert next(outcomes) == (0, 0)
         assert set(begun) <= set(range(6))
         assert list(outcomes) == [(item, item * item) for item in range(1, 20)]

@@ -11,11 +11,11 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.weights import Head
-from jetsel.calibrate.binomial import most_likely_share
-from jetsel.calibrate.record import load, record, recorder
+from jetsel.calibrate.record import recorder
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.dominated import Dominated, dominated
-from jetsel.calibrate.record.load import learned_share
+from jetsel.calibrate.record.load import learned_share, load
+from jetsel.calibrate.record.recorder import record
 from jetsel.engines import Engine
 from jetsel.features import NAMES
 from jetsel.zoo import Model
@@ -59,13 +59,13 @@ def test_arrays_stand_in_the_order_of_paths_and_cost(whole: Path) -> None:
     assert recording.embeddings.shape == (7, BOTH.models[0].manifest.embedding_width)
     assert recording.groups is not None
     assert recording.groups.tolist() == [0, 1, 2, 3, 4, 5, 0]
-    assert loaded.identities == {model.manifest.name: model.manifest.identity for model in BOTH.models}
+    assert loaded.identity.identities == {model.manifest.name: model.manifest.identity for model in BOTH.models}
 
 
 def test_models_stand_in_the_order_of_their_recorded_times(copy: Path) -> None:
     change(copy, "UPDATE timings SET median_ms = 3 - model")
     loaded = load(copy, BOTH)
-    assert loaded.recording.models == tuple(loaded.identities) == ("s", "xs")
+    assert loaded.recording.models == tuple(loaded.identity.identities) == ("s", "xs")
     assert loaded.recording.embeddings is None, "those of xs, which is not the cheapest"
 
 
@@ -74,12 +74,13 @@ def test_costs_are_medians_over_the_photographs_timed_for_every_model(copy: Path
     change(copy, "DELETE FROM timings WHERE model = 2 AND photograph = (SELECT MAX(photograph) FROM timings)")
     kept = [number for (number,) in rows(copy, "SELECT photograph FROM timings WHERE model = 2")]
     change(copy, "UPDATE photographs SET features_ms = 2 * id")
-    times = load(copy, BOTH).times
+    loaded = load(copy, BOTH)
+    times = loaded.times
     names = dict(rows(copy, "SELECT id, name FROM models"))
     median = sorted(kept)[1]
-    assert times.costs_ms == {names[1]: 2.0 + median, names[2]: 2.0}
+    assert loaded.recording.costs_ms == {names[1]: 2.0 + median, names[2]: 2.0}
     assert (times.features_ms, len(kept)) == (2.0 * median, 3)
-    assert (times.energies, times.energy_reason) == (None, "no meter")
+    assert (loaded.recording.energies, times.energy_reason) == (None, "no meter")
     assert times.conditions["jetsel"] == gather().described()["jetsel"]
 
 
@@ -170,21 +171,6 @@ def test_the_share_of_images_that_heads_were_trained_on_is_known(tmp_path: Path,
     manifest = msgspec.structs.replace(BOTH.models[0].manifest, head=of_head)
     assert learned_share([Model(manifest, tmp_path / "m.json"), BOTH.models[1]], digests) == 0.25
     assert load(whole, BOTH).learned == 0
-
-
-BOTH = family("xs", "s")
-
-
-@pytest.mark.parametrize(
-    ("count", "n", "share"),
-    [
-        pytest.param(0, 300, 1 - 0.05 ** (1 / 300), id="none seen: 0.95 is one minus the chance to see none"),
-        pytest.param(1, 10, 0.394163, id="the table of Clopper and Pearson"),
-        pytest.param(10, 10, 1.0, id="all"),
-    ],
-)
-def test_the_interval_of_a_share_is_that_of_the_table(count: int, n: int, share: float) -> None:
-    assert most_likely_share(count, n) == pytest.approx(share, abs=1e-6)
 
 
 def right(*alone: int, n: int = 300) -> np.ndarray:

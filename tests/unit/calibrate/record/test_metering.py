@@ -6,14 +6,15 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 
-from jetsel.calibrate.record import EnergyPlan, Recorded, load, record
-from jetsel.calibrate.record.bench import half_width, t_quantile
+from jetsel.calibrate.record.bench import EnergyPlan
 from jetsel.calibrate.record.durations import half_interval, noise, run_by_turns
-from jetsel.calibrate.record.metering import Series, Windows
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.metering import Series, Windows, half_width
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
 from jetsel.power.integration import FEWEST, WindowEnergy
 from jetsel.power.meter import Meter, OpenedMeter
@@ -64,7 +65,7 @@ class Bench:
 
 
 def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Series]:
-    return dict(Windows(bench, plan, 0.05, bench).by_turns(runs, GO_ON))
+    return dict(Windows(bench, plan, bench).by_turns(runs, GO_ON))
 
 
 def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None:
@@ -121,7 +122,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "recording.db"
 
 
-Go = Callable[..., Recorded]
+Go = Callable[..., bool]
 
 
 @pytest.fixture
@@ -129,10 +130,10 @@ def go(path: Path, engines: Mapping[str, Engine]) -> Go:
     """Record six photographs with a meter, or none."""
     photographs = found(put(path.with_name("photos"), 6))
 
-    def go(meter: Steady | None, *told_and_stopped: Any) -> Recorded:
+    def go(meter: Steady | None, observer: Observer | None = None) -> bool:
         opened = OpenedMeter(reason="no idle power") if meter is None else OpenedMeter(meter, idle_half_w=0.01)
         options = dataclasses.replace(QUICK, opened=opened, energy=ENERGY)
-        return record(path, BOTH, engines, photographs, options, *told_and_stopped)
+        return record(path, BOTH, engines, photographs, options, observer)
 
     return go
 
@@ -153,14 +154,12 @@ def test_energies_are_means_over_photographs_with_their_scatter_and_the_meter_s_
         update.format(4, 0.1, 0.1, 0.1, 1, f"model IS NULL AND NOT {low}"),
     ):
         change(path, statement)
-    energies = load(path, BOTH).times.energies
+    energies = load(path, BOTH).recording.energies
     assert energies is not None
     assert energies.mean_mj == {"xs": 21.0, "s": 21.0}
     # Scatter and sensor: sqrt(0.36 + 0.64) / 2 = 0.5; idle power, the same in both: 0.4; together sqrt(0.25 + 0.16).
     assert energies.half_width_mj["s"] == pytest.approx(math.sqrt(0.41))
     assert energies.chooser_w == pytest.approx(3.0)  # 3 mJ in 1 ms
-    loaded = load(path, BOTH)
-    assert (loaded.recording.energies_mj, loaded.recording.chooser_w) == ({"xs": 21.0, "s": 21.0}, pytest.approx(3.0))
 
 
 def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(path: Path, go: Go) -> None:
@@ -172,41 +171,40 @@ def test_what_is_metered_is_not_metered_again_and_what_was_stopped_goes_on(path:
                 stop.set()
             return super().since(begin_ns)
 
-    halted = go(Stopping(TEN_JOULES), None, stop)
-    assert not halted.finished
+    assert not go(Stopping(TEN_JOULES), Observer(stop=stop))
     assert len(rows(path, METERED)) == 1
     done, windows = go(meter), meter.windows
-    assert (done.finished, len(rows(path, METERED))) == (True, 6)
+    assert (done, len(rows(path, METERED))) == (True, 6)
     go(meter)
     assert meter.windows == windows
 
 
 def test_without_a_meter_the_reason_is_kept_and_a_later_run_with_one_adds_the_energies(path: Path, go: Go) -> None:
     go(None)
-    times = load(path, BOTH).times
-    assert (times.energies, times.energy_reason) == (None, "no idle power")
+    loaded = load(path, BOTH)
+    assert (loaded.recording.energies, loaded.times.energy_reason) == (None, "no idle power")
     go(Steady(TEN_JOULES))
     assert load(path, BOTH).times.energy_reason is None
     go(None)  # and one without does not take them away
-    assert load(path, BOTH).times.energies is not None
+    assert load(path, BOTH).recording.energies is not None
 
 
 def test_a_sensor_that_fails_ends_the_metering_with_its_reason_and_is_tried_again(path: Path, go: Go) -> None:
     broken = Steady(WindowEnergy(None, "the sensor vanished"))
-    assert go(broken).finished
+    assert go(broken)
     assert load(path, BOTH).times.energy_reason == "the sensor vanished"
     assert broken.windows <= 3 * 3  # each of a photograph's three at most three times
     go(Steady(TEN_JOULES))
     assert load(path, BOTH).times.energy_reason is None
-    assert load(path, BOTH).times.energies is not None
+    assert load(path, BOTH).recording.energies is not None
 
 
 def test_energy_that_cannot_be_told_from_nothing_is_unknown(path: Path, go: Go) -> None:
     lost = Steady(WindowEnergy(100.0, None, 100), WindowEnergy(-90.0, None, 100))
     go(lost)
-    times = load(path, BOTH).times
-    assert times.energies is None
-    assert "cannot be distinguished from zero" in (times.energy_reason or "")
+    loaded = load(path, BOTH)
+    assert loaded.recording.energies is None
+    assert "cannot be distinguished from zero" in (loaded.times.energy_reason or "")
 
 
 class Clock:
@@ -229,15 +227,11 @@ class Clock:
         return self.now_s
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.70620), (30, 2.04227), (10**9, 1.95996)])
-def test_quantiles_are_those_of_the_printed_table(freedom: int, quantile: float) -> None:
-    assert t_quantile(freedom) == pytest.approx(quantile, abs=0.001)
-
-
 def test_the_interval_of_a_mean_by_hand() -> None:
     assert half_width([1.0]) == math.inf
     # Mean 2, variance 1, standard error 1 / sqrt(3), t of 2 degrees of freedom 4.3027.
     assert half_width([1.0, 2.0, 3.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-3)
+    assert half_width([-1.0, 1.0]) == pytest.approx(12.7062, rel=1e-3)
 
 
 def test_the_interval_of_a_median_by_hand_heeds_no_outlier() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import count_reasons
-from jetsel.calibrate.record import FoundImages, find
 from jetsel.calibrate.record.classes import check_family, remarks
-from jetsel.calibrate.record.photographs import class_names, class_of
+from jetsel.calibrate.record.photographs import FoundImages, class_names, class_of, find
 from jetsel.zoo import Family, Labels
+from tests.unit.calibrate.test_listing import touch
 
 LABELS = Labels(
     wnids=("n1", "n2", "n3", "n4"),
@@ -22,13 +22,6 @@ LABELS = Labels(
     synonyms=("tabby, tabby cat", "fire salamander, Salamandra", "crane, a bird", "crane, a machine"),
     sha256="0" * 64,
 )
-
-
-def touch(folder: Path, *names: str) -> Path:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    return folder
 
 
 def seen(found: FoundImages) -> list[tuple[str, int | None, str | None]]:

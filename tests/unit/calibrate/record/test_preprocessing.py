@@ -10,10 +10,12 @@ import pytest
 from msgspec import structs
 
 from jetsel.base.files import TEMPORARY
-from jetsel.calibrate.record import find, load, loaded_models, record
 from jetsel.calibrate.record.cuts import Cut
-from jetsel.calibrate.record.photographs import Labelled
+from jetsel.calibrate.record.load import load
+from jetsel.calibrate.record.photographs import Labelled, find
 from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, WaysCompared, drawn, ways
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.workers import Observer
 from jetsel.zoo import Family, scan
 from jetsel.zoo.conventions import CONVENTIONS, convention
 from tests.unit.calibrate.record.making import QUICK, rows
@@ -91,7 +93,7 @@ def go(folder: Path, family: Family, images: Path, **options: Any) -> list[str]:
     quick = replace(QUICK, unproven=frozenset({"good", "bad"}), **options)
     with loaded_models(family) as engines:
         found = find(images, family.labels, None, need_labels=True)
-        record(folder / "recording.db", family, engines, found, quick, lambda phase, *_: told.append(phase))
+        record(folder / "recording.db", family, engines, found, quick, Observer(lambda phase, *_: told.append(phase)))
     return told
 
 

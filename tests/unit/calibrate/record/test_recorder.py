@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from jetsel import image
-from jetsel.calibrate.record import Recorded, RecordOptions, TimingPlan, record
-from jetsel.calibrate.record.recorder import RecordingPlan
+from jetsel.calibrate.record.bench import RecordOptions
+from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.recorder import record
+from jetsel.calibrate.record.workers import Observer, RecordingPlan
 from jetsel.engines import Engine, EngineFailedError, Output
 from jetsel.features import extract
 from jetsel.features.near_duplicates import perceptual_hash
@@ -21,12 +23,14 @@ from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import (
     LABELS,
     QUICK,
+    Run,
     content,
     family,
     found,
     jpeg,
     put,
     rows,
+    run,
 )
 
 BOTH = family("xs", "s")
@@ -66,8 +70,8 @@ def go(
     options: RecordOptions = NO_TIMES,
     of: Family = BOTH,
     labels: bool = True,
-) -> Recorded:
-    return record(folder.parent / "recording.db", of, engines, found(folder, labels), options)
+) -> Run:
+    return run(folder.parent / "recording.db", of, engines, found(folder, labels), options)
 
 
 @pytest.fixture
@@ -84,7 +88,7 @@ def test_each_photograph_is_recorded_as_the_serving_code_sees_it(
     photographs: Path, path: Path, engines: Mapping[str, Engine]
 ) -> None:
     done = go(photographs, engines)
-    assert done == Recorded(photographs=6, recorded=6, skipped={}, finished=True)
+    assert done == Run(finished=True, due=6, photographs=6, skipped={})
     file = photographs / LABELS.wnids[1] / "004.jpg"
     decoded = image.decode(file.read_bytes(), NO_TIMES.limits, BOTH.decode_px)
     (row,) = rows(
@@ -110,11 +114,11 @@ def test_the_same_call_again_does_nothing(photographs: Path, path: Path, counted
     go(photographs, counted, QUICK)
     before, first = content(path), runs(counted)
     assert len(before["timed"]) == 4 * 2
-    assert go(photographs, counted, QUICK).recorded == 0
+    assert go(photographs, counted, QUICK).due == 0
     assert content(path) == before
     assert runs(counted) == first
     put(photographs, 2, first_seed=6)
-    assert go(photographs, counted).recorded == 2
+    assert go(photographs, counted).due == 2
 
 
 def test_other_weights_of_a_model_are_recorded_again_and_nothing_else(
@@ -138,7 +142,7 @@ def test_the_plan_counts_the_models_that_lack_answers_and_its_images_are_examine
 ) -> None:
     record(path, BOTH, {"xs": counted["xs"]}, found(photographs), NO_TIMES)
     plans: list[RecordingPlan] = []
-    record(path, BOTH, counted, found(photographs), NO_TIMES, announce=plans.append)
+    record(path, BOTH, counted, found(photographs), NO_TIMES, Observer(announce=plans.append))
     assert [(plan.images, plan.models) for plan in plans] == [(6, 1)]
     assert runs(counted) == {"xs": 6, "s": 6}
 
@@ -151,7 +155,7 @@ def test_the_same_content_twice_counts_once(photographs: Path, path: Path, engin
     assert rows(path, "SELECT * FROM skipped") == [(str(other), f"duplicate: the same file as {first}")]
     first.unlink()  # the other one stays, at its own place
     done = go(photographs, engines)
-    assert (done.photographs, done.recorded, done.skipped) == (6, 0, {})
+    assert (done.photographs, done.due, done.skipped) == (6, 0, {})
     assert (str(other),) in rows(path, "SELECT path FROM photographs")
 
 
@@ -176,7 +180,7 @@ def test_labels_come_and_change_without_a_run_and_are_not_lost(
     assert set(rows(path, "SELECT class, label FROM photographs")) == {(None, None)}
     target = photographs / LABELS.wnids[1] / "moved.jpg"
     (photographs / LABELS.wnids[0] / "000.jpg").rename(target)
-    assert go(photographs, engines).recorded == 0
+    assert go(photographs, engines).due == 0
     labelled = content(path)
     assert sorted(row[2] for row in labelled["photographs"]) == [0, 1, 1, 1, 2, 2]
     assert rows(path, f"SELECT class, label FROM photographs WHERE path = '{target}'") == [(1, LABELS.wnids[1])]
@@ -215,8 +219,9 @@ def test_a_file_that_changes_between_reading_and_recording_is_not_mistaken(
         if (phase, done) == ("recording", 0):
             file.write_bytes(jpeg(77))
 
-    done = record(path, BOTH, engines, found(photographs), NO_TIMES, tell)
-    assert (done.photographs, done.skipped) == (5, {"changed": 1})
+    record(path, BOTH, engines, found(photographs), NO_TIMES, Observer(tell))
+    assert rows(path, "SELECT COUNT(*) FROM photographs") == [(5,)]
+    assert "changed" in rows(path, "SELECT reason FROM skipped")[0][0]
     assert go(photographs, engines).photographs == 6
 
 
@@ -227,7 +232,7 @@ def test_a_model_that_fails_loses_nothing_that_was_done(
     with pytest.raises(EngineFailedError, match="out of memory"):
         go(photographs, failing, dataclasses.replace(NO_TIMES, workers=1))
     assert len(rows(path, "SELECT 1 FROM predictions")) == 8
-    assert go(photographs, engines).recorded == 2
+    assert go(photographs, engines).due == 2
 
 
 def test_numbers_that_float16_does_not_hold_are_refused(photographs: Path, engines: Mapping[str, Engine]) -> None:
@@ -250,9 +255,8 @@ def test_stopped_in_any_phase_it_goes_on_later(
         if now == phase:
             stop.set()
 
-    done = record(path, BOTH, engines, found(photographs), QUICK, tell, stop)
-    assert not done.finished
-    assert done.photographs == {"reading": 0, "recording": 1, "timing": 6}[phase]
+    assert not record(path, BOTH, engines, found(photographs), QUICK, Observer(tell, stop))
+    assert rows(path, "SELECT COUNT(*) FROM photographs") == [({"reading": 0, "recording": 1, "timing": 6}[phase],)]
     assert go(photographs, engines, QUICK).finished
     one_call = path.with_name("one.db")
     record(one_call, BOTH, engines, found(photographs), QUICK)

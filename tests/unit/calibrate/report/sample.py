@@ -1,8 +1,12 @@
 """Findings as a calibration of the starter family might give them, with every field set."""
 
+from typing import Any
+
 import msgspec
 
+from jetsel.artefact.calibration import CalibrationFacts
 from jetsel.artefact.promise import Missing, Promise, Promises
+from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
     Comparison,
@@ -12,6 +16,7 @@ from jetsel.calibrate.judge.findings import (
     ImageFinding,
     ImageSample,
     Interval,
+    MacroAverages,
     PolicyDifference,
     Reliability,
     Result,
@@ -47,7 +52,8 @@ BOUNDS = {
     "random": (0.564, 0.810, 1.44),
     "oracle": (0.748, 0.912, 0.88),
 }
-CHAIN = FittedChain(["n_keypoints", "contrast"], 101, points=1.5, error_points=0.4, offered=True, chooser_ms=0.148)
+LIFT = Lift(Reading(("n_keypoints", "contrast"), 101), points=1.5, error_points=0.4, adds=True)
+CHAIN = FittedChain(LIFT, offered=True, chooser_ms=0.148)
 
 
 def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = True) -> Result:
@@ -58,13 +64,10 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
         top5=top5,
         top1_interval=Interval(top1 - 0.011, top1 + 0.012),
         top5_interval=Interval(top5 - 0.008, top5 + 0.009),
-        precision=top1 + 0.013,
-        recall=top1,
-        f1=top1 + 0.004,
+        macro=MacroAverages(top1 + 0.013, top1, top1 + 0.004),
         time_ms=Spread(ms, ms * 0.8, ms * 2.4),
         time_interval=Interval(ms * 0.96, ms * 1.04),
         energy_mj=Spread(ms * 5.1, ms * 4.2, ms * 11) if energy else None,
-        energy_reason=None if energy else "no meter",
         runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
         in_doubt=0.031,
         coin=None if ms < 0.21 else top1 - 0.01,
@@ -87,23 +90,33 @@ def comparison(*, energy: bool = True) -> Comparison:
 
 def findings(*, labels_from: str | None = None, noisy: str | None = None, energy: bool = True) -> Findings:
     """A whole calibration of the starter family."""
-    return Findings(
+    facts = CalibrationFacts(
         family="starter",
+        labels_sha256="a" * 64,
+        identities={model: f"{i}" * 64 for i, model in enumerate(MODELS)},
+        feature_table="b" * 64,
+        decode_px=64,
+        features_px=4096,
         created="2026-11-21",
         photographs=8000,
-        skipped={"not a photograph that can be decoded": 3, "label unknown to the family": 12},
-        left_out=[("attic/1.jpg", "unknown label: attic")],
+        temperatures=dict.fromkeys(MODELS, 1.3),
         labels_from=labels_from,
-        objective="time",
-        conditions={"board": "Jetson TX2", "power mode": "MAXN", "onnxruntime": "1.23.2", "clocks": "locked, 1300 MHz"},
-        noisy=noisy,
         costs_ms={"xs": 0.21, "s": 0.39, "m": 0.81, "l": 1.93, "xl": 3.87},
         energies_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7} if energy else {},
-        energies_half_mj={"xs": 0.0441, "s": 0.0812, "m": 0.132, "l": 0.276, "xl": 0.553} if energy else {},
         energy_reason=None if energy else "no meter",
-        identities={model: f"{i}" * 64 for i, model in enumerate(MODELS)},
-        winner="cascade",
+        default_policy="cascade",
         rival="single:xl",
+        because="0.8 points above single:xl",
+        figures={},
+        promises={"cascade": promises()},
+        unknown_images=400,
+    )
+    return Findings(
+        calibration=facts,
+        skipped={"not a photograph that can be decoded": 3, "label unknown to the family": 12},
+        left_out=[("attic/1.jpg", "unknown label: attic")],
+        conditions={"board": "Jetson TX2", "power mode": "MAXN", "onnxruntime": "1.23.2", "clocks": "locked, 1300 MHz"},
+        noisy=noisy,
         installed=True,
         verdict="cascade was installed: 0.8 points above single:xl (0.2 to 1.4) in 0.39 times its time.",
         comparison=comparison(energy=energy),
@@ -112,12 +125,14 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
             ClassFinding("tabby cat", 80, 0.61, {"Egyptian cat": 20}, refused=0.913),
             ClassFinding("lynx", 80, 0.93, {}, refused=0.0),
         ],
-        promises=promises(),
-        refused_at=0.05,
-        unknown_images=400,
         current=result("the cascade of 2026-11-01", 0.627, 0.85, 1.41, energy=energy),
         command="jetsel calibrate 'my cats'",
     )
+
+
+def with_facts(findings: Findings, **changes: Any) -> Findings:
+    """The findings of a calibration with some other facts."""
+    return msgspec.structs.replace(findings, calibration=msgspec.structs.replace(findings.calibration, **changes))
 
 
 def promises() -> Promises:

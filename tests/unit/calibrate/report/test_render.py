@@ -121,11 +121,13 @@ def test_agreement_and_noise_are_said_once_above_the_numbers_and_agreement_is_ne
     [
         ({}, "Nothing was changed", "jetsel calibrate 'my cats' --force"),
         ({"is_allowed": False}, "Nothing was changed", "run this again: jetsel calibrate 'my cats'"),
-        ({"winner": "the cascade of 2026-11-01"}, "Nothing was changed", "jetsel calibrate 'my cats' --policy NAME"),
+        ({"current": "cascade"}, "Nothing was changed", "jetsel calibrate 'my cats' --policy NAME"),
         ({"installed": True}, "Installed: cascade", "jetsel calibration rollback --family starter"),
     ],
 )
 def test_the_verdict_ends_with_the_command_to_run(change: dict[str, Any], heading: str, command: str) -> None:
+    if "current" in change:
+        change = {"current": FINDINGS["full"].comparison.policies["cascade"]}
     findings = msgspec.structs.replace(FINDINGS["full"], **{"installed": False, **change})
     text = Reader(rendered(findings)).text
     verdict = text[text.index(heading) : text.index(TABLE)]
@@ -167,14 +169,12 @@ def test_each_promised_level_is_shown_and_what_the_others_need() -> None:
 def test_the_page_says_if_no_unknown_images_were_tested_and_if_nothing_is_promised() -> None:
     promises, whole = sample.promises(), FINDINGS["full"]
     assert "--unknown FOLDER" not in promises_part(whole)
-    text = promises_part(msgspec.structs.replace(whole, unknown_images=0))
+    text = promises_part(sample.with_facts(whole, unknown_images=0))
     assert "jetsel calibrate IMAGES --unknown FOLDER" in text
     assert "Unknown images refused" not in text
-    nothing = msgspec.structs.replace(promises, kept=())
-    assert "Promises: none can be made" in promises_part(
-        msgspec.structs.replace(whole, promises=nothing, refused_at=None)
-    )
-    assert 'id="promises"' not in rendered(msgspec.structs.replace(whole, promises=None))
+    nothing = {"cascade": msgspec.structs.replace(promises, kept=())}
+    assert "Promises: none can be made" in promises_part(sample.with_facts(whole, promises=nothing))
+    assert 'id="promises"' not in rendered(sample.with_facts(whole, promises={}))
 
 
 def test_classes_stand_with_what_a_promise_refuses_of_them() -> None:
