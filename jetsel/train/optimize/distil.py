@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # the usual name in torch code
 
 from jetsel.image import InputSpec
+from jetsel.train.optimize.material import Tell
 
 TEMPERATURE = 2.0  # of teacher and student
 SMALLEST_AREA = 0.4  # of a random crop, as a share of the image
@@ -26,8 +26,6 @@ LEARNING_RATE = 1e-3
 WEIGHT_DECAY = 1e-4
 WARM_UP_SHARE = 0.1
 LARGEST_NORM = 1.0  # of a step's gradient: there is no batch normalisation to stabilise it
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
