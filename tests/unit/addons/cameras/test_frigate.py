@@ -81,6 +81,8 @@ def test_a_message_of_version_0_18_is_read() -> None:
 class Api:
     """Frigate's API with replies that a test sets; each snapshot is another image."""
 
+    name = "frigate://x"
+
     def __init__(self) -> None:
         self.listed: list[TrackedObject] = []
         self.states: dict[str, TrackedObject] = {}
@@ -116,8 +118,9 @@ class Watched:
             one.bind(("127.0.0.1", 0))
             broker = Broker("127.0.0.1", one.getsockname()[1])  # nobody listens there
         context = WatchContext(None, 1000.0, 16.0, broker, self.events.append, self.told.append)
-        self.watch = FrigateWatch(api, "frigate://x", context, broker, {"bird": "birds"}, {})
-        self.watch._local.client = SimpleNamespace(classify=lambda *_, **__: answer("jay"))
+        self.watch = FrigateWatch(api, context, broker, {"bird": "birds"}, {})
+        jays = SimpleNamespace(classify=lambda *_, **__: answer("jay"), close=lambda: None)
+        self.watch._clients = [jays]
 
     def send(self, kind: str, event_id: str = "1-a", **more: Any) -> None:
         after = {"id": event_id, "camera": "garden", "label": "bird", "start_time": 1000.0, "false_positive": False}

@@ -58,7 +58,7 @@ WEIGHED = tuple(  # 30 and 40 MB, so that the daemon alone has 30 of its 100
             structs.replace(model, memory_mb=mb) for model, mb in zip(family.models, (30.0, 40.0), strict=True)
         ),
     )
-    for family in told("any", 1, 60).families
+    for family in told("any", 1, 60).daemon.families
 )
 POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
 
@@ -122,7 +122,7 @@ def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair,
             family,
             models=tuple(structs.replace(one, **new) for one, new in zip(family.models, ABSURD[kind], strict=True)),
         )
-        for family in told("any", 1, 60).families
+        for family in told("any", 1, 60).daemon.families
     )
     first, second = lines(1, limits=limits, families=families, watts=HUGE, energy_j=-HUGE, memory_mb=1.0)
     for next_s in (TINY, 60.0):
@@ -131,11 +131,9 @@ def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair,
 
 def test_classes_that_a_device_sees_weigh_its_photographs(published: Storage, key: Pair) -> None:
     def seeing(**classes: int) -> Usage:
-        line = told("any", 1, 200)
-        family = structs.replace(
-            line.families[0], classes={f"n{int(name[1:]):08d}": count for name, count in classes.items()}
-        )
-        return structs.replace(line, families=(family,))
+        (family,) = told("any", 1, 200).daemon.families
+        numbers = {f"n{int(name[1:]):08d}": count for name, count in classes.items()}
+        return told("any", 1, 200, families=(structs.replace(family, classes=numbers),))
 
     large = proposed(published, key, seeing(c0=100, c2=100, c5=50))  # of class 5 there is no photograph
     assert large.after.accuracy == 1.0
