@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jetsel.base.events import event
 from jetsel.power.finding import FoundRails, PowerSettings, find
-from jetsel.power.integration import Sample, Sum, add_up, stale_s
+from jetsel.power.integration import STALE_PERIODS, STALE_S, Sample, Sum, add_up
 from jetsel.power.sensors.rail import RailError
 from jetsel.wire.power import DroppedRail
 
@@ -74,7 +74,7 @@ class Sampler:
     @property
     def stale_after_s(self) -> float:
         """Longest time between two samples for which the power between them is known."""
-        return stale_s(self._settings.rate_hz)
+        return max(STALE_S, STALE_PERIODS / self._settings.rate_hz)
 
     def ready(self, limit_s: float) -> bool:
         """Wait until the search for sensors is over; return False if limit_s passes first."""
