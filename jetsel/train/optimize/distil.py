@@ -120,14 +120,9 @@ def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
 
 
 def view(lesson: Lesson, rows: Tensor, draw: torch.Generator) -> Tensor:
-    """Return random crops of the images `rows`, randomly mirrored and normalised."""
+    """Return random crops of the images `rows`, (n, 3, height, width): normalised, randomly mirrored, and resized."""
     mean, std = (torch.tensor(three).view(1, 3, 1, 1) for three in (lesson.spec.mean, lesson.spec.std))
-    return cropped((torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, draw)
-
-
-def cropped(shown: Tensor, draw: torch.Generator) -> Tensor:
-    """Return a random crop of each image (n, 3, height, width), randomly mirrored and resized to the same size."""
-    n = len(shown)
+    shown, n = (torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, len(rows)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * torch.rand(n, generator=draw)
     ratio = torch.exp((torch.rand(n, generator=draw) * 2 - 1) * math.log(4 / 3))
     width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
