@@ -78,9 +78,11 @@ def is_plain(layer: nn.Module, side: int | None) -> bool:
     """Whether a layer is an ungrouped, undilated convolution. side: of its kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
-    if side is None:
-        return max(layer.kernel_size) > 1
-    return layer.kernel_size == (side, side) and padding_of(layer) == (0, 0)
+    return (
+        max(layer.kernel_size) > 1
+        if side is None
+        else layer.kernel_size == (side, side) and padding_of(layer) == (0, 0)
+    )
 
 
 def padding_of(layer: nn.Conv2d) -> tuple[int, int]:

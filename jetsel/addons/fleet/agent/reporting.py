@@ -60,7 +60,7 @@ def _daemon(installer: Installer, memory: Remembered, status: StatusReply) -> Da
     return DaemonUsage(
         instance=status.instance,
         requests=status.requests,
-        late=answers.late,
+        late=answers.late or 0,
         families=tuple(_family(installer, memory, one, answers, before) for one in status.families),
         p95_ms=answers.percentile_ms(total, LATE),
         energy_j=None if measured_j is None else round(measured_j, 3),
