@@ -3,12 +3,8 @@
 import gzip
 import hashlib
 import os
-import socket
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
 
 import msgspec
 import pytest
@@ -21,6 +17,7 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.zoo import scan
 from tests.unit.addons.fleet.published import Pair, pair, publish, served
+from tests.unit.addons.test_http_client import HEAD, replying
 
 
 def bundle_of(repository: Path, key: Pair) -> Bundle:
@@ -156,33 +153,13 @@ def test_what_is_no_key_says_how_to_make_one(tmp_path: Path) -> None:
             read_key(tmp_path / name)
 
 
-@contextmanager
-def replying(reply: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Give the address of a server that replies with these bytes, and the requests that it was sent."""
-    listener, requests = socket.create_server(("127.0.0.1", 0)), []
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                peer, _ = listener.accept()
-                with peer:
-                    requests.append(peer.recv(65536))
-                    peer.sendall(reply)
-
-    thread = Thread(target=serve)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", requests
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
 def test_a_redirect_to_another_server_gets_no_token() -> None:
-    with replying(b"HTTP/1.0 200 OK\r\n\r\n{}") as (other, elsewhere):
-        redirect = f"HTTP/1.0 302 Found\r\nLocation: {other}/x\r\n\r\n".encode()
-        with replying(redirect) as (url, here), HttpRepository(url, "secret").open("a")[0] as stream:
+    with replying(HEAD + b"Content-Length: 2\r\n\r\n{}") as (other, elsewhere):
+        redirect = f"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:{other}/x\r\n\r\n".encode()
+        with (
+            replying(redirect) as (port, here),
+            HttpRepository(f"http://127.0.0.1:{port}", "secret").open("a")[0] as stream,
+        ):
             assert stream.read(9) == b"{}"
     assert b"Bearer secret" in here[0]
     assert b"secret" not in elsewhere[0]
@@ -191,8 +168,8 @@ def test_a_redirect_to_another_server_gets_no_token() -> None:
 @pytest.mark.parametrize("location", ["http://[::1/x", "ftp://127.0.0.1:1/x"])
 def test_a_redirect_to_no_web_server_is_a_broken_way(location: str) -> None:
     redirect = f"HTTP/1.0 302 Found\r\nLocation: {location}\r\n\r\n".encode()
-    with replying(redirect) as (url, _), pytest.raises(OSError, match="the server redirects to"):
-        HttpRepository(url).open("a")
+    with replying(redirect) as (port, _), pytest.raises(OSError, match="the server redirects to"):
+        HttpRepository(f"http://127.0.0.1:{port}").open("a")
 
 
 def test_a_pipe_in_the_place_of_a_plan_is_no_file(tmp_path: Path) -> None:
